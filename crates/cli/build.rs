@@ -1,5 +1,5 @@
-//! Finds out what `laneway --version` says beside the version: the commit, the target and the TLS library, and
-//! which libraries the clients stand on that are measured beside it.
+//! Finds the facts that `laneway --version` prints besides the version: the commit, the target and the TLS
+//! library. Also finds the versions of the libraries that the HTTP clients in `bench` use.
 
 #[path = "build/facts.rs"]
 mod facts;
@@ -9,10 +9,11 @@ use std::process::Command;
 
 use facts::{packaged, version};
 
-/// Filled in by `git archive`, which makes the tarballs of a release, by way of `.gitattributes`.
+/// The file that holds the commit in a release's tarball. `git archive` fills it in, because `.gitattributes`
+/// says so.
 const ARCHIVED: &str = "COMMIT";
 
-/// Filled in by `cargo package`, and stands beside the manifest in what crates.io has.
+/// The file that holds the commit in a package from crates.io. `cargo package` puts it beside the manifest.
 const PACKAGED: &str = ".cargo_vcs_info.json";
 
 /// The libraries under the HTTP clients that `bench` compares Laneway with.
@@ -32,7 +33,7 @@ fn main() {
     println!("cargo:rustc-env=LANEWAY_COMMIT={}", facts::commit(named, archived, || checked_out(&root)));
     println!("cargo:rustc-env=LANEWAY_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
-    // A package brings its own.
+    // A package from crates.io has a lock file of its own.
     let lock = [folder.as_path(), &root].map(|folder| folder.join("Cargo.lock"));
     let lock = lock.into_iter().find(|lock| lock.exists()).unwrap_or_default();
     watch(&lock);
@@ -45,7 +46,7 @@ fn main() {
     println!("cargo:rustc-env=LANEWAY_LIBRARIES={}", LIBRARIES.map(named).join(", "));
 }
 
-/// The commit that is checked out; nothing where these sources only lie inside some other repository.
+/// Returns the commit that is checked out, or `None` if these sources lie inside another repository.
 fn checked_out(root: &Path) -> Option<String> {
     let top = git(root, &["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root.canonicalize().ok()? {
@@ -67,7 +68,8 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Has this run again when a file changes. One that isn't there would have it run each time.
+/// Makes cargo run this script again when a file changes. Skips a missing file: cargo would run the script at
+/// every build.
 fn watch(path: &Path) {
     if path.exists() {
         println!("cargo:rerun-if-changed={}", path.display());

@@ -1,7 +1,7 @@
-//! The functions of `tests/laneway.h`. Texts end with a zero byte. Bytes that aren't UTF-8 are replaced, and the
-//! resulting name exists nowhere.
+//! The functions of `tests/laneway.h`. Texts end with a zero byte. Bytes that aren't UTF-8 are replaced, so the text
+//! then names no existing object or option.
 
-#![expect(unsafe_code, reason = "C finds functions by their names, and hands memory over by its address")]
+#![expect(unsafe_code, reason = "C finds functions by name, and passes memory by address")]
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -31,18 +31,18 @@ extern "C" fn laneway_buffer() -> *mut Buffer {
 }
 
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s or an answer, and isn't used any more.
+/// The buffer comes from [`laneway_buffer`] or is an answer, and the caller doesn't use it afterwards.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
     if !buffer.is_null() {
-        // SAFETY: it came from a box, by the caller's promise.
+        // SAFETY: the buffer came from a box, by the caller's promise.
         drop(unsafe { Box::from_raw(buffer) });
     }
 }
 
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s.
+/// The buffer comes from [`laneway_buffer`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_number(buffer: *mut Buffer, number: u64) {
@@ -51,7 +51,7 @@ unsafe extern "C" fn laneway_number(buffer: *mut Buffer, number: u64) {
 }
 
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s.
+/// The buffer comes from [`laneway_buffer`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
@@ -60,7 +60,7 @@ unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
 }
 
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s, and the text ends with a zero byte.
+/// The buffer comes from [`laneway_buffer`], and the text ends with a zero byte.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
@@ -71,7 +71,7 @@ unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
 /// Returns the bytes of a buffer.
 ///
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s or an answer.
+/// The buffer comes from [`laneway_buffer`] or is an answer.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) -> *const u8 {
@@ -102,7 +102,7 @@ unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u
 /// Begins a job of a bucket's client and returns its number, or 0 if the request is invalid.
 ///
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s.
+/// The buffer comes from [`laneway_buffer`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
@@ -113,11 +113,11 @@ unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
 }
 
 /// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end. Returns an event
-/// of 24 bytes (length, kind and call), then a flag, then the answer or a failure. A listener waits for one call at a
+/// of 24 bytes (length, kind and call), then a flag, then the answer or a failure. Use a listener for one call at a
 /// time.
 ///
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s, and the memory has `length` bytes.
+/// The buffer comes from [`laneway_buffer`], and the memory has `length` bytes.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_call(
@@ -134,7 +134,8 @@ unsafe extern "C" fn laneway_call(
     let ending = Ending::new(&events, of);
     let memory = match memory.is_null() {
         true => Memory::None,
-        // SAFETY: by the caller's promise. This function only returns after the call's end was taken.
+        // SAFETY: by the caller's promise. This function returns only after it has taken the call's end, so the memory
+        // outlives the call.
         false => Memory::Lent(unsafe { LentMemory::new(memory, length, &ending) }),
     };
     let work = verbs::work(verb, of, arguments, memory, &ending);

@@ -1,10 +1,11 @@
-/* Puts an object out of this program's own memory, and copies a folder by a job: face ENDPOINT BUCKET FOLDER */
+/* Uploads an object from this program's memory, and a folder by a job: face ENDPOINT BUCKET FOLDER */
 #include "laneway.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { PUT = 4, JOB_EVENTS = 24 }; /* numbers of verbs, as bindings/core/src/verbs.rs has them */
-/* Places in what laneway_call gives. Behind the answer's flag a job has counts of failures and warnings, here 0, and a flag whether it ended. */
+enum { PUT = 4, JOB_EVENTS = 24 }; /* numbers of verbs in bindings/core/src/verbs.rs */
+/* Positions in the bytes that laneway_call returns. After the answer's flag, a job has the counts of failures and
+   warnings (here 0), and a flag that tells whether it has ended. */
 enum { ANSWER = 24, ENDED = 41 };
 
 static laneway_buffer_t *pairs(laneway_buffer_t *to, uint64_t count, const char *texts[]) {
@@ -13,7 +14,7 @@ static laneway_buffer_t *pairs(laneway_buffer_t *to, uint64_t count, const char 
   return to;
 }
 
-/* The byte at a place of a call's end; -1 for a call that failed, whose end goes to stderr. */
+/* Returns the byte at a position of a call's end. For a failed call, prints the end on stderr and returns -1. */
 static int byte_at(laneway_buffer_t *end, size_t place) {
   size_t length;
   const uint8_t *bytes = laneway_bytes(end, &length);

@@ -1,4 +1,4 @@
-//! A C program uses the library with nothing but the core's numbers, packed bytes and tables.
+//! A C program uses the library by the core's numbers, packed bytes and tables alone.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 fn a_program_in_c_puts_its_memory_and_runs_a_job() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("face");
-    // cargo has built the library beside this test.
+    // Cargo builds the library in this test's folder.
     let library = library(env::current_exe().expect("this test").parent().expect("its folder"));
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let compiled = Command::new("cc")

@@ -1,4 +1,4 @@
-/* The functions of bindings/c/src/exports.rs, which says what they do. */
+/* The functions of bindings/c/src/exports.rs, whose comments describe them. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -16,13 +16,13 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// Returns its value in an object's metadata.
+    /// Returns the attribute's value in an object's metadata.
     pub fn of<'m>(&self, meta: &'m ObjectMeta) -> Option<&'m str> {
         (self.of)(meta).as_deref()
     }
 }
 
-/// All attributes that have a header of their own.
+/// All attributes with a header of their own.
 pub static ATTRIBUTES: &[Attribute] = &[
     Attribute { header: "Content-Type", of: |meta| &meta.content_type, put: PutOptions::content_type },
     Attribute {
@@ -62,7 +62,7 @@ pub fn with_attributes(
 /// Reads the options of a write: attributes and conditions by name, metadata, tags.
 ///
 /// # Errors
-/// Fails for a state that the store can't compare, and for an unknown attribute.
+/// Fails for a condition on a version that the store can't compare, and for an unknown attribute.
 pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Result<PutOptions, Failure> {
     let mut options = PutOptions::default();
     for (name, value) in from.texts()? {
@@ -86,16 +86,16 @@ pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Resul
     Ok(options)
 }
 
-/// Reads an object's state, as conditions name it. An ETag may have quotes.
+/// Reads the version of an object in a condition: a GCS generation, or an ETag with or without quotes.
 ///
 /// # Errors
-/// Fails if the store names states by generation and the text isn't a generation.
+/// Fails if the store names versions by generation and the text isn't a generation.
 pub fn version(names: VersionNames, text: &str) -> Result<Version, Failure> {
     match names {
         VersionNames::Generation => text
             .parse()
             .map(Version::Generation)
-            .map_err(|_| Failure::usage(format!("{text:?} is no generation of GCS's"))),
+            .map_err(|_| Failure::usage(format!("{text:?} isn't a GCS generation"))),
         _ => {
             let (weak, quoted) = text.strip_prefix("W/").map_or(("", text), |rest| ("W/", rest));
             Ok(Version::ETag(format!("{weak}{}", quoted.trim_matches('"'))))

@@ -1,5 +1,5 @@
-//! A call of the library. The engine carries it out until it is done or cancelled, and its end goes into the caller's
-//! events.
+//! A call of the library. The engine runs the call until it is done or cancelled. The call's end becomes an event for
+//! the caller.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
 
-/// The end of a call. It is announced when its last owner drops it. The call's task is one owner, and memory that is
-/// lent to the call is another.
+/// The end of a call. It is announced when its last owner drops this value. The call's task is one owner, and memory
+/// that is lent to the call is another.
 pub struct Ending {
     events: Arc<Events>,
     call: u64,
@@ -35,12 +35,12 @@ impl Ending {
         self.events.range(self.call, place, body);
     }
 
-    /// Announces a range that is in the memory that was lent for it, which has been dropped.
+    /// Announces that a range is complete in its lent memory. The library has already released that memory.
     pub(crate) fn filled(&self, place: usize, len: usize) {
         self.events.filled(self.call, place, len);
     }
 
-    /// Notes how single ranges of the call are given up, until what this returns is dropped.
+    /// Registers the function that gives up single ranges of the call, until the returned value is dropped.
     pub(crate) fn filling(&self, give_up: impl Fn(usize) + Send + Sync + 'static) -> PendingRanges {
         self.events.filling(self.call, give_up)
     }
@@ -77,7 +77,8 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     let (events, announced, call) = (Arc::clone(&ending.events), Arc::clone(&ending), ending.call);
     let carried_out = async move {
         ending.give(future.await);
-        // The call is done and can't be cancelled any more. The thread that began it has registered it by now.
+        // The call is done and can't be cancelled any more. The lock waits until the thread that began the call has
+        // registered it.
         drop(ending.events.running().remove(&call));
     };
     let mut running = events.running();
@@ -90,12 +91,12 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
 /// Cancels a call. Its end is still announced.
 pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
-    // Dropped after the lock is released.
+    // Drop the task after the lock is released.
     drop(under_way);
 }
 
-/// Gives up one range of a call that fills memory of the host's. Nothing is written to the range's memory once this returns, and no event
-/// announces it, unless it was filled before. The other ranges come.
+/// Gives up one range of a call that fills the host's memory. After this returns, nothing is written to the range's
+/// memory. No event announces the range unless it was filled before. The call continues with the other ranges.
 pub fn give_up(events: &Events, call: u64, place: usize) {
     events.give_up(call, place);
 }

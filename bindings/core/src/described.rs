@@ -39,7 +39,7 @@ fn state(version: &Version) -> String {
     match version {
         Version::ETag(etag) => etag.clone(),
         Version::Generation(generation) => generation.to_string(),
-        // A version of a kind that doesn't exist yet.
+        // The library may add other kinds of versions.
         other => other.to_string(),
     }
 }

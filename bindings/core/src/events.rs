@@ -19,7 +19,7 @@ const SAID: u64 = 4;
 const PROVIDER_LEFT: u64 = 5;
 const RANGE_FILLED: u64 = 6;
 
-/// A level above that of every record.
+/// A level above that of every record: the listener wants none.
 pub const NO_LEVEL: i32 = i32::MAX;
 
 /// Gives up a range of a call, by its place.
@@ -29,7 +29,7 @@ type GiveUp = Arc<dyn Fn(usize) + Send + Sync>;
 pub struct Events {
     queue: Queue<Packed, Bell>,
     running: Mutex<HashMap<u64, Spawned>>,
-    /// Calls whose ranges go into memory of the host's.
+    /// Calls that write ranges into the host's memory, with the functions that give up a range.
     filling: Mutex<HashMap<u64, GiveUp>>,
     /// The lowest level of records that the listener wants, see [`log`](crate::log).
     pub(crate) level: AtomicI32,
@@ -63,23 +63,23 @@ impl Events {
         self.queue.push(std::mem::take(event));
     }
 
-    /// Announces the end of a call. Nothing that was lent to it is used any more.
+    /// Announces the end of a call. By now, the library no longer uses memory that was lent to the call.
     pub(crate) fn ended(&self, call: u64, answer: &Packed) {
         self.push(Packed::default().number(CALL_ENDED).number(call).all(answer));
     }
 
-    /// Announces a range of a call that has arrived, as a body.
+    /// Announces that a range of a call has arrived, and passes it as a body.
     pub(crate) fn range(&self, call: u64, place: usize, body: &Packed) {
         self.push(Packed::default().number(RANGE_CAME).number(call).number(place as u64).all(body));
     }
 
-    /// A range of a call is in the memory that was lent for it, so many bytes. Nothing is written there any more.
+    /// Announces that `len` bytes of a range are in its lent memory. Nothing more is written there.
     pub(crate) fn filled(&self, call: u64, place: usize, len: usize) {
         let (place, len) = (place as u64, len as u64);
         self.push(Packed::default().number(RANGE_FILLED).number(call).number(place).number(len));
     }
 
-    /// Notes how single ranges of a call are given up, until what this returns is dropped.
+    /// Registers the function that gives up single ranges of a call, until the returned value is dropped.
     pub(crate) fn filling(
         self: &Arc<Self>,
         call: u64,
@@ -89,7 +89,7 @@ impl Events {
         PendingRanges { events: Arc::clone(self), call }
     }
 
-    /// Gives up a range of a call. Nothing is written to its memory once this returns.
+    /// Gives up a range of a call. After this returns, nothing is written to the range's memory.
     pub(crate) fn give_up(&self, call: u64, place: usize) {
         let give_up = lock(&self.filling).get(&call).cloned();
         if let Some(give_up) = give_up {
@@ -97,7 +97,7 @@ impl Events {
         }
     }
 
-    /// Requests credentials from the host's provider.
+    /// Asks the host's provider for credentials.
     pub(crate) fn ask(&self, ask: u64, provider: u64, is_token: bool) {
         self.push(Packed::default().number(CREDENTIALS_WANTED).number(ask).number(provider).flag(is_token));
     }
@@ -127,7 +127,7 @@ pub(crate) struct PendingRanges {
 impl Drop for PendingRanges {
     fn drop(&mut self) {
         let give_up = lock(&self.events.filling).remove(&self.call);
-        // Dropped after the lock on the others.
+        // Drop the function after the lock on the map is released.
         drop(give_up);
     }
 }

@@ -1,4 +1,4 @@
-//! Failures, from which bindings make exceptions and errors.
+//! Failures of calls. Bindings turn them into exceptions or errors.
 
 use laneway::{Error, ErrorKind};
 
@@ -7,7 +7,7 @@ use crate::packed::{OtherVersion, Packed};
 /// A failure of the library or of a binding.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kind, by which callers decide.
+    /// The kind of failure, by which callers decide what to do.
     pub kind: ErrorKind,
     /// The message for people. It holds no secret.
     pub message: String,
@@ -35,19 +35,19 @@ impl Failure {
         Self::own(ErrorKind::Usage, message)
     }
 
-    /// The end of a call that was cancelled.
+    /// Returns the failure that ends a cancelled call.
     pub(crate) fn cancelled() -> Self {
         Self::own(ErrorKind::Cancelled, "cancelled")
     }
 
-    /// Returns a failure for the use of something that was closed.
+    /// Returns a failure for the use of a closed object.
     pub(crate) fn closed() -> Self {
         Self::usage("it is closed")
     }
 
-    /// Returns a failure for a request that this version of the library doesn't know.
+    /// Returns a failure for a request that this version of the library doesn't support.
     pub(crate) fn of_another_version() -> Self {
-        Self::internal("the native library is of another version than the package that uses it")
+        Self::internal("the native library and the package that uses it have different versions")
     }
 
     /// Returns a failure that should never happen.
@@ -89,7 +89,7 @@ impl From<OtherVersion> for Failure {
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         Self {
-            // An unknown name of a file also counts as not found.
+            // A missing local file also counts as not found.
             kind: if error.is_not_found() { ErrorKind::NotFound } else { error.kind() },
             message: error.to_string(),
             url: error.url().map(str::to_owned),

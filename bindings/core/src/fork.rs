@@ -1,7 +1,7 @@
 //! Rules for hosts that fork, such as Python.
 //!
-//! The child of a `fork` has its parent's memory, but none of its other threads. A lock that one of them held stays
-//! locked for ever. So shared state follows one of two rules. Either a thread takes it only while it holds the host's
+//! The child of a `fork` has its parent's memory, but none of its other threads. A lock that another thread held stays
+//! locked for ever. So shared state follows one of two rules. Either threads lock it only while they hold the host's
 //! own lock, which a forking thread also holds ([`Turns`]). Or it needs no lock ([`Pile`]).
 
 mod pile;
@@ -13,8 +13,8 @@ use tokio::sync::{OwnedMappedMutexGuard, OwnedMutexGuard};
 
 pub use pile::Pile;
 
-/// A value that one call at a time uses, such as a file's position or a listing's position, while other calls wait for their turn. A child of a `fork` also has the value,
-/// unless a call of its parent was using it at that moment.
+/// A value that one call at a time uses, such as the position in a file or listing. Other calls wait for their turn. A
+/// child of a `fork` also has the value, unless a call of its parent was using the value at that moment.
 pub struct Turns<T>(Mutex<TurnState<T>>);
 
 struct TurnState<T> {
@@ -29,15 +29,16 @@ impl<T> Turns<T> {
         Self(Mutex::new(TurnState { process: process::id(), value }))
     }
 
-    /// Joins the line. The caller must hold the host's own lock, as a forking thread does, so that a child never finds
-    /// this lock taken. Returns `None` in a child whose parent had a call under way.
+    /// Joins the line. The caller must hold the host's global lock (Python's GIL). A thread that forks holds that lock
+    /// too, so a child never finds this mutex locked. Returns `None` in a child whose parent had a call under way.
     pub fn line(&self) -> Option<Line<T>> {
         let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.process != process::id() {
             let mut value = None;
             if let Ok(mut had) = turn.value.try_lock() {
                 value = had.take();
-                // Releasing it would wake waiting calls. They may need locks that the parent's threads held.
+                // Releasing the parent's guard would wake waiting calls, which may need locks that the parent's
+                // threads held.
                 std::mem::forget(had);
             }
             let own = Arc::new(tokio::sync::Mutex::new(value));

@@ -1,6 +1,6 @@
 //! Numbers that a host holds instead of pointers. A number that was closed or never issued refers to nothing, so a
-//! mistake of the host can't corrupt memory. They are for hosts that don't fork, because the engine's threads also
-//! issue numbers, and hold a lock meanwhile.
+//! mistake of the host can't corrupt memory. These numbers are for hosts that don't fork: the engine's threads
+//! also issue numbers, and a fork could find their lock taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub fn keep(object: HandleTarget) -> u64 {
 /// Forgets a number. Calls that use the object continue.
 pub fn close(number: u64) {
     let object = OBJECTS.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    // Dropped after the lock is released, since dropping it may do work.
+    // Drop the object after the lock is released, because dropping it may do work.
     drop(object);
 }
 
@@ -87,7 +87,7 @@ of_kind!(body, Body, Bytes);
 /// An object that is open for reads at positions and in order.
 pub struct OpenObject {
     pub(crate) client: Client,
-    /// Locked only while a call is made. The call itself runs without the lock.
+    /// The lock is held only while a call is created. The call itself runs without the lock.
     pub(crate) at_places: std::sync::Mutex<Reader>,
     pub(crate) in_order: Mutex<Reader>,
 }
@@ -114,19 +114,19 @@ impl<T> Exclusive<T> {
 /// A listing under way.
 pub struct OpenListing {
     pub(crate) list: List,
-    /// The failure with which it ended, until it is reported after the objects that arrived before.
+    /// The failure that ended the listing. It is reported after the objects that arrived before.
     pub(crate) failed: Option<Error>,
 }
 
 /// An object that is being written.
 pub struct WriterState {
-    /// `None` once it is finished or aborted.
+    /// `None` after the writer is finished or aborted.
     pub(crate) writer: Option<Writer>,
     /// A failure that occurred while no call could report it.
     pub(crate) failed: Option<Failure>,
 }
 
-/// A job under way. Dropping it cancels it.
+/// A job under way. Dropping this value cancels the job.
 pub struct RunningJob {
     pub(crate) client: Client,
     pub(crate) job: Mutex<Job>,

@@ -15,14 +15,14 @@ pub enum Memory {
     None,
     /// The host's own memory, which the verb reads or writes.
     Lent(LentMemory),
-    /// The same for each of several ranges.
+    /// The host's own memory, in one block for each of several ranges.
     Several(Vec<LentMemory>),
     /// A copy, which the verb reads.
     Copied(Vec<u8>),
 }
 
 impl Memory {
-    /// Returns it as a body.
+    /// Returns the memory as a body.
     pub(crate) fn into_bytes(self) -> Bytes {
         match self {
             Self::None | Self::Several(_) => Bytes::new(),
@@ -32,8 +32,8 @@ impl Memory {
     }
 }
 
-/// Bytes of the host. Until the end of this call is announced, the host keeps them in place and passes them to no other
-/// call. The end can't be announced before this is dropped, because this owns a share of it.
+/// Memory of the host. Until the call's end is announced, the host keeps the memory in place and passes it to no other
+/// call. This value owns a share of the call's `Ending`, so the end is announced only after this value is dropped.
 pub struct LentMemory {
     start: *mut u8,
     len: usize,
@@ -46,7 +46,7 @@ unsafe impl Send for LentMemory {}
 unsafe impl Sync for LentMemory {}
 
 impl LentMemory {
-    /// Lends memory to the call of this end.
+    /// Lends memory to the call that ends with `ending`.
     ///
     /// # Safety
     /// There must be `len` bytes at `start` that stay valid until the listener takes the call's end from its events.
@@ -54,7 +54,7 @@ impl LentMemory {
         Self { start, len, _ending: Arc::clone(ending) }
     }
 
-    /// Returns whether no two of them share a byte.
+    /// Returns whether no two blocks of memory share a byte.
     pub(crate) fn are_apart(several: &[Self]) -> bool {
         let place = |lent: &Self| (lent.start.addr(), lent.start.addr() + lent.len);
         let mut places: Vec<_> = several.iter().filter(|lent| lent.len > 0).map(place).collect();
@@ -79,8 +79,8 @@ impl AsMut<[u8]> for LentMemory {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: as above. Only the owner of this uses the bytes here, since each call is lent its own part. A thread
-        // of the host that reads the memory meanwhile sees what it sees of any buffer that is being filled.
+        // SAFETY: as above. Only the owner of this uses the bytes here, since each call is lent its own part. If a
+        // thread of the host reads the memory meanwhile, it may see a half-filled buffer.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

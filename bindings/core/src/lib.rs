@@ -1,10 +1,10 @@
 //! The core of the bindings: everything that the interfaces in other languages share.
 //!
-//! It wraps the library and makes no decisions. A binding adds the types and the memory of its language, and waits for
-//! calls as its programs do.
+//! It wraps the library and makes no decisions. A binding adds the types and memory of its language, and its language's
+//! way to wait for calls.
 //!
 //! - Names: `options` and `settings` are the tables of job options and client settings, and `value` reads their values.
-//!   `attributes` are those of objects, and `verbs` numbers the verbs.
+//!   `attributes` names the attributes of objects, and `verbs` numbers the verbs.
 //! - Hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`,
 //!   `provider`. Nothing here calls into such a host. The end of a call, a log record or a request for credentials is
 //!   an event, which a thread of the host takes. So no thread of the engine waits for a host's garbage collection.

@@ -1,4 +1,4 @@
-//! Log records of the engine, for the host's own logging, and the listeners that get them.
+//! Passes the engine's log records to listeners, for the host's own logging.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub trait LogSink: Send + Sync + 'static {
     fn take(&self, level: Level, text: String);
 }
 
-/// Makes a sink the process's subscriber, unless the program has its own or another sink came first.
+/// Makes a sink the process's subscriber, unless the process already has a subscriber.
 pub fn subscribe(sink: impl LogSink) {
     let _ = tracing::subscriber::set_global_default(Subscription(sink));
 }
@@ -49,7 +49,7 @@ pub fn attend(events: &Events, level: i32) {
 /// The lowest level that any listener wants.
 static LEAST: AtomicI32 = AtomicI32::new(NO_LEVEL);
 
-/// Passes records to each listener, from its own level on.
+/// Passes records to each listener that wants their level.
 struct ToListeners;
 
 impl LogSink for ToListeners {
@@ -98,7 +98,7 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     fn exit(&self, _span: &Id) {}
 }
 
-/// The message, then its fields.
+/// The text of a record: the message, then the fields.
 struct RecordText(String);
 
 impl Visit for RecordText {

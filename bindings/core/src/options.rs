@@ -1,4 +1,4 @@
-//! Options of jobs by name: one table, against which the bindings' own keywords and builders are checked.
+//! Options of jobs by name, in one table. Tests compare the bindings' keywords and builders with the table.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ impl JobVerb {
     /// All kinds of jobs.
     pub const ALL: [Self; 3] = [Self::Copy, Self::Sync, Self::Remove];
 
-    /// Returns its name in every language.
+    /// Returns the verb's name, which is the same in every language.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -34,7 +34,7 @@ impl JobVerb {
         }
     }
 
-    /// Returns the verb of a name.
+    /// Returns the verb with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.name() == name)
     }
@@ -46,7 +46,8 @@ impl fmt::Display for JobVerb {
     }
 }
 
-/// An option of jobs. Its name is that of the library's requests or of its `Filter`, unless the table says otherwise.
+/// An option of jobs. It has the same name in the library's requests or its `Filter`, unless the table says
+/// otherwise.
 #[derive(Debug)]
 pub struct JobOption {
     /// The name in every language.
@@ -120,56 +121,56 @@ macro_rules! filter {
 
 /// All options of jobs, in the order of their names.
 pub static JOB_OPTIONS: &[JobOption] = &[
-    request!(allow_empty, Flag, [- sync -], "Lets `delete` remove where the source has nothing at all."),
-    request!(allow_unverified, Flag, [copy - -], "Removes a source also if only the size of its copy could be compared."),
+    request!(allow_empty, Flag, [- sync -], "Lets `delete` remove everything when the source is empty."),
+    request!(allow_unverified, Flag, [copy - -], "Also removes a source if its copy could only be compared by size."),
     JobOption {
         name: "attributes",
         kind: Kind::Pairs,
-        meaning: "Attributes of new objects by the names of their headers; others are the user's own metadata.",
+        meaning: "Attributes of new objects by header name. Other names become user metadata.",
         apply: OptionTarget::Put(|put, value| {
             Ok(with_attributes(put, value.read::<BTreeMap<String, String>>()?))
         }),
     },
-    request!(checksum, Flag, [- sync -], "Compares what has the same size on both sides by checksums."),
-    request!(contents, Flag, [copy - -], "Copies what a tree holds straight into the destination."),
-    request!(delete, Flag, [- sync -], "Removes at the destination what the source doesn't have."),
+    request!(checksum, Flag, [- sync -], "Compares items of equal size by checksum, not by time."),
+    request!(contents, Flag, [copy - -], "Copies the contents of a tree straight into the destination."),
+    request!(delete, Flag, [- sync -], "Removes items from the destination that the source lacks."),
     request!(dry_run, Flag, [copy sync remove], "Only reports what would be done."),
     request!(durable, Flag, [copy sync -], "Flushes files and their directories to disk before an item counts as done."),
-    request!(existing, Flag, [- sync -], "Copies only what the destination has already."),
-    request!(files_from, Place, [copy sync remove], "A file with the names that are meant, one a line."),
+    request!(existing, Flag, [- sync -], "Copies only items that the destination already has."),
+    request!(files_from, Place, [copy sync remove], "A file with the names of the items, one per line."),
     filter!(
         filters,
         Texts,
-        "Rules of which names are meant, as `+ GLOB` and `- GLOB`; the first that matches counts.",
+        "Rules that select names, as `+ GLOB` and `- GLOB`. The first matching rule applies.",
         |filter, value| {
             Ok(value.read::<Vec<String>>()?.iter().try_fold(filter, |filter, rule| filter.line(rule))?)
         }
     ),
-    request!(follow_symlinks, Flag, [copy sync -], "Enters directories through symbolic links too."),
-    request!(force, Flag, [- sync -], "Lets `delete` remove a folder named like the source where it is alone at the destination."),
+    request!(follow_symlinks, Flag, [copy sync -], "Follows symbolic links to directories."),
+    request!(force, Flag, [- sync -], "Lets `delete` remove the destination's only folder if it is named like the source."),
     JobOption {
         name: "gzip",
         kind: Kind::Texts,
-        meaning: "Compresses files with these extensions on their way up.",
+        meaning: "Compresses files with these extensions when they are uploaded.",
         apply: OptionTarget::Request {
             copy: Some(|request, value| Ok(request.gzip(Gzip::extensions(value.read::<Vec<String>>()?)?))),
             sync: None,
             remove: None,
         },
     },
-    request!(ignore_existing, Flag, [- sync -], "Copies only what the destination doesn't have."),
-    request!(ignore_symlinks, Flag, [- sync -], "Leaves out symbolic links."),
-    request!(keep_partial, Flag, [copy sync -], "Leaves what has come of large objects when the job is cancelled, to be resumed."),
-    request!(max_delete, Number, [- sync -], "Removes nothing where more than so many would be removed."),
-    filter!(max_size, Number, "Takes only what has at most so many bytes."),
-    filter!(min_size, Number, "Takes only what has at least so many bytes."),
-    filter!(newer, Time, "Takes only what changed after this time."),
-    request!(no_clobber, Flag, [copy - -], "Leaves destinations that exist as they are."),
-    filter!(older, Time, "Takes only what changed before this time."),
-    request!(preserve, Flag, [copy sync -], "Keeps times, modes and owners of files with objects, and sets them on files."),
-    request!(recursive, Flag, [copy - remove], "Takes all that directories and prefixes hold."),
-    request!(remove_source, Flag, [copy - -], "Removes each source once its copy is verified."),
-    request!(size_only, Flag, [- sync -], "Compares sizes alone."),
+    request!(ignore_existing, Flag, [- sync -], "Copies only items that the destination lacks."),
+    request!(ignore_symlinks, Flag, [- sync -], "Skips symbolic links."),
+    request!(keep_partial, Flag, [copy sync -], "Keeps the finished parts of large objects when the job is cancelled, so that it can be resumed."),
+    request!(max_delete, Number, [- sync -], "Removes nothing if more items than this would be removed."),
+    filter!(max_size, Number, "Takes only items with at most this many bytes."),
+    filter!(min_size, Number, "Takes only items with at least this many bytes."),
+    filter!(newer, Time, "Takes only items that changed at this time or later."),
+    request!(no_clobber, Flag, [copy - -], "Skips destinations that exist."),
+    filter!(older, Time, "Takes only items that changed before this time."),
+    request!(preserve, Flag, [copy sync -], "Keeps times, modes and owners of files as metadata of objects, and restores them on download."),
+    request!(recursive, Flag, [copy - remove], "Takes everything below directories and prefixes."),
+    request!(remove_source, Flag, [copy - -], "Removes each source after its copy is verified."),
+    request!(size_only, Flag, [- sync -], "Compares sizes only."),
     JobOption {
         name: "tags",
         kind: Kind::Pairs,
@@ -179,7 +180,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
             Ok(tags.into_iter().fold(put, |put, (name, value)| put.tag(name, value)))
         }),
     },
-    request!(update, Flag, [- sync -], "Leaves alone what is newer at the destination, whatever its size."),
+    request!(update, Flag, [- sync -], "Skips items that are newer at the destination, whatever their size."),
 ];
 
 /// Returns the kind of an option.
@@ -187,7 +188,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
 /// # Errors
 /// Fails for a name that isn't in the table.
 pub fn kind_of(name: &str) -> Result<Kind, Failure> {
-    let unknown = || Failure::usage(format!("{name}: a job has no such option"));
+    let unknown = || Failure::usage(format!("{name}: jobs have no such option"));
     Ok(option(name).ok_or_else(unknown)?.kind)
 }
 
@@ -198,7 +199,7 @@ fn option(name: &str) -> Option<&'static JobOption> {
 /// A job to begin.
 #[derive(Debug)]
 pub struct JobRequest {
-    /// Its kind.
+    /// The kind of the job.
     pub verb: JobVerb,
     /// Paths and URLs: the sources, or the objects to remove.
     pub sources: Vec<OsString>,
@@ -229,7 +230,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
             OptionTarget::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
         }
     }
-    // A change that the verb lacks was refused above.
+    // The loop above has refused options that this verb lacks.
     match (verb, destination, sources.as_slice()) {
         (JobVerb::Copy, Some(destination), _) => {
             let request = CopyRequest::new(sources, destination).put(put).filter(filter);
@@ -249,9 +250,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
             request.check()?;
             Ok(client.remove(request))
         }
-        _ => Err(Failure::usage(format!(
-            "a {verb} has other places: sources, and a destination unless it removes"
-        ))),
+        _ => Err(Failure::usage(format!("a {verb} needs sources, and a destination unless it removes"))),
     }
 }
 
@@ -261,7 +260,7 @@ type RequestSetters = (
     Option<OptionSetter<RemoveRequest>>,
 );
 
-/// Applies a request's own options. `of` selects the change for its kind.
+/// Applies the options that belong to a request. `of` selects the function for this kind of request.
 fn applied<R>(
     request: R,
     own: Vec<(String, Value, RequestSetters)>,

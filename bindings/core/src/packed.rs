@@ -68,18 +68,18 @@ impl Packed {
         self.number(other.0.len() as u64).all(other)
     }
 
-    /// Returns true if it has no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// A mistake in packed bytes. The host's part has a different version.
+/// A mistake in packed bytes. It means that the host's part of the binding has a different version.
 #[derive(Debug)]
 pub struct OtherVersion;
 

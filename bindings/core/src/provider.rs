@@ -1,4 +1,5 @@
-//! Credentials from a provider of the host. An event asks the provider, and it answers when it has them.
+//! Credentials from a provider of the host. An event asks the provider, which answers when it has
+//! credentials.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,11 +13,11 @@ use tokio::sync::oneshot;
 use crate::events::Events;
 use crate::packed::{OtherVersion, Unpacked};
 
-/// A provider of the host, by its listener's number for it.
+/// A provider of the host.
 pub struct HostProvider {
     /// The listener's events.
     pub events: Arc<Events>,
-    /// The listener's number for it.
+    /// The number by which the listener knows the provider.
     pub provider: u64,
 }
 
@@ -43,7 +44,7 @@ impl Drop for HostProvider {
 }
 
 impl HostProvider {
-    /// Asks the provider. Returns `None` if it has no credentials of this kind.
+    /// Asks the provider. Returns `None` if the provider has no credentials of this kind.
     async fn ask<T>(
         &self,
         is_token: bool,
@@ -61,7 +62,7 @@ impl HostProvider {
             }
             Ok(Ok(if answer.flag()? { Some(read(&mut answer)?) } else { None }))
         };
-        Ok(understood().map_err(|_| "the provider's answer is of another version")??)
+        Ok(understood().map_err(|_| "the provider's answer has another version's format")??)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A queue between the engine's threads and one reader of the host language.
 //!
 //! The engine's threads push, and never wait for the host. They wake the reader when they push to an empty queue, and
-//! the reader takes everything. So the reader wakes once, however many calls are done by then.
+//! the reader takes everything. So the reader wakes once for all calls that are done by then.
 
 use std::io::{PipeWriter, Write as _};
 
@@ -13,7 +13,7 @@ pub trait Wake {
     fn wake(&self);
 }
 
-/// A queue whose reader is woken by a `W`.
+/// A queue that wakes its reader by a `W`.
 #[derive(Debug)]
 pub struct Queue<T, W> {
     items: Mutex<Vec<T>>,
@@ -71,7 +71,7 @@ impl Wake for Bell {
     }
 }
 
-/// Wakes an event loop that reads the other end, with one byte.
+/// Wakes an event loop that reads the other end of a pipe, by writing one byte.
 impl Wake for PipeWriter {
     fn wake(&self) {
         // If the reader is gone, the byte stays unread. The pipe holds at most one byte, so the write never blocks.
@@ -79,7 +79,7 @@ impl Wake for PipeWriter {
     }
 }
 
-/// Locks a mutex. Each is held only briefly.
+/// Locks a mutex. The code holds each of these locks only briefly.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Settings of a client by name: one table, against which the bindings' own builders and keywords are checked.
+//! Settings of a client by name, in one table. Tests compare the bindings' builders and keywords with the table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use laneway::{
 use crate::failure::Failure;
 use crate::value::{InvalidValue, Kind, Named, Value};
 
-/// A setting of a client. Its name is that of the library's `ClientBuilder`, unless the table says otherwise.
+/// A setting of a client. It has the same name in the library's `ClientBuilder`, unless the table says otherwise.
 #[derive(Debug)]
 pub struct ClientSetting {
     /// The name in every language.
@@ -32,23 +32,28 @@ macro_rules! setting {
     };
 }
 
-/// The setter of a setting that [`client`] applies together with others.
+/// A setter that does nothing, for settings that [`client`] applies together with others.
 const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> = |builder, _| Ok(builder);
 
 /// All settings, in the order of their names.
 pub static SETTINGS: &[ClientSetting] = &[
     setting!(access_key_id, Text, "The id of an AWS key, together with its secret.", TOGETHER),
-    setting!(anonymous, Flag, "Sends no credentials and looks for none."),
-    setting!(bandwidth_limit, Number, "Bytes a second that the engine moves at most."),
-    setting!(bearer_token, Text, "A token of Google's, for as long as it lasts.", |builder, value| {
-        Ok(builder.credential_provider(Arc::new(LastingToken(BearerToken::new(value.read::<String>()?)))))
-    }),
-    setting!(ca_file, Text as String, "Trusts the certificates in a PEM file too, beside the platform's."),
-    setting!(connections_max, Number, "Most connections of the engine."),
+    setting!(anonymous, Flag, "Sends no credentials, and doesn't search for any."),
+    setting!(bandwidth_limit, Number, "The most bytes that the engine moves in a second."),
+    setting!(
+        bearer_token,
+        Text,
+        "A Google access token. It isn't renewed when it expires.",
+        |builder, value| {
+            Ok(builder.credential_provider(Arc::new(LastingToken(BearerToken::new(value.read::<String>()?)))))
+        }
+    ),
+    setting!(ca_file, Text as String, "Also trusts the certificates in this PEM file."),
+    setting!(connections_max, Number, "The most connections of the engine."),
     setting!(
         customer_key,
         Text,
-        "A key that the store doesn't keep, as 32 bytes in base64: new objects are encrypted with it, and others read.",
+        "A key that the store doesn't keep, as 32 bytes in base64. It encrypts new objects and reads objects.",
         |builder, value| {
             let key = CustomerKey::parse(value.read::<String>()?.as_bytes());
             Ok(builder.customer_key(key.map_err(|error| InvalidValue::Value(error.to_string()))?))
@@ -57,7 +62,7 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         environment,
         Flag,
-        "Begins with the process's variables; other settings go before them.",
+        "Uses the process's environment variables. Other settings override them.",
         TOGETHER
     ),
     setting!(
@@ -71,41 +76,37 @@ pub static SETTINGS: &[ClientSetting] = &[
     }),
     setting!(http_proxy, Text as String, "Proxy for `http` URLs."),
     setting!(https_proxy, Text as String, "Proxy for `https` URLs."),
-    setting!(
-        kms_bucket_key,
-        Flag,
-        "Whether S3 puts a key of the bucket between objects and the KMS key, which spares requests to KMS."
-    ),
+    setting!(kms_bucket_key, Flag, "Uses an S3 bucket key, which saves requests to KMS."),
     setting!(
         kms_key,
         Text as String,
-        "Customer-managed key of a key management service that encrypts new objects."
+        "Customer-managed key, in a key management service, that encrypts new objects."
     ),
-    setting!(memory, Number, "Most bytes that the engine holds."),
-    setting!(no_proxy, Texts as Vec<String>, "Hosts that no proxy is asked for."),
-    setting!(profile, Text as String, "AWS profile whose credentials are used, and no others."),
+    setting!(memory, Number, "The most bytes that the engine holds in memory."),
+    setting!(no_proxy, Texts as Vec<String>, "Hosts that are reached without a proxy."),
+    setting!(profile, Text as String, "AWS profile. Only its credentials are used."),
     setting!(project, Text as String, "Project whose GCS buckets are listed."),
-    setting!(region, Text as String, "AWS region, instead of the variables' or the profile's."),
-    setting!(request_payer, Flag, "Whether the requester pays, on S3."),
-    setting!(retry_for, Duration, "The silence of a server that ends calls; zero tries nothing again."),
-    setting!(s3_accelerate, Flag, "Whether Amazon's endpoints are those of Transfer Acceleration."),
-    setting!(s3_dualstack, Flag, "Whether Amazon's endpoints are those that have IPv6 too."),
+    setting!(region, Text as String, "AWS region. It overrides the variables and the profile."),
+    setting!(request_payer, Flag, "Accepts the costs of requester-pays buckets on S3."),
+    setting!(
+        retry_for,
+        Duration,
+        "A call fails after retrying for this long without a response. Zero disables retries."
+    ),
+    setting!(s3_accelerate, Flag, "Uses Amazon's endpoints for Transfer Acceleration."),
+    setting!(s3_dualstack, Flag, "Uses Amazon's dual-stack endpoints, which also have IPv6."),
     setting!(
         s3_endpoint,
         Text as String,
-        "Base URL of S3's API, instead of the variables', the profile's or AWS's."
+        "Base URL of S3's API. It overrides the variables, the profile and AWS's own URL."
     ),
-    setting!(
-        s3_fips,
-        Flag,
-        "Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140."
-    ),
-    setting!(s3_path_style, Flag, "Whether S3 buckets stand in the path instead of in the host name."),
+    setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated by FIPS 140."),
+    setting!(s3_path_style, Flag, "Puts S3 bucket names into the path instead of the host name."),
     setting!(secret_access_key, Text, "The secret of an AWS key.", TOGETHER),
     setting!(
         service_account_file,
         Text,
-        "A file with the key of a service account of Google's.",
+        "A file with the key of a Google service account.",
         |builder, value| {
             let path = value.read::<String>()?;
             let read = fs::read_to_string(&path);
@@ -113,22 +114,26 @@ pub static SETTINGS: &[ClientSetting] = &[
                 .service_account_key(read.map_err(|error| InvalidValue::Value(format!("{path}: {error}")))?))
         }
     ),
-    setting!(service_account_key, Text as String, "The key of a service account of Google's, as JSON."),
+    setting!(service_account_key, Text as String, "The key of a Google service account, as JSON."),
     setting!(session_token, Text, "The token of temporary AWS keys.", TOGETHER),
-    setting!(sse, Text, "How S3 encrypts new objects.", |builder, value| {
+    setting!(sse, Text, "The algorithm by which S3 encrypts new objects.", |builder, value| {
         let unknown =
-            || InvalidValue::Value("there is no such algorithm: AES256, aws:kms or aws:kms:dsse".to_owned());
+            || InvalidValue::Value("unknown algorithm; use AES256, aws:kms or aws:kms:dsse".to_owned());
         Ok(builder.sse(SseAlgorithm::named(&value.read::<String>()?).ok_or_else(unknown)?))
     }),
-    setting!(stall_timeout, Duration, "The silence in both directions that ends an attempt of a request."),
+    setting!(
+        stall_timeout,
+        Duration,
+        "An attempt of a request ends after this time without bytes in either direction."
+    ),
     setting!(
         user_agent_suffix,
         Text,
         "A product in the `User-Agent` of requests, such as `shop/2.1`.",
         |builder, value| Ok(builder.user_agent_suffix(&value.read::<String>()?)?)
     ),
-    setting!(user_project, Text as String, "Project that GCS bills, instead of the bucket's owner's."),
-    setting!(variables, Pairs, "Begins with these variables, and no others.", TOGETHER),
+    setting!(user_project, Text as String, "Project that GCS bills, instead of the owner's project."),
+    setting!(variables, Pairs, "Uses these variables instead of the process's environment.", TOGETHER),
 ];
 
 /// Returns the kind of a setting.
@@ -140,15 +145,15 @@ pub fn kind_of(name: &str) -> Result<Kind, Failure> {
 }
 
 fn setting(name: &str) -> Result<&'static ClientSetting, Failure> {
-    let unknown = || Failure::usage(format!("{name}: there is no such setting"));
+    let unknown = || Failure::usage(format!("{name}: clients have no such setting"));
     SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(unknown)
 }
 
 /// Makes a client. If there is a `provider`, it supplies the credentials instead of files and variables.
 ///
 /// # Errors
-/// Fails for a name that isn't in the table, and for a value that can't be read, which isn't repeated. Otherwise as
-/// `ClientBuilder::build`.
+/// Fails for a name that isn't in the table, and for a value that can't be read. The message doesn't repeat the
+/// value, which may be a secret. Otherwise fails as `ClientBuilder::build` does.
 pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
@@ -182,7 +187,7 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
     Ok(builder.build()?)
 }
 
-/// A token that the host obtained by itself.
+/// A provider of one token, which the host obtained by itself.
 struct LastingToken(BearerToken);
 
 impl CredentialProvider for LastingToken {

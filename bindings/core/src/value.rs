@@ -17,9 +17,9 @@ pub enum Kind {
     Number,
     /// A text.
     Text,
-    /// Texts in order. There is one text for each.
+    /// Texts in order. The host passes one text for each.
     Texts,
-    /// Texts by name. There is one text for each, with the name `NAME:KEY`.
+    /// Texts by name. The host passes one text for each, with the name `NAME:KEY`.
     Pairs,
     /// A point in time. The text is in milliseconds since 1970.
     Time,
@@ -56,7 +56,8 @@ pub type Named = Vec<(String, Value)>;
 /// Reads values that a host passes as texts. `kind` returns the kind of a name.
 ///
 /// # Errors
-/// Fails with the error of `kind` for an unknown name, and for a text that can't be read, which isn't repeated.
+/// Fails with the error of `kind` for an unknown name. Also fails for a text that can't be read, without
+/// repeating it in the message.
 pub fn of_texts<'t>(
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     kind: impl Fn(&str) -> Result<Kind, Failure>,
@@ -102,7 +103,7 @@ impl Value {
         })
     }
 
-    /// Returns its kind.
+    /// Returns the value's kind.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Flag(_) => Kind::Flag,

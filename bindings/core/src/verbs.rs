@@ -1,4 +1,4 @@
-//! Verbs: each makes a call of the library from its packed arguments. One table names and numbers them.
+//! Verbs. A verb makes a call of the library from packed arguments. One table names and numbers all verbs.
 
 mod job;
 mod objects;

@@ -1,5 +1,5 @@
-//! Keeps the language interfaces aligned. Each has the library's verbs, options and settings, or this file gives the
-//! reason for a missing one. When one is added, its entry must go.
+//! Keeps the language interfaces aligned. Each interface has all verbs, options and settings of the library, or this
+//! file gives the reason for each missing name. When the name is added, its entry must be removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ type Names = BTreeSet<String>;
 /// A name that one side lacks, and the reason.
 type Lacks = &'static [(&'static str, &'static str)];
 
-const PROGRAM: &str = "the program's alone so far: no user of a binding has asked for it";
+const PROGRAM: &str = "only the program has it so far: no user of a binding has asked for it";
 
 /// Options of the library's requests and filters that the table of options lacks under this name.
 const OPTIONS_OF_THE_LIBRARY: Lacks = &[
@@ -243,7 +243,7 @@ fn settings() -> Names {
     SETTINGS.iter().map(|setting| setting.name.to_owned()).collect()
 }
 
-/// Compares two sides, except the names that only one of them has.
+/// Compares two sides, except for the listed names, which only one side has.
 #[track_caller]
 fn compare(what: &str, one: &Names, other: &Names, alone: &[(&str, &str)], of_other: &[(&str, &str)]) {
     let names = |lacks: &[(&str, &str)]| -> Names {
@@ -251,9 +251,9 @@ fn compare(what: &str, one: &Names, other: &Names, alone: &[(&str, &str)], of_ot
         lacks.iter().map(|(name, _)| (*name).to_owned()).collect()
     };
     let missing: Names = one.difference(other).cloned().collect();
-    assert_eq!(missing, names(alone), "{what}: on the left what is missing");
+    assert_eq!(missing, names(alone), "{what}: left are the missing names, right the expected ones");
     let more: Names = other.difference(one).cloned().collect();
-    assert_eq!(more, names(of_other), "{what}: on the left what only it has");
+    assert_eq!(more, names(of_other), "{what}: left are the additional names, right the expected ones");
 }
 
 fn assert_sorted<'n>(names: impl Iterator<Item = &'n str>) {
@@ -273,7 +273,7 @@ fn java(class: &str) -> String {
     format!("jvm/core/src/main/java/dev/laneway/{class}.java")
 }
 
-/// Returns the public methods of a type whose parameters begin like this.
+/// Returns the public methods of a type whose signature contains `parameters`.
 fn methods_of_the_library(of: &str, parameters: &str) -> Names {
     let page = read("../crates/laneway/public-api.txt");
     let start = format!("pub fn laneway::{of}::");
@@ -284,7 +284,7 @@ fn methods_of_the_library(of: &str, parameters: &str) -> Names {
     methods.collect()
 }
 
-/// Returns the parameters of a Python function: those of its last definition that has some of a job's.
+/// Returns the parameters of a Python function, from its first definition over several lines.
 fn keywords(text: &str, function: &str) -> Names {
     let start = format!("def {function}(\n");
     let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{function} is not there"));

@@ -1,24 +1,24 @@
 //! Facts about a build, read from text files: commit, versions of libraries.
 
-/// The commit: who packages without git says it, a tarball holds it, git knows it.
+/// Returns the commit: the one that a packager named, or else that of the archive, or else that of git.
 pub(crate) fn commit(
     named: Option<String>,
     archived: Option<String>,
     checked_out: impl FnOnce() -> Option<String>,
 ) -> String {
     let named = named.filter(|commit| !commit.is_empty());
-    // In a clone the archive's place holder stands there still.
+    // In a clone, the file still holds the placeholder that `git archive` fills in.
     let is_commit = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let archived = archived.map(|text| text.trim().to_owned()).filter(|text| is_commit(text));
     named.or(archived).or_else(checked_out).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The commit that `cargo package` notes.
+/// Returns the commit in the file that `cargo package` writes.
 pub(crate) fn packaged(note: &str) -> Option<String> {
     Some(note.split_once("\"sha1\": \"")?.1.split_once('"')?.0.to_owned())
 }
 
-/// The version of a package in a lock file.
+/// Returns the version of a package in a lock file.
 pub(crate) fn version(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);

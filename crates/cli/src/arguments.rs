@@ -2,7 +2,7 @@
 //! each verb.
 
 pub(crate) mod encryption;
-/// The build script's, for its tests.
+/// A module of the build script, included here to run its tests.
 #[cfg(test)]
 #[path = "../build/facts.rs"]
 mod facts;
@@ -32,8 +32,8 @@ pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
-/// Laneway also talks to any other store that speaks one of these two protocols. It compares every copy by the store's checksum, chooses the
-/// number of connections by itself, and continues interrupted copies.
+/// Laneway also talks to any other store that speaks one of these two protocols. It checks every copy against the store's checksum, chooses
+/// the number of connections by itself, and continues interrupted copies.
 ///
 /// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Everything else is a local path; - is standard input or output.
 #[derive(Parser, Debug)]
@@ -88,7 +88,7 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Print each object, connection and retry on stderr; -vv also prints each request
     ///
-    /// LANEWAY_LOG=debug sets the same for every command.
+    /// LANEWAY_LOG=debug has the same effect on every command.
     ///
     /// Example: laneway cp -v photo.jpg gs://my-bucket/
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
@@ -115,12 +115,12 @@ pub(crate) struct Options {
 
     /// Limit throughput to RATE: 10M, 10MiB/s, 1Gbit/s
     ///
-    /// A letter alone is binary as in rclone: 10M is 10 MiB/s.
+    /// A single letter is a binary unit, as in rclone: 10M is 10 MiB/s.
     ///
     /// Example: laneway cp --bandwidth-limit 10M -r photos gs://my-bucket/photos
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
-    /// Open at most N connections; speed never needs this
+    /// Open at most N connections; otherwise Laneway chooses the number
     ///
     /// Example: laneway cp --max-connections 8 -r photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
@@ -134,7 +134,8 @@ pub(crate) struct Options {
     pub(crate) retry_for: Option<Duration>,
     /// Send this header with each request to the store; repeat for more
     ///
-    /// Requests for objects, listings, batches of deletes and buckets get it. Requests for credentials don't.
+    /// Laneway adds it to requests for objects, listings, batches of deletes and buckets, but not to requests for
+    /// credentials.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
@@ -162,21 +163,21 @@ pub(crate) struct Options {
     pub(crate) anonymous: bool,
     /// Use this AWS profile, and only its credentials
     ///
-    /// It takes the place of AWS_PROFILE.
+    /// It overrides AWS_PROFILE.
     ///
     /// Example: laneway ls --profile work s3://my-bucket
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
     /// Use this AWS region
     ///
-    /// It takes the place of AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
+    /// It overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
     ///
     /// Example: laneway mb --region eu-west-1 s3://my-bucket
     #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) region: Option<String>,
     /// Use this Google Cloud project to list and make buckets
     ///
-    /// It takes the place of GOOGLE_CLOUD_PROJECT.
+    /// It overrides GOOGLE_CLOUD_PROJECT.
     ///
     /// Example: laneway ls --project my-project gs://
     #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
@@ -202,14 +203,14 @@ pub(crate) struct Options {
     pub(crate) request_payer: bool,
     /// Send gs:// requests to this server
     ///
-    /// It takes the place of STORAGE_EMULATOR_HOST.
+    /// It overrides STORAGE_EMULATOR_HOST.
     ///
     /// Example: laneway ls --gcs-endpoint http://localhost:4443 gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
     /// Send s3:// requests to this server
     ///
-    /// It takes the place of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
+    /// It overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
     ///
     /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
@@ -256,8 +257,8 @@ pub(crate) fn whole() -> Command {
 /// Parses a command line.
 ///
 /// # Errors
-/// If the command line makes no sense. Help and the version also come as errors, but
-/// [`clap::Error::use_stderr`] is false for them.
+/// If the command line can't be parsed. Help and the version also come as errors, but [`clap::Error::use_stderr`] is
+/// false for them.
 pub(crate) fn parsed<T: Into<OsString> + Clone>(
     line: impl IntoIterator<Item = T>,
 ) -> Result<CommandLine, clap::Error> {
@@ -289,7 +290,7 @@ pub(crate) enum Addressing {
     Virtual,
 }
 
-/// Returns the text that `-h` prints of a verb.
+/// Returns the text that `-h` prints for a verb.
 pub(crate) fn short_help(verb: &str) -> String {
     let mut command = command();
     // Building fills in the options that every verb accepts.
@@ -297,7 +298,8 @@ pub(crate) fn short_help(verb: &str) -> String {
     command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
 }
 
-/// Returns the text that `--help` prints of a verb, or of one below it; of the program without a verb. `None` for an unknown one.
+/// Returns the text that `--help` prints for a verb, such as `["bench", "all"]`; without a verb, for the program. Returns `None` if the
+/// verb is unknown.
 pub(crate) fn long_help(verb: &[String]) -> Option<String> {
     let mut command = command();
     command.build();
@@ -316,7 +318,7 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses `K=V` whose name becomes part of a header's name.
+/// Parses `K=V`, where `K` becomes part of a header's name.
 pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     let (name, value) = key_value(text)?;
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -326,7 +328,7 @@ pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The most connections that `--max-connections` allows. There are no more ports.
+/// The most connections that `--max-connections` allows. A host has no more ports.
 const CONNECTIONS_MAX: usize = 65_535;
 
 fn connections(text: &str) -> Result<usize, String> {
@@ -347,7 +349,7 @@ impl TypedValueParser for HeaderParser {
         _: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<Self::Value, clap::Error> {
-        let read = value.to_str().ok_or_else(|| "its value is no UTF-8".to_owned()).and_then(header);
+        let read = value.to_str().ok_or_else(|| "its value isn't UTF-8".to_owned()).and_then(header);
         read.map_err(|cause| {
             let message = format!("invalid value for '--header <K: V>': {cause}\n");
             clap::Error::raw(clap::error::ErrorKind::ValueValidation, message).with_cmd(command)
@@ -358,26 +360,26 @@ impl TypedValueParser for HeaderParser {
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
     let (name, value) = (name.trim(), value.trim());
-    // Refuse it here, where the message names the option.
+    // Check the header already here, where the message names the option.
     match Client::builder().header(name, value) {
         Ok(_) => Ok((name.to_owned(), value.to_owned())),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Where outcomes are written.
+/// The option for a manifest, the file that records outcomes.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct ManifestOption {
-    /// Record outcomes in FILE, and skip what FILE says is done
+    /// Record outcomes in FILE, and skip items that FILE records as done
     ///
-    /// Each outcome is one line of JSON. Sources that changed since are done again.
+    /// Each outcome is one line of JSON. Laneway repeats items whose source has changed since.
     ///
     /// Example: laneway cp -r --manifest done.jsonl photos gs://my-bucket/photos
     #[arg(long = "manifest", value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
 }
 
-/// The environment variables that the program reads, as its long help and its manual list them: names, and meaning.
+/// The environment variables that the program reads, each with its meaning. Long help and the manual list them.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
         "AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
@@ -387,13 +389,16 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("AWS_REGION, AWS_DEFAULT_REGION", "Region for s3://, as --region"),
     ("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "Server for s3://, as --s3-endpoint"),
     ("AWS_CA_BUNDLE, SSL_CERT_FILE", "Certificates to trust, as --ca-cert"),
-    ("AWS_USE_DUALSTACK_ENDPOINT, AWS_USE_FIPS_ENDPOINT", "`true` selects these endpoints of Amazon's"),
+    (
+        "AWS_USE_DUALSTACK_ENDPOINT, AWS_USE_FIPS_ENDPOINT",
+        "`true` selects Amazon's dual-stack or FIPS endpoints",
+    ),
     (
         "LANEWAY_CUSTOMER_KEY, LANEWAY_SOURCE_CUSTOMER_KEY",
         "Keys, instead of --customer-key-file and --source-customer-key-file",
     ),
     ("GOOGLE_APPLICATION_CREDENTIALS", "File with credentials for gs://"),
-    ("CLOUDSDK_CONFIG", "Folder of gcloud's login"),
+    ("CLOUDSDK_CONFIG", "Folder where gcloud keeps its login"),
     ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, as --project"),
     ("STORAGE_EMULATOR_HOST", "Server for gs://, as --gcs-endpoint"),
     (
@@ -405,13 +410,13 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", "Folder for the records of unfinished uploads, instead of ~/.local/state"),
 ];
 
-/// Returns the list as long help prints it.
+/// Returns the list of environment variables as long help prints it.
 fn environment_help() -> String {
     let rows = VARIABLES.iter().map(|(names, meaning)| format!("\n  {names}\n          {meaning}"));
     format!("Environment:{}", rows.collect::<String>())
 }
 
-/// Version, commit, target and TLS library, a line each; the first is what `-V` prints.
+/// Version, commit, target and TLS library, one per line. `-V` prints only the first line.
 pub(crate) const LONG: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit ",

@@ -23,7 +23,7 @@ pub(crate) struct Context {
     /// The time when the program started. `start_s` and `end_s` count from it.
     pub(crate) started: Instant,
     pub(crate) output: Arc<StandardOutput>,
-    /// The state that it shares with other commands of `laneway run`.
+    /// The state that this command shares with other commands of `laneway run`.
     pub(crate) together: Option<Arc<SharedEngine>>,
     /// The place of a command of `laneway run`, as `FILE:LINE`.
     pub(crate) line: Option<String>,
@@ -56,7 +56,7 @@ impl Context {
         own.map(Manifest::from).or_else(|| self.command.clone().map(Manifest::from))
     }
 
-    /// Reports and counts the failure of one of several places, at `url`.
+    /// Reports and counts the failure of one of several places. `url` is the place.
     ///
     /// # Errors
     /// If `--json` can't write to standard output.
@@ -108,7 +108,8 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the command's statistics so far, if `--stats` was given. `summary` is that of its job.
+    /// Returns the command's statistics so far, if `--stats` was given. `summary` is the summary of the
+    /// command's job.
     pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<CommandStats> {
         self.options.stats.then(|| CommandStats::of(client, summary, self.started.elapsed()))
     }

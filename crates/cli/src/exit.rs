@@ -21,9 +21,9 @@ pub(crate) enum Exit {
     Done,
     /// Something failed; the rest is done.
     Failed,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
-    /// Ctrl-C. The same command continues what began.
+    /// Ctrl-C. The same command continues the work.
     Interrupted,
 }
 
@@ -39,7 +39,7 @@ impl Exit {
     }
 }
 
-/// The outcome of a command over several places. Some of them may fail, and the rest is done.
+/// The outcome of a command over several places. If a place fails, the command goes on with the others.
 #[derive(Default, Debug)]
 pub(crate) struct OutcomeTally {
     done: bool,
@@ -52,13 +52,14 @@ impl OutcomeTally {
         self.done = true;
     }
 
-    /// Counts a failure. `usage` says that the command line makes no sense.
+    /// Counts a failure. `usage` is true if the command line is the cause.
     pub(crate) fn failed(&mut self, usage: bool) {
         self.failed = true;
         self.usage |= usage;
     }
 
-    /// Returns the exit status. It is bad usage if nothing was done because of the command line.
+    /// Returns the exit status. The status is bad usage if nothing was done and the command line is the
+    /// cause.
     pub(crate) fn exit(&self) -> Exit {
         match (self.failed, self.usage && !self.done) {
             (_, true) => Exit::Usage,

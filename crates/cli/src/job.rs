@@ -1,5 +1,5 @@
-//! Runs a job of the library to its end. It prints its events, draws its progress, and handles Ctrl-C: the first one
-//! asks for an orderly end, the second one gets an immediate end.
+//! Runs a job of the library to its end. Prints the job's events, draws its progress, and handles Ctrl-C. The first
+//! Ctrl-C asks for an orderly end, and the second ends the program at once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -19,7 +19,7 @@ use crate::report::json::{ItemRecord, SummaryRecord, WarningRecord};
 use crate::report::line;
 use crate::report::line::Wording;
 
-/// Starts a job and runs it to its end. Each failure is printed at once, and the rest goes on.
+/// Starts a job and runs it to its end. Prints each failure at once, and goes on with the rest of the job.
 ///
 /// # Errors
 /// If the job can't begin, or the reader of standard output has gone away.
@@ -86,7 +86,7 @@ pub(crate) fn run(
     })
 }
 
-/// The parts of a job that isn't one of several.
+/// The parts that a job needs if it doesn't run inside `laneway run`.
 struct SingleJob {
     ticker: Ticker,
     _interrupt: Interrupt,
@@ -119,9 +119,9 @@ struct JobRemarks {
     checksums: BTreeSet<String>,
     /// True in a dry run.
     planned: bool,
-    /// True if the request as a whole made no sense.
+    /// True if the request as a whole was invalid.
     usage: bool,
-    /// True if the reader of standard output closed it: it has as much of the object as it wanted.
+    /// True if the reader of standard output closed it, because it had read enough of the object.
     reader_left: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The program `laneway`: arguments, progress, output, exit codes.
 //!
-//! The program decides nothing about transfers. A verb turns its options into a request of the library
-//! `laneway`, and events into lines. Output for programs (`--json`, listings) goes to standard output.
-//! Messages for people go to standard error. This is a library so that others can embed the program, as the
-//! Python package does. The program itself is `main.rs`.
+//! The program decides nothing about transfers. A verb turns its options into a request to the library
+//! `laneway`, and the library's events into lines. Output for programs (`--json`, listings) goes to standard
+//! output. Messages for people go to standard error. The crate is a library so that other programs can embed
+//! it, as the Python package does. The program itself is `main.rs`.
 
 mod arguments;
 mod context;
@@ -117,7 +117,7 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
     // The message of an I/O error already includes its cause.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
-    // So does the message of an error of the library.
+    // The message of the library's errors also includes the cause.
     let ours = ours.map(ToString::to_string);
     let message = ours.or_else(|| bare.map(ToString::to_string)).unwrap_or_else(|| format!("{error:#}"));
     // If this can't be printed either, nothing is left to do.

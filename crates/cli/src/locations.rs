@@ -14,10 +14,10 @@ pub(crate) fn remote(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| Ok(remote_one(text)?.as_written())).collect()
 }
 
-/// Does the same for commands that accept versions of objects.
+/// Parses places in a store, for commands that accept versions of objects.
 ///
 /// # Errors
-/// As [`remote`]'s.
+/// As [`remote`].
 pub(crate) fn versioned(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
 }

@@ -1,4 +1,4 @@
-//! Logs on stderr. They are set up only if requested, because that takes start-up time.
+//! Logs on stderr. Logging is set up only if requested, because the set-up takes start-up time.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -37,7 +37,7 @@ pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
     let filter = match (wanted.as_str(), options.verbose) {
         ("", 0) => {
             if !options.quiet {
-                // As below: nothing else sets one.
+                // This fails only if a subscriber is already set, and only this function sets one.
                 let _ = tracing::subscriber::set_global_default(Notices);
             }
             return Ok(());
@@ -72,13 +72,13 @@ impl FormatTime for ElapsedTime {
     }
 }
 
-/// Returns the levels: this one for Laneway itself, and at most `warn` for the libraries below it.
+/// Returns the log levels: `level` for Laneway itself, and at most `warn` for the libraries that it uses.
 fn ours(level: LevelFilter) -> Targets {
     Targets::new().with_target("laneway", level).with_default(level.min(LevelFilter::WARN))
 }
 
-// Prints that a server is away or back, and which credentials a run waits for. Otherwise a run whose server
-// accepts no connections would print nothing until it gives up.
+// Notices say that a server is away or back, and for which credentials a run waits. Without them, a run whose
+// server accepts no connections would print nothing until it gives up.
 
 static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 
@@ -87,9 +87,8 @@ pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Receives only messages about origins that are away or back, and about slow sources of credentials. Apart
-/// from the lines that it prints, it costs nothing. Each change is one line, however many requests it
-/// affects.
+/// Receives only messages about origins that are away or back, and about slow sources of credentials. Each
+/// change prints one line, however many requests it affects.
 #[derive(Debug)]
 pub(crate) struct Notices;
 

@@ -11,13 +11,13 @@ use indicatif::ProgressBar;
 
 use crate::standard_streams;
 
-/// Large enough that a listing of a million names takes few system calls.
+/// The buffer's size in bytes. A listing of a million names then takes few system calls.
 const BUFFER: usize = 64 * 1024;
 
 /// Standard output. The thread that prints shares it with the ticker, which flushes buffered lines.
 #[derive(Debug)]
 pub(crate) struct StandardOutput {
-    /// Not [`io::Stdout`], which reports success if the descriptor can't be written.
+    /// A file, because [`io::Stdout`] reports success if the descriptor can't be written.
     writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
@@ -30,7 +30,7 @@ impl StandardOutput {
         Self { writer: Mutex::new(file) }
     }
 
-    /// Adds a line.
+    /// Adds a line to the buffer.
     ///
     /// # Errors
     /// As `write` on stdout. [`is_closed`] tells whether its reader has gone away.
@@ -93,7 +93,7 @@ impl StandardOutput {
     }
 }
 
-/// A system call's error that says nothing about standard output by itself.
+/// A system call's error, with a message that names standard output.
 #[derive(Debug)]
 struct StdoutError(io::Error);
 
@@ -109,8 +109,8 @@ impl std::error::Error for StdoutError {
     }
 }
 
-/// Returns whether an error means that the other end of a pipe is closed: `laneway ls ... | head` has all it
-/// wanted.
+/// Returns whether an error means that the other end of a pipe is closed: in `laneway ls ... | head`, `head`
+/// has read enough.
 pub(crate) fn is_closed(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -130,8 +130,8 @@ pub(crate) fn share_with(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// Returns an error without additions of the system's library: its number, and words that hide that no thread
-/// can start.
+/// Returns an error's text without its number. Also replaces the system's words for "no thread can start",
+/// which don't mention threads.
 pub(crate) fn plain(text: &str) -> String {
     let text = text.replace("Resource temporarily unavailable", "not enough memory to start threads");
     let mut parts = text.split(" (os error ");
@@ -153,7 +153,7 @@ pub(crate) struct StderrLines;
 
 impl Write for StderrLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Clone it, because the bar's own thread may want to print while it is suspended.
+        // Don't hold the lock while the bar is suspended, because the bar's own thread may print meanwhile.
         let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let write = || io::stderr().write_all(bytes).map(|()| bytes.len());
         match bar {

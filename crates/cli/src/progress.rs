@@ -21,19 +21,21 @@ const STEPS: u64 = 1000;
 /// A job that has no connection after this time says so. A host that drops every packet causes no error for
 /// half a minute.
 const UNCONNECTED: Duration = Duration::from_secs(2);
-/// A job in which nothing moves for this long stalls. The first pauses of a retry are shorter.
+/// If nothing moves for this long, the job counts as stalled. The first pauses of a retry are shorter.
 const STALLED: Duration = Duration::from_secs(5);
 /// The time left is shown until this long after the last byte. By then the smoothed rate has fallen to a
-/// quarter.
+/// quarter, so an estimate would be wrong.
 const FORETOLD: Duration = Duration::from_secs(2);
 /// Throttling for at least this long is reported. Shorter throttling is over before the user has read the
 /// message.
 const THROTTLED_FOR: Duration = Duration::from_secs(3);
 /// After this long without a throttle, the line no longer mentions it.
 const THROTTLED_SHOWN: Duration = Duration::from_secs(20);
-/// Throttles further apart don't belong together. No longer `Retry-After` is waited for by default.
+/// Throttles further apart belong to separate series. By default, Laneway waits for no `Retry-After` longer
+/// than this.
 const THROTTLED_UNTIL: Duration = Duration::from_secs(120);
-/// Most bytes that a bandwidth limit lets pass at once. It paces each read and send of a connection.
+/// The most bytes that a bandwidth limit lets pass at once. The limit paces each read and send of a
+/// connection.
 const PACED_MAX: u64 = 256 << 10;
 
 /// The state of a job at one moment.
@@ -43,7 +45,7 @@ struct ProgressSnapshot {
     items_found: u64,
     bytes_done: u64,
     bytes_found: u64,
-    /// The bytes among those done that an earlier run had moved.
+    /// The part of the bytes done that an earlier run moved.
     bytes_there: u64,
     scan_complete: bool,
 }
@@ -53,9 +55,9 @@ struct ProgressSnapshot {
 struct DelayReasons {
     /// The time without progress.
     still: Duration,
-    /// True in a stall.
+    /// True if that time counts as a stall.
     stalls: bool,
-    /// The host that it then waits for, if it is known.
+    /// The host that a stalled job waits for, if it is known.
     host: Option<String>,
     is_throttled: bool,
 }
@@ -92,7 +94,7 @@ impl Ticker {
             let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
-                    // If the reader has gone away, printing the next line notices it.
+                    // If the reader has gone away, the next line that is printed reports it.
                     let _ = output.flush();
                 }
                 let (elapsed, now) = (started.elapsed(), ProgressSnapshot::of(&progress));
@@ -123,7 +125,7 @@ impl Ticker {
             }
             throttling.lasted()
         });
-        // Without the thread, the job runs all the same, without progress.
+        // If the thread can't start, the job still runs, without a bar.
         Self { bar, stop: Some(stop), thread: thread.ok() }
     }
 
@@ -149,8 +151,8 @@ impl Drop for Ticker {
     }
 }
 
-/// Returns the time without progress that counts as a stall. Under a `limit` in bytes a second, Laneway
-/// itself pauses.
+/// Returns the time without progress that counts as a stall. A bandwidth `limit` in bytes a second adds the
+/// pauses that Laneway makes to keep to it.
 fn stalled_after(limit: Option<u64>) -> Duration {
     let pause = limit.map_or(0, |limit| PACED_MAX / limit.max(1));
     STALLED + Duration::from_secs(pause)

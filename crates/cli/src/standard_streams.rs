@@ -1,10 +1,10 @@
 //! Detects the standard streams that were closed when the program started.
 //!
-//! Before `main`, Rust opens `/dev/null` in place of closed streams, so that no file of ours becomes standard
-//! output. After that, a closed standard input looks empty, and a closed standard output accepts everything.
-//! `cp -` would store an empty object, and `cat` would succeed without writing a byte. So this looks before
-//! that.
-#![allow(unsafe_code, reason = "only what the loader calls runs before Rust's own start")]
+//! Before `main`, Rust opens `/dev/null` in place of closed streams, so that no file that the program opens
+//! becomes standard output. After that, a closed standard input looks empty, and a closed standard output
+//! accepts everything. `cp -` would store an empty object, and `cat` would succeed without writing a byte. So
+//! this module checks the streams before Rust opens `/dev/null`.
+#![allow(unsafe_code, reason = "only a function that the loader calls runs before Rust's start-up")]
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

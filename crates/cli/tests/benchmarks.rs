@@ -167,7 +167,7 @@ fn installed_programs_list_and_clean_beside_this_one_and_are_counted() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
     tool(home.path(), "s5cmd", "[ $1 = version ] && echo v1.0.0 && exit; echo one; echo two");
-    for (bench, why) in [("list", "2 keys came of 30"), ("clean", "30 objects are still there")] {
+    for (bench, why) in [("list", "2 of 30 keys were listed"), ("clean", "30 objects are still there")] {
         let words = ["--json", "bench", bench, "--objects", "30", "--runs", "1", "--rtt", "0s"];
         let lines = laneway.run(words).succeeds().json();
         let row = |rung: &str| lines.iter().find(|line| line["rung"] == rung).expect("a row").clone();
@@ -275,7 +275,7 @@ fn a_link_is_measured_in_each_course_and_a_line_says_how_to_repeat_it() {
     }
     let page = std::fs::read_to_string(home.path().join("r.html")).expect("a page");
     for part in
-        ["<section id=\"links\">", "up over HTTP/1.1", "unclear</h2>", "--large-size 11MiB --small 60"]
+        ["<section id=\"links\">", "upload over HTTP/1.1", "unclear</h2>", "--large-size 11MiB --small 60"]
     {
         assert!(page.contains(part), "{part} is missing");
     }

@@ -39,7 +39,7 @@ enum Trusted {
 }
 
 impl Access {
-    /// Finds credentials: for GCS those that [`trusted`] permits, for S3 those of AWS's default chain.
+    /// Finds credentials: for GCS as [`trusted`] permits, for S3 by AWS's default chain.
     ///
     /// # Errors
     /// [`Error::Credentials`] if credentials are needed and none exist, or if they can't be used.
@@ -56,7 +56,7 @@ impl Access {
             let chain = reqsign_aws_v4::DefaultCredentialProvider::new();
             let signer = reqsign_aws_v4::RequestSigner::new("s3", &remote.region);
             let access = Self::Signed(Box::new(Signer::new(context, chain, signer)));
-            // Asks the chain now, so that no run's time includes it.
+            // Search for credentials now, so that no run's time includes the search.
             let trial = http::Request::get(&remote.endpoint).body(Bytes::new());
             access.sign(&mut trial.map_err(failed)?).await.map_err(failed)?;
             return Ok(access);
@@ -113,8 +113,8 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::Credentials(error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// Decides about the `Authorization` of requests to a GCS server. Google gets the default credentials. Another server
-/// over TLS gets those that `GOOGLE_APPLICATION_CREDENTIALS` names. A server over plain HTTP gets none.
+/// Decides which credentials a GCS server may receive. Google receives the default credentials. Another server over
+/// TLS receives only the credentials in `GOOGLE_APPLICATION_CREDENTIALS`. A server over plain HTTP receives none.
 fn trusted(origin: &Origin, named: bool) -> Trusted {
     let google = origin.host == "googleapis.com" || origin.host.ends_with(".googleapis.com");
     match origin.https {
@@ -132,7 +132,7 @@ struct OverRival {
 
 impl HttpSend for OverRival {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
-        let invalid = || reqsign_core::Error::config_invalid("a token URL that is no URL");
+        let invalid = || reqsign_core::Error::config_invalid("the token URL isn't a URL");
         let origin = Origin::of(request.uri()).ok_or_else(invalid)?;
         let tls = origin.https.then(|| self.roots.config(Protocol::H1));
         let failed = |e: String| reqsign_core::Error::unexpected(e);
@@ -170,7 +170,7 @@ impl CommandExecute for NoCommands {
         program: &'a str,
         _: &'a [&'a str],
     ) -> reqsign_core::Result<CommandOutput> {
-        Err(reqsign_core::Error::config_invalid(format!("{program} is not run for a benchmark")))
+        Err(reqsign_core::Error::config_invalid(format!("benchmarks don't run {program}")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arrival times of small requests that don't wait for each other: a Poisson process.
+//! Arrival times of small requests, drawn from a Poisson process. No request waits for another.
 
 use crate::random::Random;
 
@@ -30,11 +30,11 @@ impl Iterator for Arrivals {
 /// Reads `50/s`.
 ///
 /// # Errors
-/// Anything but a positive number of arrivals per second.
+/// If the text isn't a positive number of arrivals per second.
 pub fn parse_arrivals(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0 && *rate <= 10_000.0);
-    rate.ok_or_else(|| format!("{text:?} is no rate of arrivals; write it as 50/s, at most 10000/s"))
+    rate.ok_or_else(|| format!("{text:?} isn't a rate of arrivals; write it as 50/s, at most 10000/s"))
 }
 
 #[cfg(test)]

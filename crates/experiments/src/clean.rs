@@ -24,7 +24,7 @@ pub struct Plan {
     pub objects: usize,
     /// Runs of each rung. The rungs take turns.
     pub runs: Repeats,
-    /// True if installed programs are rivals, where the store is one in this process.
+    /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,
     /// The store. An embedded store is tested with GCS's API and with S3's.
     pub target: Target,
@@ -36,7 +36,7 @@ enum Broom {
     Pool(usize),
     /// As many objects per request as the store accepts.
     Batches,
-    /// The same for objects from a listing.
+    /// As many objects per request as the store accepts, with keys from a listing.
     Listed,
     /// Laneway with known keys.
     Keyed,
@@ -72,7 +72,7 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),
 ];
 
-/// Separate groups: a client that knows the keys saves the round trips of a listing.
+/// Clients that know the keys form a separate group, because they save the round trips of a listing.
 const GCS_KNOWN: &str = "GCS, keys known";
 const GCS_PREFIX: &str = "GCS, a prefix";
 const S3_KNOWN: &str = "S3, keys known";

@@ -1,5 +1,5 @@
-//! Read-modify-writes, which commits of a lakehouse table make by the hundred. Each reads an object, changes it, and
-//! writes it back on the condition that nobody else has changed it.
+//! Read-modify-writes, which commits of a lakehouse table make by the hundred. Each one reads an object, changes it,
+//! and writes it back on the condition that no other client has changed it.
 
 mod laneway;
 mod rivals;

@@ -28,13 +28,13 @@ pub struct Counted {
     pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// The fewest seconds that the path permits.
+    /// The shortest time that the path permits, in seconds.
     pub floor_s: f64,
     /// One row per rung.
     pub rows: Vec<Row<Figures>>,
 }
 
-/// An experiment with such a result.
+/// The experiments whose result is a [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bench {
     /// [Small files up](crate::ladder).
@@ -52,7 +52,7 @@ pub enum Bench {
 }
 
 impl Bench {
-    /// Returns its name for programs.
+    /// Returns the experiment's name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",
@@ -151,7 +151,7 @@ impl Counted {
 
     /// Returns the table for people.
     pub fn table(&self) -> Table {
-        let head = ["method", "seconds", "requests", "connections", "round trips", "times the least"];
+        let head = ["method", "seconds", "requests", "connections", "round trips", "time / least"];
         Table::compared(&head, &self.rows, |f| {
             vec![
                 seconds(f.seconds),

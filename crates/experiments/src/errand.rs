@@ -21,10 +21,10 @@ use crate::{Error, Failure, Usage, clean, commit, ladder, list, mixed, ranges, s
 /// The place where runs are executed.
 #[derive(Clone, Debug, Default)]
 pub enum Workers {
-    /// In this process. A run's resource usage can't be told from the rest of the process.
+    /// In this process. A run's resource usage can't be separated from that of the rest of the process.
     #[default]
     ThisProcess,
-    /// Each in a separate process: this program with these arguments, which must call [`carry_out`].
+    /// Each run in a new process: this program with these arguments. It must call [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Measured<T> {
     pub(crate) usage: Option<Usage>,
 }
 
-/// The location of a site. Another process can derive the rest from it.
+/// The location of a site, from which another process can derive the rest of the [`Site`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Address {
     pub(crate) remote: Remote,
@@ -71,7 +71,7 @@ enum Reply<T> {
 }
 
 impl Workers {
-    /// Has an errand executed. If the future is dropped, the errand ends.
+    /// Executes an errand. If the future is dropped, the errand ends.
     ///
     /// # Errors
     /// The errand's own error.
@@ -101,7 +101,7 @@ impl Workers {
             .spawn()
             .map_err(|e| failed("starting", e.to_string()))?;
         if let Some(mut input) = child.stdin.take() {
-            // If the process has ended already, the code below finds the reason.
+            // If the process has already ended, this write fails, and the code below finds the reason.
             let _ = input.write_all(&order).await;
         }
         let output = child.wait_with_output().await.map_err(|e| failed("waiting for", e.to_string()))?;
@@ -121,7 +121,7 @@ impl Workers {
 /// Fails if the order can't be read or the answer can't be written.
 pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> {
     let order: Order = serde_json::from_reader(input)
-        .map_err(|e| Error::Plan(format!("no order of a benchmark on standard input: {e}")))?;
+        .map_err(|e| Error::Plan(format!("standard input isn't an order for a benchmark: {e}")))?;
     let Order { errand, at, with } = order;
     let reply = match errand.as_str() {
         ladder::Errand::NAME => reply::<ladder::Errand>(&at, with),
@@ -131,15 +131,15 @@ pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> 
         clean::Errand::NAME => reply::<clean::Errand>(&at, with),
         list::Errand::NAME => reply::<list::Errand>(&at, with),
         ranges::Errand::NAME => reply::<ranges::Errand>(&at, with),
-        other => Err(Error::Plan(format!("{other:?} is no benchmark"))),
+        other => Err(Error::Plan(format!("{other:?} isn't a benchmark"))),
     }?;
-    let failed = |source| Error::Local { what: "writing what was found", source };
+    let failed = |source| Error::Local { what: "writing the result", source };
     output.write_all(&reply).map_err(failed)?;
     output.flush().map_err(failed)
 }
 
 fn reply<E: Errand>(at: &Address, with: serde_json::Value) -> Result<Vec<u8>, Error> {
-    let unreadable = |e: serde_json::Error| Error::Plan(format!("an order that can't be read: {e}"));
+    let unreadable = |e: serde_json::Error| Error::Plan(format!("the order can't be read: {e}"));
     let errand: E = serde_json::from_value(with).map_err(unreadable)?;
     let runtime = crate::stage::runtime()?;
     let reply = runtime.block_on(async {

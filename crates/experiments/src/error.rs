@@ -63,7 +63,7 @@ pub enum Failure {
     Wrong {
         /// Objects with the right name and size.
         right: usize,
-        /// Number of objects that there should be.
+        /// Number of objects that should be in the store.
         wanted: usize,
         /// Bytes that each object should have.
         size: u64,
@@ -82,8 +82,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns whether the store merely lacks a feature that the rung needs. Then the rung is skipped, which is no
-    /// failure.
+    /// Returns whether the store only lacks a feature that the rung needs. The rung then counts as skipped, not as
+    /// failed.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Rival(rival::Error::NoHttp2) | Self::Absent(_))
     }

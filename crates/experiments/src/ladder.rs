@@ -1,7 +1,7 @@
-//! Uploads of many small files: five usual ways, each faster than the one before, and Laneway.
+//! Uploads of many small files: five usual methods, each faster than the one before, and Laneway.
 //!
-//! It repeats the measurement that Laneway comes from. The official Ruby gem took 28 s for fifty empty files, and an
-//! upload over HTTP/2 took 0.4 s. [`run`] executes a [`Plan`]. Each rung has its own file.
+//! Laneway began with this measurement: the official Ruby gem took 28 s for fifty empty files, and an upload over
+//! HTTP/2 took 0.4 s. [`run`] executes a [`Plan`]. Each rung has its own file.
 
 mod concurrent;
 mod floor;

@@ -13,8 +13,8 @@ impl Latencies {
         Self(seconds)
     }
 
-    /// Returns the smallest latency that at least `percent` of them don't exceed, or 0 if there are none. This is the
-    /// nearest-rank method, which returns only values that occurred.
+    /// Returns the smallest latency that at least `percent` of the latencies don't exceed, or 0 if there are none.
+    /// This is the nearest-rank method, so the result is a latency that occurred.
     pub fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil().max(1.0) as usize;
         self.0.get(rank - 1).or(self.0.last()).copied().unwrap_or(0.0)

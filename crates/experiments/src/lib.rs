@@ -1,8 +1,9 @@
-//! Benchmarks of Laneway beside other methods.
+//! Benchmarks that compare Laneway with other methods.
 //!
-//! Each experiment is a module with a plan, a blocking `run`, and typed results:
+//! Each experiment is a module with a plan, a blocking `run`, and typed results. Its methods, Laneway's and the
+//! rivals', are called rungs. The experiments are:
 //!
-//! - [`ladder`]: uploads of many small files
+//! - [`ladder`] measures uploads of many small files
 //! - [`slices`] measures the download of one object
 //! - [`mixed`] measures small objects beside bulk
 //! - [`commit`] measures read-modify-writes
@@ -11,14 +12,14 @@
 //! - [`ranges`] measures many ranges of an object
 //! - [`links`] measures small objects beside bulk over many links
 //!
-//! [`Table`] is a result's form for people, and [`report`] makes a page of several results. The calling program prints
-//! them.
+//! [`Table`] formats a result for people, and [`report`] makes a page of several results. The calling program prints
+//! both.
 //!
-//! Invariant: no rival is handicapped. Each is new but competent code on popular crates. Its clock excludes preparation
-//! such as the reading of CA files and the search for credentials. A row is a failure, without a time, unless all its
-//! objects are in place.
+//! Invariant: no rival is handicapped. Each rival is competent code on popular crates. Its time excludes preparation,
+//! such as reading CA files and finding credentials. A rung has a time only if all its objects are in place; otherwise
+//! it has failed.
 //!
-//! By design, the rivals share no code with the engine. They and the check of the results use hyper alone.
+//! By design, the rivals share no code with the engine. The rivals and the check of the results use only hyper.
 
 mod access;
 mod arrivals;

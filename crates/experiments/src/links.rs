@@ -1,8 +1,9 @@
-//! Small objects beside large ones over many links, compared with a plain pool of connections. The courses are
-//! downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
+//! Small objects beside large ones over many links, compared with a plain pool of connections. There are three
+//! courses: downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
 //!
-//! Each is a [`mixed`] experiment at a size that the link carries in some seconds. Each figure is also a multiple of
-//! the link's floor: three round trips, and the bytes at the link's rate with the smallest objects first.
+//! Each course over a link is a [`mixed`] experiment, sized so that the link carries it in some seconds. Each figure
+//! is also given as a multiple of the link's floor: three round trips, and the bytes at the link's rate with the
+//! smallest objects first.
 
 mod link;
 
@@ -17,14 +18,15 @@ pub use link::{Link, parse_link};
 
 /// Seconds that the link needs for the small objects.
 const SMALL_S: f64 = 0.25;
-/// Bounds of their number. Percentiles of fewer say little, and more add no information.
+/// Bounds of the number of small objects. Percentiles of fewer objects say little, and more objects add no
+/// information.
 const SMALL: (f64, f64) = (60.0, 200.0);
 /// The number of large objects, and the time that the link needs for all of them together. The time is in seconds, or
 /// in round trips if those are long, so that the result doesn't measure slow start alone.
 const LARGE: usize = 4;
 const LARGE_S: f64 = 1.5;
 const LARGE_ROUND_TRIPS: f64 = 25.0;
-/// A transfer manager downloads a smaller object in a single range.
+/// The smallest large object in bytes. A transfer manager downloads a smaller one in a single range.
 const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
 
 /// The links, and the number of runs.
@@ -47,7 +49,7 @@ pub enum Course {
     UpH1,
 }
 
-/// The results of all links.
+/// The results for all links.
 #[derive(Debug)]
 pub struct Links {
     /// The links, in their order.
@@ -71,7 +73,7 @@ impl Course {
     /// All courses.
     pub const ALL: [Self; 3] = [Self::DownH1, Self::DownH2, Self::UpH1];
 
-    /// Returns its name for programs.
+    /// Returns the course's name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::DownH1 => "down-h1",
@@ -80,16 +82,16 @@ impl Course {
         }
     }
 
-    /// Returns its name for people.
+    /// Returns the course's name for people.
     pub fn title(self) -> &'static str {
         match self {
-            Self::DownH1 => "down over HTTP/1.1",
-            Self::DownH2 => "down over HTTP/2",
-            Self::UpH1 => "up over HTTP/1.1",
+            Self::DownH1 => "download over HTTP/1.1",
+            Self::DownH2 => "download over HTTP/2",
+            Self::UpH1 => "upload over HTTP/1.1",
         }
     }
 
-    /// Returns the options of a command that measures one line.
+    /// Returns the options with which `laneway bench mixed` measures this course.
     fn options(self) -> &'static str {
         match self {
             Self::DownH1 => "--store s3 --h1-only",
@@ -127,7 +129,7 @@ impl Link {
         (large >> 20 << 20, small.clamp(SMALL.0, SMALL.1) as usize)
     }
 
-    /// Returns the command that repeats this link's line of a course with more rivals.
+    /// Returns the command that measures a course over this link again, with more rivals.
     pub fn command(&self, course: Course) -> String {
         let (large_size, small) = self.load();
         let options = [course.options().to_owned(), self.options()];
@@ -176,8 +178,8 @@ impl Leg {
         [*floor_s, floors.percentile(99.0), *total_floor_s]
     }
 
-    /// Formats each measure: Laneway's median, its ratio to the floor, and its ratio to the pool. The connections of
-    /// both follow.
+    /// Formats each measure: Laneway's median, its ratio to the floor, and its ratio to the pool. The last cell has
+    /// the connections of both.
     fn line(&self) -> Line {
         let rows = &self.mixed.together;
         let failure = rows.iter().find_map(|row| Some((row.description, row.result.as_ref().err()?)));
@@ -206,25 +208,26 @@ impl Links {
         let head = vec![
             course.title(),
             "small p50 s",
-            "times the least",
-            "beside a pool",
+            "/ least",
+            "against a pool",
             "p99 s",
-            "times the least",
-            "beside a pool",
+            "/ least",
+            "against a pool",
             "total s",
-            "times the least",
-            "beside a pool",
+            "/ least",
+            "against a pool",
             "connections, pool / Laneway",
         ];
         let legs = self.found.iter().filter(|leg| leg.course == course);
         Table { head, rows: legs.map(Leg::line).collect() }
     }
 
-    /// Returns the commands that repeat each link's line.
+    /// Returns a table of the commands that measure each link again.
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };
-        let head = "a link by itself (with --store s3 --h1-only over HTTP/1.1; up with --puts besides)";
+        let head =
+            "commands for one link (add --store s3 --h1-only for HTTP/1.1, and also --puts for uploads)";
         Table { head: vec![head], rows: self.links.iter().map(line).collect() }
     }
 }

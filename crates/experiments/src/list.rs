@@ -21,7 +21,7 @@ use crate::{Error, Failure, Stop, Workers};
 /// The prefix of all listed keys.
 const BELOW: &str = "lake/";
 
-/// Number of objects that are named and stored at a time.
+/// Number of objects that the preparation stores at a time.
 const STOCKED_AT_ONCE: usize = 10_000;
 
 /// The listing's size, and the store.
@@ -31,7 +31,7 @@ pub struct Plan {
     pub objects: usize,
     /// Runs of each rung. The rungs take turns.
     pub runs: Repeats,
-    /// True if installed programs are rivals, where the store is one in this process.
+    /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,
     /// The store. An embedded store is tested with GCS's API and with S3's.
     pub target: Target,
@@ -41,9 +41,9 @@ pub struct Plan {
 enum Way {
     /// One page after another over one connection. Each page is read to its end before the next request.
     Chain,
-    /// The same, but the next page is requested while the last one is read.
+    /// One page after another, but the next page is requested while the last one is read.
     Ahead,
-    /// One chain per folder, for a client that knows the folders.
+    /// One chain of pages per folder, for a client that knows the folders.
     Folders,
     /// Laneway with a prefix, in key order.
     Laneway,
@@ -52,14 +52,14 @@ enum Way {
 }
 
 const RUNGS: [Rung<(Provider, Way)>; 10] = [
-    gcs(Way::Chain, "gcs-chain", "GCS: a page after the other, one connection"),
-    gcs(Way::Ahead, "gcs-ahead", "GCS: the next page is asked for while one is read"),
-    gcs(Way::Folders, "gcs-folders", "GCS: a chain for each folder, all of which are known"),
+    gcs(Way::Chain, "gcs-chain", "GCS: one page after another, one connection"),
+    gcs(Way::Ahead, "gcs-ahead", "GCS: the next page is requested while one is read"),
+    gcs(Way::Folders, "gcs-folders", "GCS: a chain of pages for each folder, names known"),
     gcs(Way::Laneway, "gcs-laneway", "GCS: Laneway, in the order of the keys"),
     gcs(Way::Arriving, "gcs-laneway-arriving", "GCS: Laneway, as keys arrive"),
-    s3(Way::Chain, "s3-chain", "S3: a page after the other, one connection"),
-    s3(Way::Ahead, "s3-ahead", "S3: the next page is asked for while one is read"),
-    s3(Way::Folders, "s3-folders", "S3: a chain for each folder, all of which are known"),
+    s3(Way::Chain, "s3-chain", "S3: one page after another, one connection"),
+    s3(Way::Ahead, "s3-ahead", "S3: the next page is requested while one is read"),
+    s3(Way::Folders, "s3-folders", "S3: a chain of pages for each folder, names known"),
     s3(Way::Laneway, "s3-laneway", "S3: Laneway, in the order of the keys"),
     s3(Way::Arriving, "s3-laneway-arriving", "S3: Laneway, as keys arrive"),
 ];
@@ -77,7 +77,7 @@ const fn s3(way: Way, name: &'static str, description: &'static str) -> Rung<(Pr
 pub(crate) struct Errand {
     way: Way,
     prefix: String,
-    /// All folders below the prefix, for ways that know them.
+    /// All folders below the prefix, for methods that know the folders.
     folders: Vec<String>,
     objects: usize,
 }
@@ -96,7 +96,7 @@ impl errand::Errand for Errand {
         }?;
         match listed == self.objects {
             true => Ok(found),
-            false => Err(Failure::Different(format!("{listed} keys came of {}", self.objects))),
+            false => Err(Failure::Different(format!("{listed} of {} keys were listed", self.objects))),
         }
     }
 }
@@ -141,7 +141,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
                 Ok(ran.and_then(|(took, tally)| match took.lines == plan.objects as u64 {
                     true => Ok(Measured::of_program((took, tally))),
                     false => {
-                        let why = format!("{} keys came of {}", took.lines, plan.objects);
+                        let why = format!("{} of {} keys were listed", took.lines, plan.objects);
                         Err(Failure::Different(why))
                     }
                 }))

@@ -1,8 +1,8 @@
 //! Small objects beside large ones.
 //!
-//! It repeats the measurement in which the median small object took 15 s, because large ones held every connection of
-//! an SDK's pool. It measures two cases. Cold: a client requests small and large objects at the same time. Arrivals:
-//! small objects arrive at random while bulk has been running, compared with the same arrivals on an idle link.
+//! In the first such measurement, the median small object took 15 s, because large ones held every connection of an
+//! SDK's pool. There are two cases. Cold: a client requests small and large objects at the same time. Arrivals: small
+//! objects arrive at random while large ones are moved, and are compared with the same arrivals on an idle link.
 
 mod client;
 mod laneway;
@@ -106,7 +106,7 @@ pub fn run(
     run_rungs(plan, &RUNGS, workers, stop, tell)
 }
 
-/// Does the same as [`run`], but only for Laneway and the plainest rival.
+/// Does the same as [`run`], but only for Laneway and one rival: a pool of 50 connections.
 ///
 /// # Errors
 /// The errors of [`run`].

@@ -25,7 +25,7 @@ impl Target {
     }
 }
 
-/// The conditions that the embedded store simulates, and the API that it is addressed by.
+/// The conditions that the embedded store simulates, and the API that clients use.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Imitated {
     /// The round-trip time.
@@ -46,7 +46,8 @@ pub struct Imitated {
 }
 
 impl Imitated {
-    /// Bytes of a segment in simulated slow start: the room in an Ethernet frame beside TCP's timestamps.
+    /// Bytes of a segment in simulated slow start: an Ethernet frame's payload without the headers of IP and TCP and
+    /// TCP's timestamps.
     pub(crate) const SEGMENT: u32 = 1448;
 
     /// The default link, to a neighbouring region. It is slow enough that two cores can fill it several times over,
@@ -61,7 +62,7 @@ impl Imitated {
         provider: Provider::Gcs,
     };
 
-    /// Simulates GCS at this distance, without a bandwidth limit.
+    /// Simulates GCS with this round trip, without a bandwidth limit.
     pub fn at(rtt: Duration) -> Self {
         Self { rtt, bandwidth: None, ..Self::USUAL }
     }
@@ -70,9 +71,9 @@ impl Imitated {
 /// An external store. An experiment writes its objects under a unique prefix and removes them at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Remote {
-    /// The provider whose API it speaks.
+    /// The provider whose API the store speaks.
     pub provider: Provider,
-    /// Its base URL.
+    /// The store's base URL.
     pub endpoint: String,
     /// The bucket. `None` creates one, and removes it at the end if it is new (GCS only).
     pub bucket: Option<String>,
@@ -80,10 +81,12 @@ pub struct Remote {
     pub prefix: String,
     /// The AWS region that requests are signed for.
     pub region: String,
-    /// `true` sends no credentials. Otherwise Google gets the application default credentials. Another TLS endpoint gets
-    /// those that `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one gets none. Requests to S3 are signed.
+    /// `true` sends no credentials. Otherwise Google receives the application default credentials. Another TLS endpoint
+    /// receives only the credentials in `GOOGLE_APPLICATION_CREDENTIALS`, and a plain-HTTP endpoint receives none.
+    /// Requests to S3 are signed.
     pub anonymous: bool,
-    /// The round trip of a simulated path, which its TCP handshakes don't reveal. Zero means a real path.
+    /// The round trip of a simulated path. TCP handshakes on such a path don't show its delay. Zero means a real
+    /// path.
     pub imitated_rtt: Duration,
     /// PEM files of certificates to trust in addition to the platform's.
     pub ca_files: Vec<PathBuf>,

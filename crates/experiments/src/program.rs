@@ -1,7 +1,8 @@
-//! Installed programs as rivals: whole processes, from their start to their end, beside the `laneway` program.
+//! Installed programs as rivals. A run is a whole process, from its start to its end, and is compared with the
+//! `laneway` program.
 //!
-//! They talk to the embedded store as to a bucket, over TLS, with the options that their manuals give for a custom
-//! endpoint. Their results are checked like everybody's.
+//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint.
+//! Their results are checked like those of all rungs.
 
 mod command;
 mod installed;
@@ -30,7 +31,7 @@ pub(crate) enum Program {
     S5cmd,
 }
 
-/// An experiment's task for programs. It determines the description of their rungs.
+/// An experiment's task for programs. It determines the descriptions of the programs' rungs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Chore {
     Copy,
@@ -38,7 +39,7 @@ pub(crate) enum Chore {
     Clean,
 }
 
-/// A rung's method: one of the experiment's ways, or a program.
+/// A rung's method: one of the experiment's own methods, or a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way<M> {
     Own(M),
@@ -49,7 +50,7 @@ impl Program {
     /// Other vendors' programs, in display order.
     const RIVALS: [Self; 5] = [Self::Gcloud, Self::Obstore, Self::Aws, Self::Rclone, Self::S5cmd];
 
-    /// Returns the provider whose API the program uses: that of its own service, if it belongs to one.
+    /// Returns the provider whose API the program uses. A provider's own program uses that provider's API.
     pub(crate) fn provider(self) -> Provider {
         match self {
             Self::Gcloud | Self::Obstore => Provider::Gcs,
@@ -81,7 +82,7 @@ impl Program {
             (Self::Laneway(_), Chore::Copy) => "S3, the program laneway cp",
             (Self::Laneway(_), Chore::List) => "S3, the program laneway ls -r",
             (Self::Laneway(_), Chore::Clean) => "S3, the program laneway rm -r",
-            (Self::Obstore, _) => "GCS, a Python script with obstore (takes any certificate)",
+            (Self::Obstore, _) => "GCS, a Python script with obstore (accepts any certificate)",
             (Self::Rclone, Chore::Copy) => "S3, the program rclone copy, 50 transfers",
             (Self::Rclone, Chore::List) => "S3, the program rclone lsf -R --fast-list",
             (Self::Rclone, Chore::Clean) => "S3, the program rclone delete --fast-list, 50 checkers",
@@ -152,8 +153,8 @@ pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Pr
     rungs
 }
 
-/// Returns the time, in seconds since the epoch, at which a file was complete under its final name. A program may set
-/// the modification time to the object's, but nobody can set the change time.
+/// Returns the time, in seconds since the epoch, at which a file was complete under its final name. This is the
+/// change time, because programs may set the modification time to the object's.
 ///
 /// # Errors
 /// The file system's error.

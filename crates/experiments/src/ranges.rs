@@ -1,5 +1,5 @@
-//! Reads of many ranges of one object: scattered ranges as for an index reader, and a table file's columns as for a
-//! query engine.
+//! Reads of many ranges of one object: scattered ranges, as a reader of an index needs, and columns of a table
+//! file, as a query engine needs.
 
 mod jobs;
 mod laneway;
@@ -107,10 +107,10 @@ impl errand::Errand for Errand {
         if asked.clone().count() != came.len() {
             return Err(Failure::Different(format!("{} ranges came", came.len())));
         }
-        // A way that reads wrong bytes gets no figures.
+        // A rung that reads wrong bytes has no figures.
         match asked.zip(&came).find(|(range, bytes)| Random::content_at(SEED, range) != **bytes) {
             Some((range, _)) => {
-                Err(Failure::Different(format!("the bytes {range:?} are others than were stored")))
+                Err(Failure::Different(format!("the bytes {range:?} differ from those that were stored")))
             }
             None => Ok(found),
         }
@@ -142,7 +142,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
-        // This includes the first lot's round trip.
+        // This floor includes the first lot's round trip.
         let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
         let one = |reader, _| {
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })

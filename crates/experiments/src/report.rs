@@ -26,16 +26,16 @@ use svg::{Colour, Drawing};
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// The facts that a page tells about its measurement.
+/// The facts about a measurement that its page shows.
 #[derive(Clone, Debug)]
 pub struct Heading {
     /// This program's version and build: `laneway 0.1.0, release build`.
     pub versions: String,
-    /// The libraries of this crate's own clients: `hyper 1.12.0, h2 0.4.1`.
+    /// The libraries of the rivals that this crate implements: `hyper 1.12.0, h2 0.4.1`.
     pub libraries: String,
     /// The date for people.
     pub date: String,
-    /// The command that makes such a page again.
+    /// The command that makes the page again.
     pub command: String,
     /// The machine that measured.
     pub machine: Machine,
@@ -52,12 +52,12 @@ pub struct Page {
 struct Section {
     id: &'static str,
     title: String,
-    /// The programs of others that took part.
+    /// The other vendors' programs that took part.
     programs: Vec<String>,
-    /// The work that was done, and over which link.
+    /// The work that was done, and the link.
     text: String,
     parts: Vec<Part>,
-    /// Its results at the head of the page.
+    /// The section's results, which the top of the page shows.
     scores: Vec<Score>,
 }
 
@@ -86,7 +86,7 @@ impl Page {
         self.sections.push(sections::slices(found));
     }
 
-    /// Adds small objects beside large ones. Downloads are the first picture of the page.
+    /// Adds small objects beside large ones. Downloads come first on the page.
     pub fn mixed(&mut self, found: &Mixed) {
         let at = if found.puts { self.sections.len() } else { 0 };
         self.sections.insert(at, sections::mixed(found));
@@ -111,12 +111,12 @@ impl Page {
         self.sections.iter().flat_map(of).collect()
     }
 
-    /// Returns four lines: wins, ties, jobs in which Laneway is behind, and unclear ones.
+    /// Returns four lines: the jobs that Laneway wins, ties, jobs in which Laneway is behind, and unclear jobs.
     pub fn summary(&self) -> Vec<String> {
         scores::lines(&self.scores())
     }
 
-    /// Returns the same for programs.
+    /// Returns the results of all jobs for programs.
     pub fn results(&self) -> Vec<Score> {
         self.scores().into_iter().map(|(_, score)| score).collect()
     }
@@ -162,16 +162,17 @@ impl Page {
         let _ = writeln!(html, "</dl>\n<p>{}</p>", escaped(&rule()));
         if self.sections.iter().any(|section| !section.programs.is_empty()) {
             html.push_str(
-                "<p>Installed programs run as whole processes, and their start counts. <code>laneway cp</code> stands \
-                 beside them as one. They speak their own service's protocol to the embedded store over TLS, and have \
-                 30 s. The store counts their requests and connections. The benchmark checks what they moved.</p>\n",
+                "<p>Installed programs run as whole processes, and their start counts. They are compared \
+                 with the program <code>laneway cp</code>. They speak their own service's protocol to the embedded store \
+                 over TLS, and have 30 s. The store counts their requests and connections. The benchmark checks the \
+                 objects that they moved.</p>\n",
             );
         }
         html.push_str(
-            "<p>Each other method is competent code over well-kept libraries, written as its users write it. The <em>least \
-             possible</em> is the time that the path needs at best: round trips, and bytes at its rate. The embedded store \
+            "<p>Each other method is competent code over well-kept libraries, written as its users would write it. The <em>least \
+             possible</em> is the shortest time that the path permits: round trips, and bytes at the path's rate. The embedded store \
              imitates delay and bandwidth, and shares the processor with the measured client. Where it limits bandwidth, \
-             connections begin with ten segments and send as TCP does with BBR. All of them share a queue in each direction, \
+             connections begin with ten segments and send as TCP does with BBR. All connections share a queue in each direction, \
              which drops packets when it is full. Without a limit there is no slow start.</p>\n<p>To repeat it:</p>\n\
              <div class=\"scroll\"><pre><code>",
         );

@@ -47,7 +47,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The server agreed to another protocol, or there is no TLS to agree in.
+    /// The server chose another protocol, or there is no TLS handshake to choose one in.
     #[error("the server doesn't offer HTTP/2")]
     NoHttp2,
     /// The connection broke during the exchange.
@@ -57,7 +57,7 @@ pub enum Error {
     #[error("the answer can't be read")]
     Answer(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The request can't be built.
-    #[error("no request can be made of it")]
+    #[error("the request can't be built")]
     Request(#[from] http::Error),
     /// There was no connection or no answer within a minute.
     #[error("no answer within {} s", TIMEOUT.as_secs())]
@@ -65,7 +65,7 @@ pub enum Error {
     /// The server returned an error status.
     #[error("the server answered {status}: {text}")]
     Refused {
-        /// Its status.
+        /// The status of the answer.
         status: StatusCode,
         /// The beginning of its answer.
         text: String,
@@ -100,7 +100,7 @@ pub struct Tally {
     pub connections: u64,
 }
 
-/// A client of one run: fresh TLS sessions, and counters. Clones share them.
+/// A client of one run, with new TLS sessions and counters. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
 
@@ -192,7 +192,8 @@ impl Rival {
         patiently(async {
             let (stream, _) = self.dial().await?;
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            // hyper reports the connection's end to the caller that waits for an answer.
+            // The task's result isn't needed: hyper reports a broken connection to the caller that waits for an
+            // answer.
             tokio::spawn(connection);
             Ok(Http1 { sender, lane: Arc::new(self.lane()) })
         })
@@ -268,7 +269,7 @@ impl Rival {
 }
 
 impl Lane {
-    /// Executes one exchange. It counts and traces the exchange, and cancels it if nothing moves for a while.
+    /// Executes one exchange. Counts and traces the exchange, and cancels it if nothing moves for a while.
     async fn exchange<T>(
         &self,
         role: Role,
@@ -344,7 +345,8 @@ async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T,
     tokio::time::timeout(TIMEOUT, work).await.unwrap_or(Err(Error::TimedOut))
 }
 
-/// Number of measurements of the round-trip time. The shortest counts, because disturbances only make it longer.
+/// Number of measurements of the round-trip time. The shortest one counts, because disturbances only lengthen a round
+/// trip.
 const PROBES: usize = 5;
 
 /// Returns the shortest of several round trips, and the segment size.

@@ -10,8 +10,8 @@ use crate::proc;
 /// A memory-backed folder, where it exists. The experiments measure the network, not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
-/// Creates a folder for files of `bytes` in all, whose name begins with `name`. It is below `parent`, in memory if
-/// plenty is free, or among the temporary files. Dropping the value removes the folder.
+/// Creates a folder for files of `bytes` in all. Its name begins with `name`. It is below `parent` if given, else
+/// in memory if plenty is free, else among the temporary files. Dropping the value removes the folder.
 ///
 /// # Errors
 /// Fails if there isn't enough room or the folder can't be created.
@@ -35,7 +35,7 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Returns whether twice as many bytes of memory are free. It returns `false` if that is unknown.
+/// Returns whether twice as many bytes of memory are free. Returns `false` if the free memory is unknown.
 fn memory_is_plenty(bytes: u64) -> bool {
     proc::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
 }

@@ -70,11 +70,11 @@ impl Origin {
 }
 
 impl Site {
-    /// Prepares certificates and credentials for the rungs, so that no rung's time includes this. `unique` is a prefix
-    /// that no other experiment uses.
+    /// Prepares certificates and credentials for the rungs, so that no rung's time includes the preparation. `unique`
+    /// is a prefix that no other experiment uses.
     ///
     /// # Errors
-    /// An endpoint that is no URL, an unreadable CA file, or unusable credentials.
+    /// An endpoint that isn't a URL, an unreadable CA file, or unusable credentials.
     pub(crate) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
         // Google's clients treat an emulator's address without a scheme as plain HTTP.
         let endpoint = match remote.endpoint.contains("://") {
@@ -85,7 +85,7 @@ impl Site {
         let url: Option<Uri> = endpoint.parse().ok();
         let origin = url.as_ref().and_then(Origin::of);
         let origin =
-            origin.ok_or_else(|| Error::Plan(format!("{:?} is no endpoint URL", remote.endpoint)))?;
+            origin.ok_or_else(|| Error::Plan(format!("{:?} isn't an endpoint URL", remote.endpoint)))?;
         let roots = Roots::read(&remote.ca_files)?;
         let access = Access::find(remote, &origin, &roots).await?;
         let above = remote.prefix.trim_end_matches('/');
@@ -106,7 +106,7 @@ impl Site {
         })
     }
 
-    /// Returns the path and query for uploads of a kind.
+    /// Returns the path and query for an upload of this kind.
     pub(crate) fn upload_target(&self, kind: &str) -> String {
         let bucket = utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC);
         format!("{}/upload/storage/v1/b/{bucket}/o?uploadType={kind}", self.base())
@@ -140,8 +140,8 @@ impl Site {
         Ok(request.body(body)?)
     }
 
-    /// Returns rustls's usual TLS configuration, or `None` for plain HTTP. It has no sessions of earlier runs to
-    /// resume.
+    /// Returns rustls's usual TLS configuration, or `None` for plain HTTP. The configuration has no sessions from
+    /// earlier runs to resume.
     pub(crate) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
         self.origin.https.then(|| self.roots.config(protocol))
     }
@@ -152,7 +152,8 @@ impl Site {
     /// # Errors
     /// The errors of [`ClientBuilder::build`](laneway::ClientBuilder::build).
     pub(crate) fn laneway(&self, recorder: Option<&Recorder>) -> Result<Client, laneway::Error> {
-        // Laneway's dispatcher uses the distance of the server, which it first sees in the handshake.
+        // Laneway's dispatcher first learns the round trip from the TCP handshake, which a simulated path can't
+        // delay.
         let mut engine = Engine::builder().tcp_handshake_min(self.imitated_rtt);
         if let Some(recorder) = recorder {
             engine = engine.trace(recorder.clone());

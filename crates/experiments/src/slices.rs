@@ -50,7 +50,7 @@ pub struct Plan {
     pub size: u64,
     /// Runs of each rung. The rungs take turns.
     pub runs: Repeats,
-    /// Where the file is written; `None` is in memory where there is enough, or among the temporary files.
+    /// The folder for the file. `None` uses memory if there is enough, else the folder for temporary files.
     pub folder: Option<PathBuf>,
     /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
@@ -110,8 +110,8 @@ enum Strategy {
 }
 
 const RUNGS: [Rung<Strategy>; 3] = [
-    rung(Strategy::Single, "single", "one stream, checked while it comes"),
-    rung(Strategy::Fixed, "fixed", "five fixed parts, checksum read back"),
+    rung(Strategy::Single, "single", "one stream, checked as it arrives"),
+    rung(Strategy::Fixed, "fixed", "five fixed parts, checked by reading back"),
     rung(Strategy::Laneway, "laneway", "Laneway"),
 ];
 
@@ -227,7 +227,9 @@ fn same(file: &Path, size: u64) -> Result<(), Failure> {
         let found = &mut block[..(end - at) as usize];
         file.read_exact(found).map_err(Failure::File)?;
         if *found != Random::content_at(SEED, &(at..end)) {
-            return Err(Failure::Different(format!("the bytes {at} to {end} are others than were stored")));
+            return Err(Failure::Different(format!(
+                "the bytes {at} to {end} differ from those that were stored"
+            )));
         }
         at = end;
     }
@@ -291,13 +293,13 @@ impl Slices {
         let head = [
             "method",
             "seconds",
-            "of them checking",
+            "checking s",
             "MiB/s",
             "CPU s/GiB",
             "connections",
             "sent again",
             "peak MiB",
-            "times the least",
+            "time / least",
         ];
         Table::compared(&head, &self.rows, |f| {
             vec![

@@ -36,9 +36,9 @@ const JITTER: Duration = Duration::from_millis(5);
 /// An object that must be in the store before a run begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
-    /// Its key below the experiment's prefix.
+    /// The object's key below the experiment's prefix.
     pub(crate) name: String,
-    /// The seed of its bytes.
+    /// The seed of the object's bytes.
     pub(crate) seed: u64,
     pub(crate) size: u64,
 }
@@ -132,12 +132,13 @@ impl<'a> Stage<'a> {
         self.site.origin.https
     }
 
-    /// Returns the key of a name in the experiment.
+    /// Returns the key of the experiment's object with this name.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.site.prefix)
     }
 
-    /// Records that an object may be uploaded in parts, which must be found if the experiment is stopped.
+    /// Records that an object may be uploaded in parts. If the experiment is stopped, its unfinished upload must be
+    /// found.
     pub(crate) fn may_be_parted(&self, name: &str) {
         self.parted.borrow_mut().push(self.key(name));
     }
@@ -198,7 +199,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Uploads objects by Laneway, the fast way, since this isn't measured.
+    /// Uploads objects by Laneway, because it is fast and this step isn't measured.
     fn upload(&self, supplies: &[Supply]) -> Result<(), Error> {
         self.files("stock", supplies)?;
         let stock = self.folder().join("stock");
@@ -223,7 +224,7 @@ impl<'a> Stage<'a> {
         fs::remove_dir_all(stock).map_err(local("removing a folder"))
     }
 
-    /// Has an errand executed as soon as the link is idle again after earlier runs.
+    /// Executes an errand as soon as the link is idle again after earlier runs.
     ///
     /// # Errors
     /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
@@ -245,8 +246,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Has a program do a job, as [`carry`](Self::carry) does for an errand. The store counts its requests and
-    /// connections.
+    /// Runs a program for a job as soon as the link is idle. The store counts the program's requests and connections.
     ///
     /// # Errors
     /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
@@ -281,7 +281,7 @@ impl<'a> Stage<'a> {
         self.server.as_ref().map(|server| server.counters().segments_lost)
     }
 
-    /// Has an errand executed with a provider's API. Only the embedded store supports several APIs.
+    /// Executes an errand with a provider's API. Only the embedded store supports several APIs.
     ///
     /// # Errors
     /// The errors of [`carry`](Self::carry).
@@ -303,7 +303,7 @@ impl<'a> Stage<'a> {
     /// Executes a future, unless the experiment is stopped.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if it is.
+    /// [`Error::Stopped`] if the experiment is stopped.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         self.runtime.block_on(self.stop.unless(work))
     }
@@ -336,7 +336,7 @@ impl<'a> Stage<'a> {
             }
             return Ok(());
         }
-        // A stopped experiment is cleared too.
+        // Remove the objects even if the experiment was stopped.
         let parted = self.parted.borrow().clone();
         let cleared = self.runtime.block_on(async {
             match self.stop.is_asked() {
@@ -364,8 +364,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Prepares a stage for files of `bytes` in all, calls `climb` with it, and clears the stage even after a failure. It
-/// reports everything that can't be removed.
+/// Prepares a stage for files of `bytes` in all, calls `climb` with it, and clears the stage even after a failure.
+/// Reports everything that can't be removed.
 ///
 /// # Errors
 /// An error that makes the store unusable, or the error of `climb`.
@@ -383,8 +383,8 @@ pub(crate) fn on_stage<T>(
     found
 }
 
-/// Waits until a round trip takes no longer than at the beginning. A run that was interrupted leaves bytes on the link,
-/// which would delay the next one. The wait is limited, because a store may have become slower for good.
+/// Waits until a round trip takes no longer than at the beginning. An interrupted run leaves bytes on the link, and
+/// they would delay the next run. The wait is limited, because a store may have become slower for good.
 async fn settle(site: &Site, rtt: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < SETTLED_WITHIN {
@@ -399,23 +399,23 @@ async fn settle(site: &Site, rtt: Duration) {
 /// An object or bucket that couldn't be removed.
 #[derive(Debug)]
 pub struct Left {
-    /// Its URL.
+    /// The URL of the object or bucket.
     pub url: String,
-    /// The reason.
+    /// The reason why it couldn't be removed.
     pub failure: Failure,
 }
 
-/// Largest object that the embedded store computes an MD5 of. `gcloud storage cp` uploads small files here, and takes a missing
-/// MD5 for a wrong one.
+/// Largest object of which the embedded store computes an MD5. The small files that `gcloud storage cp` uploads here
+/// need one, because it takes a missing MD5 for a wrong one.
 const MD5_BYTES_MAX: u64 = 1 << 20;
 
-/// Starts a store in this process, and says how it is reached.
+/// Starts a store in this process, and returns it with its address.
 ///
 /// # Errors
 /// An error that prevents its start.
 pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Result<(Server, Remote), Error> {
     let Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, h1_only, provider } = imitated;
-    // The store's MD5s of large objects would take time from what is measured.
+    // Computing MD5s of large objects would take processor time from the measured client.
     let gcs = GcsConfig { md5_bytes_max: MD5_BYTES_MAX, ..GcsConfig::default() };
     let tls = Some(Tls::Generated);
     let config =

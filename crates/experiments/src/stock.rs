@@ -35,10 +35,10 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Removes everything under a prefix by Laneway, the fast way, since this isn't measured.
+/// Removes everything under a prefix by Laneway, because it is fast and this step isn't measured.
 ///
 /// # Errors
-/// The first failure, after it has tried to remove the rest.
+/// The first failure. The other objects have been removed as far as possible.
 pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     let client = site.laneway(None)?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
@@ -87,7 +87,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     let listing = connection.send(site.uploads(key).await?).await?.succeeded()?;
     for (key, id) in uploads_in(&String::from_utf8_lossy(&listing.body)) {
         let answer = connection.send(site.abandon(key, id).await?).await?;
-        // The upload may just have ended by itself.
+        // A missing upload is no error: it may just have ended by itself.
         if answer.status != StatusCode::NOT_FOUND {
             answer.succeeded()?;
         }
@@ -95,7 +95,8 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     Ok(())
 }
 
-/// Extracts keys and ids from S3's listing of uploads. Both need no unescaping, as all keys of an experiment.
+/// Extracts keys and ids from S3's listing of uploads. Neither needs unescaping: keys of an experiment have no
+/// special characters.
 fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
     fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
         text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)

@@ -27,10 +27,10 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Executes a future. If the end is requested before or meanwhile, it drops the future.
+    /// Executes a future. Drops the future if the end was requested before or is requested meanwhile.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if it does.
+    /// [`Error::Stopped`] if the future was dropped.
     pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let mut stopped = self.0.subscribe();
         tokio::select! {

@@ -1,4 +1,4 @@
-//! A result for people: a name and numbers per line.
+//! Formats a result for people: a name and numbers per line.
 
 use crate::turns::verdict_heads;
 use crate::{Compared, Failure, Row};
@@ -8,7 +8,7 @@ use crate::{Compared, Failure, Row};
 pub struct Table {
     /// The columns' heads.
     pub head: Vec<&'static str>,
-    /// Its lines.
+    /// The lines of the table.
     pub rows: Vec<Line>,
 }
 
@@ -63,7 +63,7 @@ impl Table {
         };
         let lines: Vec<&Line> = std::iter::once(&head).chain(&self.rows).collect();
         let width = |text: &str| text.chars().count();
-        // A line with a name alone is a title, and may be longer.
+        // A line with only a name is a title. It may be wider than the first column.
         let named = lines.iter().filter(|line| !line.cells.is_empty() || line.failure.is_some());
         let first = named.map(|line| width(&line.name)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.head.len() - 1)

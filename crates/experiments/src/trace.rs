@@ -16,7 +16,7 @@ const BULK_ABOVE: u64 = 1 << 20;
 pub struct Trace {
     /// Requests in the order of their ends.
     pub spans: Vec<Span>,
-    /// From when to when bulk was held back for small requests.
+    /// The intervals during which bulk was held back for small requests.
     pub held: Vec<(f64, f64)>,
 }
 
@@ -27,7 +27,7 @@ pub struct Span {
     pub lane: u64,
     /// `Express` for a small object, `Freight` for a part of a large one.
     pub role: Role,
-    /// When it was sent.
+    /// The time when the request was sent.
     pub start_s: f64,
     /// The time when its answer was complete.
     pub end_s: f64,
@@ -47,7 +47,7 @@ pub enum Role {
 }
 
 impl Trace {
-    /// Converts the moments of an engine's recorder, with times from `epoch`. It omits unfinished requests.
+    /// Converts the moments of an engine's recorder, with times from `epoch`. Omits unfinished requests.
     pub(crate) fn of_engine(moments: &[TraceRecord], epoch: Instant) -> Self {
         let mut trace = Self::default();
         let mut sent: HashMap<u64, Span> = HashMap::new();
@@ -70,7 +70,8 @@ impl Trace {
                         (None, None) => {}
                     }
                 }
-                // Freight may be a small answer that only wanted another thread.
+                // A lane can move to the freight threads for a small answer too, so this event doesn't tell
+                // the request's size.
                 TraceEvent::Dialled { .. }
                 | TraceEvent::Opened { .. }
                 | TraceEvent::Closed { .. }
@@ -126,7 +127,7 @@ impl Tracer {
         state.lanes - 1
     }
 
-    /// A request has ended that began at `start_s`.
+    /// Records the end of a request that began at `start_s`.
     pub(crate) fn ended(&self, lane: u64, role: Role, start_s: f64, bytes: u64) {
         let span = Span { lane, role, start_s, end_s: self.now(), bytes };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.spans.push(span);

@@ -1,4 +1,5 @@
-//! The certificates that the rivals trust: the platform's and those of the CA files, like Laneway.
+//! The certificates that the rivals trust. Like Laneway, they trust the platform's certificates and those of the CA
+//! files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ impl Roots {
         config.resumption = rustls::client::Resumption::in_memory_sessions(256);
         config.alpn_protocols = match protocol {
             Protocol::H1 => vec![b"http/1.1".to_vec()],
-            // A server ends the handshake if it supports none of the offered protocols, so this offers HTTP/1.1 too.
+            // Offer HTTP/1.1 too, because a server ends the handshake if it supports none of the offered protocols.
             Protocol::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
         config

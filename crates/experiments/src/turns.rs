@@ -1,4 +1,5 @@
-//! Rungs take turns, so a disturbance of the machine hits all of them. Unclear ones are run again.
+//! Runs rungs in turns, so a disturbance of the machine affects all of them. Rungs with an unclear comparison run
+//! again.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +13,15 @@ use crate::{Error, Failure};
 /// Runs of each rung.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repeats {
-    /// At least so many times. With fewer than [`RUNS_MIN`] no rung is repeated.
+    /// The minimum number of runs. Below [`RUNS_MIN`], no rung is repeated.
     pub least: usize,
-    /// Unclear rungs, and Laneway beside them, are repeated for this long.
+    /// The time for which unclear rungs are repeated, together with Laneway's.
     pub until_decided: Duration,
 }
 
 impl Repeats {
-    /// Runs a rung this often even if that decides nothing: more runs of fast ones than this tell no more.
+    /// The most runs of a rung, even if the comparison is still unclear. Further runs of a fast rung add no
+    /// information.
     const MOST: usize = 40;
 
     /// Returns a fixed number of runs.
@@ -46,9 +48,9 @@ pub enum Event<'a> {
         rung: &'static str,
         /// The number of the run, from 1.
         run: usize,
-        /// The number of all runs.
+        /// The total number of runs.
         runs: usize,
-        /// Its seconds, or its failure. A rung that failed doesn't run again.
+        /// The seconds of the run, or its failure. A rung that failed doesn't run again.
         result: Result<f64, &'a Failure>,
     },
     /// Objects that couldn't be removed and are left behind.
@@ -72,7 +74,7 @@ pub(crate) struct Rung<M> {
 pub struct Measure<F> {
     /// The name for programs.
     pub name: &'static str,
-    /// For people, behind an experiment's name; empty for its only measure.
+    /// The name for people, which follows the experiment's name. It is empty if the experiment has only one measure.
     pub short: &'static str,
     /// The heads of two table columns: the range of the runs, and the comparison with Laneway.
     pub heads: [&'static str; 2],
@@ -98,16 +100,16 @@ pub struct Row<F> {
     pub description: &'static str,
     /// The group. Rows of the same group are compared.
     pub group: &'static str,
-    /// Its runs, or the failure of one of them.
+    /// The rung's runs, or the failure of one run.
     pub result: Result<Runs<F>, Failure>,
 }
 
-/// The figures of a rung's runs, all of which ended well, the fastest first.
+/// The figures of a rung's runs, the fastest first. All runs succeeded.
 #[derive(Debug)]
 pub struct Runs<F>(Vec<F>);
 
 impl<F: Compared> Runs<F> {
-    /// `None` of nothing.
+    /// Returns `None` if there are no runs.
     pub(crate) fn new(mut runs: Vec<F>) -> Option<Self> {
         let value = F::MEASURES[0].value;
         runs.sort_by(|a, b| value(a).total_cmp(&value(b)));
@@ -126,8 +128,8 @@ impl<F> Row<F> {
         is_ours(self.rung)
     }
 
-    /// Returns the figures of its median run, unless it failed. For an even number of runs, this is the slower of the
-    /// two in the middle.
+    /// Returns the figures of the rung's median run, unless the rung failed. For an even number of runs, this is the
+    /// slower of the two in the middle.
     pub fn figures(&self) -> Option<&F> {
         self.result.as_ref().ok().map(|runs| &runs.0[runs.0.len() / 2])
     }
@@ -205,17 +207,17 @@ fn is_ours(rung: &str) -> bool {
     rung.contains("laneway")
 }
 
-/// Laneway's runs beside another's, by a measure.
+/// Compares Laneway's runs with another rung's by a measure.
 fn compare<F: Compared>(ours: &[F], other: &[F], value: fn(&F) -> f64) -> Option<Comparison> {
     let spread = |runs: &[F], value: fn(&F) -> f64| Spread::of(runs.iter().map(value));
     let lasted_s = spread(ours, F::lasted_s)?.median.max(spread(other, F::lasted_s)?.median);
     Some(Comparison::of(&spread(ours, value)?, &spread(other, value)?, lasted_s))
 }
 
-/// The runs of a rung so far, or why one of them failed.
+/// The runs of a rung so far, or the failure of one run.
 type Results<F> = Result<Vec<F>, Failure>;
 
-/// Returns for each rung if another run may decide a comparison with it.
+/// Returns for each rung whether another run may decide a comparison with it.
 fn undecided<M, F: Compared>(rungs: &[Rung<M>], results: &[Results<F>]) -> Vec<bool> {
     let figures = |at: usize| results[at].as_ref().ok();
     let is_unclear = |ours: usize, other: usize| {
@@ -235,7 +237,7 @@ fn undecided<M, F: Compared>(rungs: &[Rung<M>], results: &[Results<F>]) -> Vec<b
     (0..rungs.len()).map(of).collect()
 }
 
-/// Runs every rung in turns, and unclear ones again until they are decided or the time is up.
+/// Runs all rungs in turns. Runs unclear rungs again until the comparison is decided or the time is up.
 ///
 /// # Errors
 /// An error that ends the experiment.
@@ -366,7 +368,7 @@ pub(crate) mod tests {
         let until_nine = (4..=9).flat_map(|number| [(0, number), (2, number)]).collect();
         assert_eq!(order(Repeats { least: 3, until_decided: hour }), (until_nine, Some(Verdict::Tie)));
         assert_eq!(order(Repeats::times(3)), (Vec::new(), Some(Verdict::Unclear)));
-        // One run was asked for.
+        // With one run, nothing is repeated.
         assert_eq!(order(Repeats { least: 1, until_decided: hour }).0, []);
     }
 

@@ -14,7 +14,7 @@ pub struct Usage {
     pub peak_bytes: Option<u64>,
 }
 
-/// Measures this process from the creation of the meter on.
+/// Measures this process, starting when the meter is created.
 pub(crate) struct Meter {
     cpu_s: f64,
 }

@@ -4,15 +4,17 @@ use serde::Serialize;
 
 use crate::table::seconds;
 
-/// Fewer runs say nothing about how much they differ.
+/// The fewest runs of a rung for a comparison. Fewer runs don't show how much runs differ.
 pub const RUNS_MIN: usize = 3;
-/// Medians whose ratio is nearer to 1 are equal. Two runs of one program differ by as much on a machine with other work.
+/// Medians are equal if their ratio is nearer to 1 than this. Two runs of one program differ by as much on a machine
+/// with other work.
 pub const NOISE: f64 = 0.1;
 /// Runs below this many seconds also measure the machine's scheduler, so they need [`RUNS_MIN_SHORT`] runs.
 pub const SHORT_S: f64 = 0.1;
-/// Runs that short ones need: from nine on, an outlier at each end no longer counts.
+/// The fewest runs of a short rung. With nine or more runs, an outlier at each end no longer counts.
 pub const RUNS_MIN_SHORT: usize = 9;
-/// Runs whose slowest counted one takes this many times the fastest are too unsteady for a tie.
+/// If the slowest counted run of a rung takes this many times as long as the fastest, its runs are too
+/// unsteady for a tie.
 pub const UNSTEADY: f64 = 1.5;
 /// The chance that the true median lies outside a [`Spread`]'s interval, once there are six runs or more.
 const DOUBT: f64 = 0.05;
@@ -28,7 +30,8 @@ pub struct Spread {
     pub median: f64,
     /// The slowest run.
     pub most: f64,
-    /// The interval that holds the true median with 95 % probability; of fewer than nine runs, all of them.
+    /// The interval that holds the true median with 95 % probability. For fewer than nine runs, it covers all
+    /// runs.
     #[serde(skip)]
     interval: (f64, f64),
 }
@@ -58,8 +61,8 @@ impl Spread {
     }
 }
 
-/// Returns how many of so many sorted runs lie outside the median's interval at each end. Each run is as likely below the
-/// true median as above it, so the binomial distribution tells.
+/// Returns how many of `runs` sorted runs lie outside the median's interval at each end. A run is as likely below the
+/// true median as above it, so the count follows from the binomial distribution.
 fn outside(runs: usize) -> usize {
     let mut exactly = 0.5f64.powi(runs as i32);
     let (mut at_most, mut ends) = (exactly, 0);
@@ -85,12 +88,12 @@ pub enum Verdict {
     Unclear,
 }
 
-/// Laneway beside another method.
+/// A comparison of Laneway with another method.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// The result.
     pub verdict: Verdict,
-    /// The other's median over Laneway's: above 1 where Laneway is faster.
+    /// The other method's median divided by Laneway's. It is above 1 if Laneway is faster.
     pub ratio: f64,
 }
 
@@ -118,7 +121,7 @@ impl Comparison {
 }
 
 impl Verdict {
-    /// All of them, in the order in which they are shown.
+    /// All verdicts, in the order in which they are shown.
     pub const ALL: [Self; 4] = [Self::Win, Self::Tie, Self::Behind, Self::Unclear];
 
     /// Returns the word for people and for programs.
@@ -131,7 +134,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the word for several of them.
+    /// Returns the plural of the word.
     pub fn words(self) -> &'static str {
         match self {
             Self::Win => "wins",
@@ -153,10 +156,10 @@ pub fn times(ratio: f64) -> String {
 pub(crate) fn rule() -> String {
     format!(
         "Methods take turns, and each row is the median of its runs. The ratio is the other method's median over Laneway's. Medians \
-         within {:.0} % of each other are a tie. Laneway wins, or is behind, where the medians differ by more and the runs agree: the \
+         within {:.0} % of each other are a tie. Laneway wins, or is behind, if the medians differ by more and the runs agree: the \
          intervals that hold the medians with {:.0} % probability don't overlap (with fewer than nine runs, no runs overlap). \
-         Everything else is unclear and is run again, until it is decided or the time is up. A comparison needs {RUNS_MIN} runs, or \
-         {RUNS_MIN_SHORT} if they take less than {SHORT_S} s. A tie also needs steady runs: none above {UNSTEADY} times another.",
+         All other comparisons are unclear. Their methods run again until the comparison is decided or the time is up. A comparison needs {RUNS_MIN} runs, or \
+         {RUNS_MIN_SHORT} if they take less than {SHORT_S} s. A tie also needs steady runs: none takes above {UNSTEADY} times as long as another.",
         NOISE * 100.0,
         (1.0 - DOUBT) * 100.0
     )
@@ -224,7 +227,7 @@ mod tests {
             Comparison::of(&spread(&vec![0.01; runs]), &spread(&vec![0.09; runs]), 0.09).verdict
         };
         assert_eq!([3, 8, 9].map(short), [Verdict::Unclear, Verdict::Unclear, Verdict::Win]);
-        // A latency may be short, if the run that it was read in is not.
+        // A latency may be short if the run that it comes from is long.
         let (ours, other) = (spread(&[0.01; 3]), spread(&[0.09; 3]));
         assert_eq!(Comparison::of(&ours, &other, SHORT_S).verdict, Verdict::Win);
     }

@@ -1,5 +1,5 @@
-//! The parts of the library and of the bindings' core that the modules need: a client whose engine is any thread, and
-//! empty failures.
+//! Stand-ins for the parts of the library and the bindings' core that the modules need: a client that runs tasks on
+//! any thread, and empty failures.
 
 use shuttle::future::JoinHandle;
 
@@ -43,7 +43,7 @@ pub(crate) mod failure {
         }
     }
 
-    /// Packs a flag that tells if there is an answer.
+    /// Packs a flag that tells whether there is an answer.
     pub(crate) fn answer(outcome: Result<Packed, Failure>) -> Packed {
         let mut packed = Packed::default();
         packed.flag(outcome.is_ok());

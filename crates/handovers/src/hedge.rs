@@ -3,6 +3,6 @@
 #[path = "../../lanes/src/hedge/tracker.rs"]
 pub(crate) mod tracker;
 
-/// The group in which requests are compared. It doesn't matter here.
+/// The group in which requests are compared. The scenarios have only one group.
 #[derive(Clone, Copy, Debug)]
 pub struct Alike;

@@ -2,17 +2,17 @@
 //! at random. The other uses priorities that change at few points (PCT), and finds faults that need a certain order of
 //! few steps.
 //!
-//! The modules are those of `lanes`, `laneway` and the bindings' core, file for file. Their `threads` module is
-//! [`shuttle`]'s here, and minimal stand-ins replace the rest of their crates. A missing lock, a lost wake-up or a
-//! thread that waits for ever fails the test with the schedule that leads to it.
+//! The modules under test are files of `lanes`, `laneway` and the bindings' core. Here, their `threads` module uses
+//! [`shuttle`], and minimal stand-ins replace the rest of their crates. A missing lock, a lost wake-up or a thread that
+//! waits for ever fails the test with the schedule that leads to it.
 //!
-//! Foreign code is one step here: tokio's channels, semaphore and notifications, and the waker cell of `futures`. All
-//! operations have one global order, so a processor's further reordering isn't tested. The driver, the dispatcher and
-//! all roles of lanes belong to one task that is fed by a channel; `lanes::simulator` tests them. Directory walks and
-//! the plan of a sliced download aren't included yet, since they depend on file systems and stores. Python's binding
-//! hands over under the interpreter's lock, and would need a stand-in for all of it.
+//! A call of foreign code is one step here: tokio's channels, semaphore and notifications, and the waker cell of
+//! `futures`. All operations have one global order, so a processor's reordering isn't tested. The driver, the
+//! dispatcher and all roles of lanes belong to one task, which a channel feeds; `lanes::simulator` tests them.
+//! Directory walks and the plan of a sliced download aren't included yet, since they depend on file systems and stores.
+//! Python's binding hands over under the interpreter's lock, and would need a stand-in for the whole interpreter.
 
-// The modules' own tests run in their crates.
+// The modules' own tests run in their own crates.
 #![cfg(not(test))]
 #![allow(
     dead_code,
@@ -22,7 +22,7 @@
     reason = "modules of other crates, of which only a part is used here, and their tests"
 )]
 
-// This crate stands in for the library in the binding's files.
+// The bindings' files import `laneway`. Here, this crate takes the library's place.
 extern crate self as laneway;
 
 mod bindings;
@@ -60,12 +60,12 @@ use stand_ins::{Error, Head, Progress};
 /// Runs a scenario under many schedules.
 ///
 /// # Panics
-/// Panics if one of them fails, with the input that repeats it.
+/// Panics if a schedule fails. The message has the input that repeats the schedule.
 pub fn explore(scenario: fn()) {
     let schedules = std::env::var("LANEWAY_SCHEDULES").map_or(600, |n| n.parse().expect("a number"));
     let config = || {
         let mut config = Config::new();
-        // Unoptimised frames of futures are large.
+        // Futures need large stack frames in unoptimised builds.
         config.stack_size = 512 << 10;
         config
     };

@@ -27,11 +27,11 @@ use crate::valve::Valve;
 
 pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
 
-/// Java calls that end while they are cancelled and while Java's thread is woken. The end of each is reported once,
-/// after its lent memory was returned, and no call is left under way.
+/// Java calls end while they are cancelled and while Java's thread is woken. The end of each call is reported once,
+/// after its lent memory was returned. No call is left under way.
 pub fn calls_of_java() {
     const CALLS: usize = 3;
-    /// Only a cancellation ends this call.
+    /// The call that only a cancellation ends.
     const ENDLESS: usize = 2;
     struct Lent(Arc<[AtomicUsize; CALLS]>, usize);
     impl Drop for Lent {
@@ -47,7 +47,7 @@ pub fn calls_of_java() {
             thread::spawn(move || {
                 let ending = Ending::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // As in `LentMemory`, the memory is dropped before its share of the end.
+                // The memory is dropped before its share of the call's `Ending`, as in `LentMemory`.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
                     let _memory = memory;
@@ -70,11 +70,12 @@ pub fn calls_of_java() {
     while ended.iter().sum::<usize>() < CALLS {
         let came = events.take();
         let mut came = Unpacked::new(came.bytes());
-        // An event follows its length. It has its kind, the call, and a flag that tells if there is an answer.
+        // The length of an event comes first. Then come the event's kind, the call, and a flag that tells whether there
+        // is an answer.
         while let Ok(_length) = came.number() {
             let (_kind, call) = (came.number().expect("a kind"), came.number().expect("a call") as usize);
             let has_answer = came.flag().expect("whether there is an answer");
-            assert!(has_answer || call > 0, "what nobody has given up has no answer");
+            assert!(has_answer || call > 0, "a call that wasn't cancelled has no answer");
             assert_eq!(lent[call].load(SeqCst), 0, "memory is lent to a call that has ended");
             ended[call] += 1;
         }
@@ -85,11 +86,12 @@ pub fn calls_of_java() {
     wakes.join().expect("it ends");
     assert_eq!(ended, [1; CALLS]);
     events.wake();
-    assert!(events.take().is_empty(), "an end is told again");
+    assert!(events.take().is_empty(), "an end is reported again");
     assert!(events.running().is_empty(), "a call is under way that has ended");
 }
 
-/// The budget is never exceeded, a wish above all of it is granted, and a cancelled wait blocks no other.
+/// The budget is never exceeded, a request for more than the whole budget is granted, and a cancelled wait blocks no
+/// other wait.
 pub fn a_memory_budget() {
     const KIB: usize = 1024;
     const ALL: usize = 8 * KIB;
@@ -123,9 +125,11 @@ pub fn a_memory_budget() {
     assert_eq!(budget.available(), ALL);
 }
 
-/// A task that waits at a narrow valve continues when it opens, however often it was narrowed and opened before.
+/// A task that waits at a narrowed valve continues when the valve opens, however often it was narrowed and opened
+/// before.
 pub fn a_valve() {
-    // Time stands still, so a task that misses the opening waits for ever. No driver runs this runtime's timers.
+    // Nothing drives this runtime's timers, so time stands still. A task that misses the opening waits for ever, which
+    // the test detects.
     let timers = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("timers");
     let _timers = timers.enter();
     let valve = Arc::new(Valve::default());
@@ -152,7 +156,7 @@ pub fn a_valve() {
     turns.join().expect("it ends");
 }
 
-/// A task that waits for a hedge to be wanted is notified, and each snapshot of an attempt is consistent.
+/// A task that waits until a hedge is wanted is notified, and each snapshot of an attempt is consistent.
 pub fn a_tracker() {
     let now = Instant::now();
     let tracker = Arc::new(Tracker::new(now, Alike));
@@ -181,7 +185,8 @@ pub fn a_tracker() {
     assert!(tracker.is_hedged() && seen.is_whole && !seen.is_sinking && seen.bytes == 30, "{seen:?}");
 }
 
-/// A body's bytes arrive in order and complete. The connection never waits for ever for room, nor the reader for bytes.
+/// A body's bytes arrive in order and complete. The connection never waits for ever for room, and the reader never
+/// waits for ever for bytes.
 pub fn a_body() {
     const CHUNKS: u8 = 6;
     let waiting = Arc::new(BodyBuffer::default());
@@ -208,7 +213,7 @@ pub fn a_body() {
     });
 }
 
-/// Each request gets its turn on a young connection, whichever task flushes and however often.
+/// Each request gets its turn on a new connection, whichever task flushes and however often.
 pub fn a_young_connection() {
     let flights = Arc::new(FirstFlights::new());
     let (wire, mut sent) = tokio::sync::mpsc::unbounded_channel();
@@ -236,7 +241,7 @@ pub fn a_young_connection() {
     });
 }
 
-/// One of the affected calls reports an outage, and one reports its end.
+/// Exactly one of the affected calls reports an outage, and exactly one reports its end.
 pub fn an_outage() {
     const CALLS: u64 = 3;
     let began = Instant::now();
@@ -264,7 +269,8 @@ pub fn an_outage() {
     assert!(outage.lasts(at(4000)).is_zero());
 }
 
-/// Every task of the file threads is done or refused, even while they are closed, and no wait lasts for ever.
+/// Every task for the file threads is done or refused, even while the threads are being stopped, and no wait lasts for
+/// ever.
 pub fn file_threads() {
     let (files, done) = (Files::new(2), Arc::new(AtomicUsize::new(0)));
     let run = |n: usize| {
@@ -286,7 +292,7 @@ pub fn file_threads() {
     for (n, ended) in ended.iter().enumerate() {
         assert!(ended.is_none_or(|number| number == n), "{ended:?}");
     }
-    assert_eq!(ended.iter().flatten().count(), done.load(SeqCst), "what was done was said to be");
+    assert_eq!(ended.iter().flatten().count(), done.load(SeqCst), "done tasks are reported as done");
 }
 
 /// A deliberate mistake: the waiting task checks the flag before it registers its waker.

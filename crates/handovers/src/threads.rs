@@ -1,4 +1,4 @@
-//! A replacement for the standard library's threads.
+//! Replaces the standard library's threads, locks and atomics by those of [`shuttle`].
 
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::Builder;

@@ -1,4 +1,4 @@
-//! Each scenario under many schedules; `LANEWAY_SCHEDULES` sets their number.
+//! Runs each scenario under many schedules. `LANEWAY_SCHEDULES` sets the number of schedules.
 
 use laneway_handovers::{explore, scenarios};
 
@@ -52,7 +52,7 @@ fn reports_the_end_of_a_java_call_once_after_its_memory_is_returned() {
     explore(scenarios::calls_of_java);
 }
 
-/// The schedulers do find a lost wake-up: here a flag is checked before the wait is registered.
+/// The schedulers find a deliberate mistake: a flag that is checked before the waker is registered.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_wake_up_that_is_lost_is_found() {

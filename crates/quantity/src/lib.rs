@@ -1,5 +1,5 @@
 //! Sizes, rates and durations: parses them from a command line ([`parse_size`] and others) and formats them ([`size()`]
-//! and others). It uses no other crate of the workspace, and knows neither arguments nor terminals.
+//! and others). It depends on no other crate of the workspace, and doesn't handle arguments or terminals.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that can't go on has failed"))]
 
 mod parse;

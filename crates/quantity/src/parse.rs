@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// A text that can't be read as a quantity. The message tells the expected format.
+/// The error for a text that isn't a quantity. The message gives the expected format.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is not {what}: expected {expected}")]
 pub struct InvalidQuantity {
@@ -69,7 +69,7 @@ pub fn parse_rate(text: &str) -> Result<u64, InvalidQuantity> {
         InvalidQuantity::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s")
     };
     let (number, unit) = split_unit(text.strip_suffix("/s").unwrap_or(text)).ok_or_else(refuse)?;
-    // Only rclone's letters are a rate without a time.
+    // A rate must end in `/s`, unless it uses rclone's letters (`10M`).
     if !text.ends_with("/s") && !is_letter(unit) {
         return Err(refuse());
     }
@@ -122,7 +122,7 @@ fn byte_scale(unit: &str) -> Option<f64> {
         "TB" => 1e12,
         "GiB" => 1073741824.0,
         "TiB" => 1099511627776.0,
-        // rclone prints and reads these.
+        // rclone prints and accepts these units.
         "Ki" => 1024.0,
         "Mi" => 1048576.0,
         "Gi" => 1073741824.0,

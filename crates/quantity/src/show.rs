@@ -40,7 +40,7 @@ pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     Some(format!("{} {unit}/s", digits(value, false)))
 }
 
-/// Formats a time as in the final line: `0.45 s`, `12.3 s`, `4 min 05 s`.
+/// Formats a time as in a job's final line: `0.45 s`, `12.3 s`, `4 min 05 s`.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.995 {
@@ -84,7 +84,8 @@ pub fn count(n: u64, singular: &str, plural: &str) -> String {
 
 fn scaled(mut value: f64) -> (f64, &'static str) {
     let mut power = 0;
-    // The step is half of the last shown digit lower, so that 1023.96 KiB is shown as 1.00 MiB and not as 1024 KiB.
+    // The threshold is below 1024 by half of the last shown digit. So 1023.96 KiB is shown as 1.00 MiB, not as 1024
+    // KiB.
     while value >= 1023.5 && power + 1 < BINARY.len() {
         value /= 1024.0;
         power += 1;

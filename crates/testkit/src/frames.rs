@@ -5,7 +5,7 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A frame type: data.
 pub const DATA: u8 = 0;
-/// A frame type: a head, or its beginning.
+/// A frame type: the headers of a message, or their beginning.
 pub const HEADERS: u8 = 1;
 /// A frame type: the reset of a stream.
 pub const RST_STREAM: u8 = 3;
@@ -15,12 +15,12 @@ pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 /// A frame type: an increase of a window.
 pub const WINDOW_UPDATE: u8 = 8;
-/// A frame type: the continuation of a head.
+/// A frame type: more headers of the same message.
 pub const CONTINUATION: u8 = 9;
 
 /// A flag: no more frames follow on the stream.
 pub const END_STREAM: u8 = 1;
-/// A flag: the head is complete.
+/// A flag: the headers are complete.
 pub const END_HEADERS: u8 = 4;
 /// A flag: this acknowledges another frame.
 pub const ACK: u8 = 1;
@@ -51,12 +51,12 @@ pub fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
-/// Encodes a literal header that isn't added to the table.
+/// Encodes a literal header that the peer doesn't add to its table.
 pub fn header(name: &str, value: &str) -> Vec<u8> {
     [&[0], &text(name)[..], &text(value)].concat()
 }
 
-/// Encodes a literal header that is added to the table at index 62.
+/// Encodes a literal header that the peer adds to its table, at index 62.
 pub fn remembered_header(name: &str, value: &str) -> Vec<u8> {
     [&[0x40], &text(name)[..], &text(value)].concat()
 }

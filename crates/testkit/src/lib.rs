@@ -1,7 +1,7 @@
-//! Shared by the test suites: a store, trees of files, and a way to run the program.
+//! Shared code of the test suites: a store, trees of files, and a way to run the program.
 //!
-//! All functions panic with the reason of a failure. They run only in tests, where a failed preparation is a failed
-//! test.
+//! All functions panic if they fail, with the reason. They run only in tests, and a test whose preparation fails
+//! has failed.
 
 pub mod frames;
 mod peer;

@@ -1,5 +1,5 @@
-//! Servers that a test plays itself: byte by byte, with or without TLS, or by answers that no real store can be made to
-//! send.
+//! Servers that a test controls itself. It sends single bytes, with or without TLS, or whole answers that no real store
+//! would send.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// The longest wait of a peer for the other end to read or to write.
+/// The longest time that a peer waits for the other end to read or write.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// One end of a connection.
@@ -44,7 +44,7 @@ pub trait Peer: Read + Write + Send {
     /// Sends the same bytes repeatedly until the other end accepts no more, or `bytes_max` were sent. Returns their
     /// number.
     fn flood(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
-        // In large writes, because the test measures the other end.
+        // Use large writes, because the test measures the other end.
         let many = bytes.repeat((32 << 10) / bytes.len() + 1);
         let mut sent = 0;
         while sent < bytes_max && self.send(&many) {
@@ -121,8 +121,8 @@ pub struct Played {
 }
 
 impl Played {
-    /// Listens on a free port of this machine until the process ends. Calls `play` for each connection, on which HTTP/2
-    /// was agreed.
+    /// Listens on a free port of this machine until the process ends. Calls `play` for each connection, after the TLS
+    /// handshake has agreed on HTTP/2.
     ///
     /// # Panics
     /// Panics if there is no port to listen on.
@@ -154,7 +154,7 @@ impl Played {
         Self { url, ca_pem: cert.pem() }
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -230,7 +230,7 @@ pub struct Scripted {
 
 impl Scripted {
     /// Serves on a free port of this machine until the process ends. `answer` gets each request and returns the bytes
-    /// to send. The connection is closed if there are none, or after an answer with `Connection: close`.
+    /// to send. The connection is closed if there are no bytes, or after an answer with `Connection: close`.
     ///
     /// # Panics
     /// Panics if there is no port to listen on.
@@ -258,7 +258,7 @@ impl Scripted {
         Self { url, asked: kept }
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         self.url.clone()
     }

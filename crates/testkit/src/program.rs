@@ -1,4 +1,4 @@
-//! Runs a program as a user would, in an environment without anything of this machine's.
+//! Runs a program as a user would, but without this machine's environment.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
@@ -43,7 +43,7 @@ impl Program {
         }
     }
 
-    /// Sets a variable in its environment.
+    /// Sets a variable in the program's environment.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables.retain(|(n, _)| n != name);
@@ -136,7 +136,7 @@ impl Program {
             }
         };
         command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // It is long enough for temporary failures, and short if a test waits for the end.
+        // 4 s is long enough for temporary failures, and short for a test that waits until the program gives up.
         command.env("LANEWAY_RETRY_FOR", "4s");
         // A search for credentials must never use the network of this machine.
         command.env("AWS_EC2_METADATA_DISABLED", "true").env("NO_GCE_CHECK", "true");
@@ -149,11 +149,11 @@ impl Program {
     }
 }
 
-/// A running program. It is killed when it is dropped, or when it takes longer than any test may.
+/// A running program. It is killed when this value is dropped, or after [`TIME_MAX`](Self::TIME_MAX).
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// Dropping it stops the watchdog.
+    /// Dropping this sender stops the watchdog.
     _watched: Sender<()>,
 }
 
@@ -179,7 +179,7 @@ impl Running {
         assert!(send(signal, self.child.id()), "it takes the signal");
     }
 
-    /// Returns the standard output, to be read while the program runs. [`Run::stdout`] is empty then.
+    /// Returns the standard output, to be read while the program runs. [`Run::stdout`] is then empty.
     pub fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("stdout is taken once")
     }
@@ -189,7 +189,8 @@ impl Running {
         self.child.id()
     }
 
-    /// Returns the peak of its memory in bytes. `None` once it has ended, and if the system doesn't tell it.
+    /// Returns the program's peak memory in bytes. Returns `None` if the program has ended, or if the system doesn't
+    /// report it.
     pub fn memory_peak(&self) -> Option<u64> {
         memory_peak(self.id())
     }
@@ -198,7 +199,7 @@ impl Running {
     pub fn end(mut self) -> Run {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (stdout, stderr) = std::thread::scope(|scope| {
-            // Both are read at once, because a program blocks when one of its pipes is full.
+            // Read both pipes at the same time, because a program blocks when one of its pipes is full.
             let stderr = scope.spawn(|| read(stderr));
             (read(stdout), stderr.join().expect("stderr is read"))
         });

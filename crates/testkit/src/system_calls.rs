@@ -31,16 +31,16 @@ pub enum Blow {
 /// One call that a program made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Its operation: `create`, `open`, `truncate`, `write`, `read`, `flush` (a file), `flush-names` (a directory),
+    /// The operation: `create`, `open`, `truncate`, `write`, `read`, `flush` (a file), `flush-names` (a directory),
     /// `rename`, `link`, `unlink`, `mkdir`, `lock`, `times`, `mode`, `owner`, `look`, `list`.
     pub name: String,
-    /// Its result. A negative number is an error's. `None` if the program was killed instead.
+    /// The result. A negative number is an error number. `None` if the program was killed instead.
     pub returned: Option<i64>,
     /// The file or directory.
     pub path: PathBuf,
     /// The new name, for a rename or a link.
     pub to: PathBuf,
-    /// Its number among all counted calls.
+    /// The call's number among all counted calls.
     pub number: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct SystemCalls {
 
 #[derive(Clone, Debug)]
 struct Strike {
-    /// The names, separated by commas. `None` means all.
+    /// The names of the calls that count, separated by commas. `None` means all.
     names: Option<String>,
     nth: u64,
     times: u64,
@@ -70,7 +70,7 @@ impl SystemCalls {
         *CAN.get_or_init(|| {
             let what = match library() {
                 Ok(library) if filters(library) => return true,
-                Ok(_) => "the kernel lets no program filter its system calls".to_owned(),
+                Ok(_) => "the kernel doesn't let programs filter system calls".to_owned(),
                 Err(why) => why.clone(),
             };
             println!("left out: {what}");
@@ -85,19 +85,19 @@ impl SystemCalls {
 
     /// Counts calls on files in one of these folders.
     pub fn below<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
-        // The kernel knows the folders by their paths without links.
+        // Resolve symbolic links, because the kernel reports paths without them.
         let real = |folder: P| fs::canonicalize(folder).expect("the folder is there");
         Self { below: folders.into_iter().map(real).collect(), ..Self::default() }
     }
 
-    /// Disturbs the `nth` counted call, from 1.
+    /// Disturbs the `nth` counted call, counting from 1.
     #[must_use]
     pub fn strike(mut self, nth: u64, blow: Blow) -> Self {
         self.strike = Some(Strike { names: None, nth, times: 1, blow });
         self
     }
 
-    /// Disturbs the `nth` call with this name, from 1.
+    /// Disturbs the `nth` call with this name, counting from 1.
     #[must_use]
     pub fn strike_named(self, name: &str, nth: u64, blow: Blow) -> Self {
         self.strike_from(&[name], nth, 1, blow)
@@ -110,8 +110,8 @@ impl SystemCalls {
         self
     }
 
-    /// Keeps copies in a folder of the same file system: the content of files when they are flushed (`INODE.flushed`),
-    /// and files that lose their name, by the number of the call (`NUMBER.lost`).
+    /// Keeps copies in a folder of the same file system. When a file is flushed, its content is kept as
+    /// `INODE.flushed`. When a file loses its name, it is kept as `NUMBER.lost`, with the number of the call.
     #[must_use]
     pub fn keeping(mut self, folder: &Path) -> Self {
         self.kept = Some(folder.to_owned());
@@ -188,7 +188,8 @@ fn read(line: &str) -> Call {
     }
 }
 
-/// Returns the library. It is compiled beside the tests' programs, once for each version of its source.
+/// Returns the path of the library, which is compiled into the folder of the test programs, once for each version of
+/// its source.
 fn library() -> &'static Result<PathBuf, String> {
     static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     LIBRARY.get_or_init(compile)
@@ -197,7 +198,7 @@ fn library() -> &'static Result<PathBuf, String> {
 fn compile() -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err(
-            "system calls are counted on Linux only, on processors of 64 bits by Intel, AMD and Arm".into()
+            "system calls are counted only on Linux, on 64-bit processors by Intel, AMD and Arm".into()
         );
     }
     let mut hash = DefaultHasher::new();
@@ -208,7 +209,7 @@ fn compile() -> Result<PathBuf, String> {
     if library.exists() {
         return Ok(library);
     }
-    // Another test program may compile it at the same time.
+    // Another test program may compile the library at the same time, so compile to a temporary name.
     let scratch = TempDir::new_in(folder).map_err(|e| e.to_string())?;
     let (source, made) = (scratch.path().join("system_calls.c"), scratch.path().join("made.so"));
     fs::write(&source, SOURCE).map_err(|e| e.to_string())?;
@@ -216,13 +217,13 @@ fn compile() -> Result<PathBuf, String> {
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&made).arg(&source);
     let ended = command.output().map_err(|e| format!("there is no C compiler: {e}"))?;
-    // An existing compiler that rejects it has found a mistake in the library.
+    // If a compiler exists but rejects the source, the library has a mistake.
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     fs::rename(&made, &library).map_err(|e| e.to_string())?;
     Ok(library)
 }
 
-/// Returns true if the kernel permits the library's filters, tried with a program that does nothing.
+/// Returns true if the kernel permits the library's filters. Tries them with the program `true`.
 fn filters(library: &Path) -> bool {
     let Ok(folder) = TempDir::new() else { return false };
     let (log, mut command) = (folder.path().join("log"), Command::new("true"));
@@ -233,10 +234,10 @@ fn filters(library: &Path) -> bool {
 // Computes the state of a disk after a power cut, from the calls that a program had made by then.
 //
 // A file system may lose everything that wasn't flushed: a file's bytes since its last flush, and changes of names
-// since the last flush of their directory. It may also keep any of it. Here it loses one kind, the other, or both, and
-// always all of that kind.
+// since the last flush of their directory. It may also keep any part of that data. This simulation loses one kind of
+// data, the other, or both, and always all of that kind.
 
-/// The unflushed data that is lost.
+/// The kinds of unflushed data that are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
     /// Changes of names: files were not made, renamed or removed.
@@ -299,7 +300,7 @@ fn lost(kept: &Path, call: &Call) -> PathBuf {
 
 fn lose_names(done: &[&Call], kept: &Path) {
     let mut flushed = HashSet::<&Path>::new();
-    // The latest call comes first. Its flush preserves earlier changes.
+    // Undo the latest call first. A flush preserves all changes before it.
     for call in done.iter().rev() {
         let folder = call.path.parent().unwrap_or(Path::new("/"));
         match &*call.name {
@@ -307,7 +308,7 @@ fn lose_names(done: &[&Call], kept: &Path) {
                 flushed.insert(&call.path);
             }
             _ if flushed.contains(folder) => {}
-            // Everything made below it is lost with it, flushed or not.
+            // A lost directory loses all its content, flushed or not.
             "mkdir" => drop(fs::remove_dir_all(&call.path)),
             "create" => drop(fs::remove_file(&call.path)),
             "rename" => {

@@ -1,5 +1,5 @@
-//! Files: trees that are generated from a seed and compared, random bytes, changes to a folder, and the journals of
-//! interrupted transfers.
+//! Works with files: generates trees from a seed and compares them, makes random bytes, waits for changes in a folder,
+//! and reads journals of interrupted transfers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ pub const AWKWARD_NAMES: &[&str] = &[
     "back`tick",
 ];
 
-/// Sizes around those of small files, buffers and slices, in bytes.
+/// Sizes of files in bytes, near the sizes of small files, buffers and slices.
 const SIZES: &[usize] = &[0, 1, 17, 4095, 4096, 4700, 65_536, 100_001];
 
 /// Returns the names of all files below a folder, sorted.
@@ -149,10 +149,10 @@ pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Longer than any such wait on a slow machine.
+/// Longer than any wait for a change takes on a slow machine.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// A folder that is watched for changes from now on.
+/// Watches a folder for changes.
 #[derive(Debug)]
 pub struct Changes(OwnedFd);
 
@@ -165,7 +165,7 @@ impl Changes {
         Self(inotify)
     }
 
-    /// Waits until `is_so` returns true. It is called whenever a file in the folder has changed.
+    /// Waits until `is_so` returns true. Calls `is_so` whenever a file in the folder has changed.
     #[track_caller]
     pub fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
         assert!(self.wait(None, &mut is_so));
@@ -175,7 +175,7 @@ impl Changes {
     #[track_caller]
     pub fn wait_while_runs(&self, running: &Running, mut is_so: impl FnMut() -> bool) -> bool {
         let pid = Pid::from_raw(running.id() as i32).expect("a process's number");
-        let end = pidfd_open(pid, PidfdFlags::empty()).expect("the program is there to be waited for");
+        let end = pidfd_open(pid, PidfdFlags::empty()).expect("the program can be waited for");
         self.wait(Some(end.as_fd()), &mut is_so)
     }
 
@@ -183,7 +183,7 @@ impl Changes {
     fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            // Clear first, then check. The next wait notices a change in between.
+            // Clear the events first, then check. The next wait then notices a change that happens in between.
             self.forget();
             if is_so() {
                 return true;
@@ -193,7 +193,7 @@ impl Changes {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
             match poll(&mut fds, Some(&left)) {
-                Ok(0) => panic!("what was waited for never happened"),
+                Ok(0) => panic!("the expected change never happened"),
                 Ok(_) if fds.get(1).is_some_and(|end| !end.revents().is_empty()) => return false,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => panic!("waiting for changes: {e}"),
@@ -207,10 +207,11 @@ impl Changes {
     }
 }
 
-/// Returns the bytes that the journal in a folder claims, or 0 without a journal.
+/// Returns the number of bytes that are done according to the journal in a folder, or 0 without a journal.
 ///
-/// It parses the format by itself. A header has a magic, four bytes, and the object's size, URL and version with their
-/// lengths, padded to 32. Records of 32 bytes follow, with the length at 24.
+/// This parser is independent of the library's. The header has a magic, four bytes, and the object's size, URL and
+/// version with their lengths. It is padded to a multiple of 32 bytes. Records of 32 bytes follow, with the length at
+/// byte 24.
 pub fn claimed(folder: &Path) -> u64 {
     let mut paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
     let journal = paths.find(|path| path.extension().is_some_and(|e| e == "journal"));

@@ -1,5 +1,5 @@
-//! A store for tests: the embedded server on a free port, the settings that a client needs, and the expected ends of
-//! operations with faults.
+//! A store for tests: the embedded server on a free port, the settings that a client needs, and the expected
+//! outcomes of operations with faults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Endpoint {
         &self.server
     }
 
-    /// Returns its base URL, for both dialects.
+    /// Returns the server's base URL, for both dialects.
     pub fn url(&self) -> String {
         self.server.url()
     }
@@ -83,7 +83,7 @@ impl Endpoint {
         self.folder.path().join("work")
     }
 
-    /// Puts an object into the store without a protocol.
+    /// Puts an object into the store directly, without a request.
     pub fn put(&self, key: &str, bytes: &[u8]) {
         self.server().store().put(Self::BUCKET, key, bytes).expect("it is stored");
     }
@@ -125,14 +125,14 @@ impl Endpoint {
 /// The longest wait until the server has noticed the end of all connections.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// The expected end of an operation that meets a fault.
+/// The expected outcome of an operation that meets a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
     /// A success with exactly the requested result.
     Success,
     /// An error of one of these kinds of the library.
     Failure(&'static [&'static str]),
-    /// Either of them, depending on the order of requests.
+    /// A success or one of these errors, depending on the order of requests.
     Either(&'static [&'static str]),
 }
 
@@ -147,7 +147,7 @@ impl Expected {
     }
 }
 
-/// Returns another writer's change of an object's bytes.
+/// Returns the bytes with all bits inverted, as the change that another writer makes.
 pub fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
@@ -157,8 +157,8 @@ pub fn uploads_open(counters: &Counters) -> u64 {
     counters.multipart_open + counters.resumable_open
 }
 
-/// Returns the configuration of a server for many cells that run beside others: one thread, and no slow work that
-/// doesn't matter.
+/// Returns the configuration of a server for tests that run in parallel in large numbers: one thread, and no slow
+/// work that these tests don't need.
 pub fn config_for_faults() -> Config {
     Config {
         threads: Some(1),

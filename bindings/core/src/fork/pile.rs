@@ -16,7 +16,7 @@ struct Node<T> {
 }
 
 impl<T: Send> Pile<T> {
-    /// Returns an empty pile. It is meant for a `static`: dropping it doesn't drop its values.
+    /// Returns an empty pile. Use it only in a `static`, because dropping a pile doesn't drop its values.
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 1024;
 
 impl RunningJob {
-    /// Begins nothing more, aborts the work under way, and cleans up.
+    /// Cancels the job: it starts no more work, aborts the work under way, and cleans up.
     pub fn cancel(&self) {
         self.canceller.cancel();
     }
@@ -49,7 +49,7 @@ pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let sources = from.list()?.into_iter().map(Into::into).collect();
     let destination = from.maybe_text()?.map(Into::into);
     let options = value::of_texts(from.pairs()?, options::kind_of)?;
-    // The kind of version names only matters to conditions, and a job's objects have none.
+    // The kind of version names doesn't matter here, because a job's objects have no conditions.
     let put = put_options(VersionNames::ETagAndId, from)?;
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
@@ -70,7 +70,7 @@ pub struct JobEvents {
     pub summary: Option<Summary>,
 }
 
-/// Waits a moment for events of a job, and takes the available ones. Returns `None` if there will be no more: after the
+/// Waits a moment for events of a job, and takes the available ones. Returns `None` if no more events follow: after the
 /// summary, and in a child of a `fork` whose parent began the job.
 pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
     let mut events = JobEvents::default();

@@ -77,7 +77,8 @@ pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     Ok(handles::keep(HandleTarget::List(Exclusive::new(bucket.client(), OpenListing { list, failed: None }))))
 }
 
-/// Returns the next objects: all that have arrived and at least one, or none at the end.
+/// Returns the next objects: those that have arrived, but at least one. Returns none at the end of the
+/// listing.
 pub(super) fn next_entries(listing: Arc<Exclusive<OpenListing>>) -> Work {
     let client = listing.client.clone();
     Work::new(&client, async move {

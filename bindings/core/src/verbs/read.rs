@@ -17,7 +17,7 @@ use crate::lent::{LentMemory, Memory};
 use crate::packed::{Packed, Unpacked};
 use crate::{described, handles};
 
-/// Reads bytes from a position on, for a Java array. There are fewer if the object ends.
+/// Reads bytes from a position on, for a Java array. Returns fewer bytes if the object ends.
 pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let (start, len) = (from.number()?, from.number()?);
     let read = reader.call(|reader| {
@@ -63,7 +63,7 @@ pub(super) fn ranges(
     }))
 }
 
-/// Ranges into memory that is lent for each, told as soon as it is filled.
+/// Reads each range into memory that is lent for it, and announces the range as soon as it is complete.
 pub(super) fn ranges_into(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
@@ -81,7 +81,7 @@ pub(super) fn ranges_into(
     let coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
     let buffers = coming.buffers();
     let filling = ending.filling(move |place| drop(buffers.give_up(place)));
-    // Fields are dropped in order: nothing writes any more when single ranges can't be given up any more.
+    // Fields are dropped in this order. So writing stops before single ranges can no longer be given up.
     let reading = (coming, filling);
     Ok(Work::new(&reader.client, async move {
         let mut reading = reading;
@@ -117,7 +117,8 @@ pub fn read_now(reader: &OpenObject, position: u64, len: usize) -> Option<Bytes>
     in_order.chunk(len).now_or_never()?.ok()
 }
 
-/// Discards bytes that were read ahead, in order or by columns, and their requests under way. Reads under way continue.
+/// Discards bytes that were read ahead, in order or by columns, and stops the requests that read ahead. Other reads
+/// continue.
 pub fn drop_ahead(reader: &OpenObject) {
     let mut at_places = reader.at_places.lock().unwrap_or_else(PoisonError::into_inner);
     *at_places = at_places.again();

@@ -36,7 +36,7 @@ pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> 
     ))))
 }
 
-/// Takes as many bytes as the part in memory has room for. Returns their number.
+/// Takes as many bytes as the part in memory has room for, and returns their number.
 pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     let Ok(mut writing) = writing.value.try_lock() else { return 0 };
     let mut taken = 0;
@@ -107,7 +107,7 @@ pub(super) fn begin_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Resul
 
 pub(super) fn put_part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let upload = named_upload(bucket, from)?;
-    // A number that is too large for any part gets the same refusal.
+    // The library refuses `u32::MAX` with the same error as any number that is too large for a part.
     let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
     let part = upload.part(number, memory.into_bytes());
     Ok(Work::new(bucket.client(), async move {

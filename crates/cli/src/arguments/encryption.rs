@@ -20,7 +20,7 @@ pub(crate) struct EncryptionOptions {
     sse: Option<SseAlgorithm>,
     /// Use an S3 bucket key, which saves requests to KMS
     ///
-    /// --kms-bucket-key=false turns off what the bucket has set.
+    /// --kms-bucket-key=false turns off a bucket key that the bucket's settings turn on.
     ///
     /// Example: laneway cp --sse aws:kms --kms-bucket-key file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -39,7 +39,7 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --customer-key-file my.key file gs://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]
     customer_key_file: Option<PathBuf>,
-    /// Read the sources of copies between objects with this key
+    /// Use this key to read the source of a copy between objects
     ///
     /// LANEWAY_SOURCE_CUSTOMER_KEY may hold the key instead.
     ///

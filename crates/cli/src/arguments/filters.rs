@@ -1,5 +1,5 @@
-//! The choice of sources. Filters such as `--include` and `--exclude` apply in the order of the command line. An inventory
-//! or a file of names replaces the listing, and ranges select bytes of an object.
+//! Options that select sources: filters in the order of the command line (such as `--include` and
+//! `--exclude`), an inventory or a file of names instead of a listing, and ranges of bytes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ impl FilterOptions {
     }
 }
 
-/// The options: name, name of the value, short help, and what the long help adds.
+/// The options: name, name of the value, short help, and further text of the long help.
 const OPTIONS: [(&str, &str, &str, &str); 7] = [
     (
         "include",
@@ -196,8 +196,9 @@ impl FromArgMatches for FilterOptions {
 pub(crate) struct InventoryOption {
     /// Read names from an inventory instead of listing the source
     ///
-    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files
-    /// (CSV or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read where it says.
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files (CSV
+    /// or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read from the places that
+    /// it names.
     ///
     /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
     #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
@@ -206,18 +207,18 @@ pub(crate) struct InventoryOption {
 
 impl InventoryOption {
     /// # Errors
-    /// If it is neither a file nor an object.
+    /// If the option names neither a file nor an object.
     pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
         self.inventory.as_deref().map(Location::parse).transpose()
     }
 }
 
-/// Where names come from.
+/// The option for a file of names.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct NamesFromOption {
     /// Read names below the source from FILE, one per line, instead of listing; - is stdin
     ///
-    /// Empty lines and lines that begin with # or ; are comments. cp and rm take no filters beside it; sync applies them to the names.
+    /// Empty lines and lines that begin with # or ; are comments. cp and rm accept no filters with it; sync applies filters to the names.
     ///
     /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]
@@ -230,14 +231,14 @@ impl NamesFromOption {
     }
 
     /// # Errors
-    /// If it is neither a file nor `-`.
+    /// If the option names neither a file nor `-`.
     pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
         self.files_from.as_deref().map(Location::parse).transpose()
     }
 }
 
-/// One or more ranges in the order of the command line. They may overlap or repeat, and each is written as
-/// often as it is named.
+/// One or more ranges in the order of the command line. They may overlap or repeat. A range that is named
+/// twice is printed twice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RangeOptions(Vec<ByteRange>);
 
@@ -251,7 +252,8 @@ impl RangeOptions {
 impl FromStr for RangeOptions {
     type Err = String;
 
-    /// Parses `A-B,C-D`. Each may also be `A-` or `-N`, with spaces after commas (RFC 9110, section 14.1.1).
+    /// Parses `A-B,C-D`. A range may also be `A-` or `-N`. Spaces may follow commas (RFC 9110, section
+    /// 14.1.1).
     fn from_str(text: &str) -> Result<Self, String> {
         let one = |part: &str| match part.trim() {
             "" => Err("a range is missing: ranges are A-B, A- or -N, with commas between them".to_owned()),
@@ -325,7 +327,7 @@ mod tests {
             ("0-9", &["0-9"][..]),
             ("0-0,5-,-7", &["0-0", "5-", "-7"]),
             ("90-99, 0-9", &["90-99", "0-9"]),
-            // One twice, one inside another, one that overlaps.
+            // A repeated range, a range inside another, and a range that overlaps another.
             ("0-9,0-9,3-4,5-20", &["0-9", "0-9", "3-4", "5-20"]),
         ] {
             assert_eq!(read(text).expect(text), expected);

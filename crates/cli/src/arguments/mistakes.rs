@@ -5,27 +5,27 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options that people type because other tools have them: their verbs (none means all), the options, and the
-/// answer.
+/// Options that people type because other tools have them: the verbs (an empty list means all), the options,
+/// and the answer.
 const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["-d", "--delete-unmatched-destination-objects"],
         SYNC,
-        "use --delete, which removes from DST what SRC doesn't have",
+        "use --delete, which removes items from DST that SRC lacks",
     ),
     (
         &["--delete-after", "--delete-before", "--delete-during", "--del"],
         SYNC,
         "use --delete; it removes at the end, and only if nothing failed",
     ),
-    (&["--delete-excluded"], SYNC, "not supported; filters protect what they skip"),
+    (&["--delete-excluded"], SYNC, "not supported; filters also protect the items that they skip"),
     (&["--no-clobber", "--immutable"], SYNC, "use --ignore-existing"),
     (&["--checksums-only"], SYNC, "use --checksum"),
     (&["--skip-if-dest-has-newer-mtime", "-su"], SYNC, "use --update"),
     (
         &["--exact-timestamps", "-t", "--times"],
         SYNC,
-        "not needed: times are compared exactly where both sides know them",
+        "not needed: times are compared exactly if both sides record them",
     ),
     (&["-e"], SYNC, "use --ignore-symlinks"),
     (&["--no-follow-symlinks", "--skip-links"], SYNC, "use --ignore-symlinks"),
@@ -63,7 +63,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--continue-on-error", "--skip-unsupported"],
         &[],
-        "not needed: what fails is reported, and the rest is done",
+        "not needed: Laneway reports each failure and goes on with the rest",
     ),
     (&["--partial", "--resume"], &[], "not needed: the same command continues where it stopped; cp needs -n"),
     (
@@ -166,7 +166,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["check", "cryptcheck", "diff", "compare"], "use verify"),
     (&["size", "usage"], "use du -s"),
     (&["md5sum", "sha1sum", "hashsum", "checksum"], "use hash for files, and stat for objects"),
-    (&["mkdir", "make-bucket"], "use mb for buckets; folders need no making"),
+    (&["mkdir", "make-bucket"], "use mb for buckets; a folder exists as soon as an object is in it"),
     (&["rmdir", "remove-bucket"], "use rb for buckets; a folder is gone with its last object"),
     (&["pipe", "rcat"], "use cp - URL"),
     (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
@@ -209,7 +209,7 @@ pub(crate) fn answer_to_verb(verb: &str) -> Option<&'static str> {
     VERB_ANSWERS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, answer)| *answer)
 }
 
-/// The standard library's messages for a text that isn't a number.
+/// The standard library's messages for a text that isn't a number. They are replaced by clearer words.
 const OF_PARSERS: &[&str] = &[
     "invalid digit found in string",
     "number too large to fit in target type",
@@ -234,7 +234,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
         if let Some((_, _, answer)) = answer {
             return format!("{typed}: {answer}");
         }
-        // Advice on passing it as a value helps nobody.
+        // Clap also suggests passing the option as a value after `--`, which is never meant.
         error.remove(ContextKind::Suggested);
         let suggested = match error.get(ContextKind::SuggestedArg) {
             Some(ContextValue::String(suggested)) => suggested.clone(),
@@ -278,7 +278,8 @@ pub(super) fn is_common(command: &Command, option: &str) -> bool {
     })
 }
 
-/// Returns whether one option was meant by another: few letters differ, or one begins with the other.
+/// Returns whether `typed` is probably a misspelling of `meant`: few letters differ, or one begins with the
+/// other.
 fn is_misspelt(typed: &str, meant: &str) -> bool {
     let (typed, meant) = (typed.trim_start_matches('-'), meant.trim_start_matches('-'));
     let meant = meant.split([' ', '=']).next().unwrap_or_default();

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 
 use super::topics;
 
-/// The heading of options that describe new objects: they have no effect on a verb that makes none.
+/// The heading of options for new objects. They have no effect on a verb that makes no objects.
 pub(crate) const NEW_OBJECTS: &str = "New objects";
 
 /// Returns the definition with help arranged for each verb.
@@ -30,13 +30,13 @@ pub(crate) fn arranged(command: Command) -> Command {
 enum Effect {
     /// Makes objects.
     Writes,
-    /// Asks a store for what is there, or removes it.
+    /// Looks up, compares or removes objects or buckets.
     Asks,
-    /// Writes objects' bytes to standard output, which can't carry JSON as well.
+    /// Writes objects' bytes to standard output, so `--json` can't be used.
     Streams,
     /// Starts clients of its own, which receive few options.
     Measures,
-    /// Shows its progress, and is no client of a store.
+    /// Shows its progress, but sends no request to a store.
     Shows,
     /// Serves, until it is stopped.
     Serves,
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::arguments::{CommandLine, command, long_help, short_help};
 
-    /// Lines of a terminal in which a short help fits.
+    /// The most lines of a short help, so that it fits a terminal.
     const SCREEN: usize = 48;
 
     #[test]

@@ -63,8 +63,8 @@ Other servers. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the server's k
 
 Public buckets. --anonymous sends no credentials.
 
-When an object is refused. Without credentials, the error lists the places that Laneway looked at. If the store refuses
-them, the error shows the store's own message. -vv prints each request.
+When access is refused. Without credentials, the error lists the places that Laneway searched. If the store refuses
+the credentials, the error shows the store's own message. -vv prints each request.
 
   laneway ls -vv s3://my-bucket";
 
@@ -150,7 +150,7 @@ pub(crate) fn text(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The examples of a verb: its name, then what each command does, and the command.
+/// The examples of a verb: the verb's name, and for each example a description and the command.
 type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 
 const EXAMPLES: &[Examples] = &[
@@ -302,7 +302,7 @@ const EXAMPLES: &[Examples] = &[
     ("help", &[("Explain patterns", "laneway help patterns"), ("Explain a verb", "laneway help cp")]),
 ];
 
-/// Returns the examples of a verb; none for a verb below another one.
+/// Returns the examples of a verb. A verb below another verb (`bench all`) has none.
 pub(crate) fn of(verb: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(name, _)| *name == verb).map_or(&[], |(_, examples)| examples)
 }
@@ -345,7 +345,8 @@ mod tests {
         }
     }
 
-    /// Asserts that what follows `laneway` in a line, up to a pipe or a redirection, is understood.
+    /// Asserts that the command in a line can be parsed: the words from `laneway` up to a pipe or a
+    /// redirection.
     fn assert_understood(line: &str) {
         let words = shlex::split(line).expect("a command");
         let command = words.iter().skip_while(|word| *word != "laneway");

@@ -56,7 +56,7 @@ pub(crate) struct SummaryRecord {
     /// Number of items that a sync found equal on both sides.
     #[serde(skip_serializing_if = "is_zero")]
     unchanged: u64,
-    /// Number of objects that took a sync a request of their own.
+    /// Number of objects that a sync looked up with a request for each.
     #[serde(skip_serializing_if = "is_zero")]
     asked: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -195,8 +195,8 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-// The classes of failures in `--json`, which are the names of the library's error kinds. Programs read them,
-// so a newer kind keeps the class that such failures had before.
+// The classes of failures in `--json`, which are the names of the library's error kinds. Programs read the
+// classes, so failures with a newer kind keep their old class.
 
 /// Returns the class of a kind.
 pub(crate) fn class(kind: ErrorKind) -> &'static str {

@@ -1,4 +1,4 @@
-//! The lines for people: of a job, one for each object if requested and the final line, and of `ls`.
+//! Lines for people: the final line of a job, a line for each object if requested, and the lines of `ls`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -23,8 +23,8 @@ pub(crate) struct Wording {
 }
 
 /// Returns the final line: files, bytes, seconds, rate, opened connections, requests, retries, verified or
-/// not. `checksums` has the names of the compared ones. `throttled` is how long the store asked to slow down,
-/// if that is worth reporting.
+/// not. `checksums` names the checksums that were compared. `throttled` is the time for which the store asked
+/// to slow down, if that is worth reporting.
 pub(crate) fn last(
     wording: &Wording,
     summary: &Summary,
@@ -164,7 +164,7 @@ pub(crate) fn delete_marker(updated: Option<SystemTime>, url: &str) -> String {
     format!("{:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}{DELETE_MARKER}", "-")
 }
 
-/// Returns the line of a prefix in a long listing, with its URL below the others'.
+/// Returns the line of a prefix in a long listing, with its URL in the same column as the objects'.
 pub(crate) fn prefix(url: &str) -> String {
     format!("{:1$}{url}", "", SIZE_WIDTH + 2 + TIME_WIDTH + 2)
 }
@@ -187,8 +187,8 @@ pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     Some(whole.to_string())
 }
 
-/// Returns a name that is safe on a terminal: control characters, which would command the terminal, are
-/// escaped. Names in a pipe are unchanged.
+/// Returns a name that is safe on a terminal. Control characters are escaped, because a terminal would obey
+/// them. Names in a pipe are unchanged.
 pub(crate) fn printable(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {

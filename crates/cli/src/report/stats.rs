@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) struct CommandStats {
     counters: Counters,
     times: Times,
-    /// The requests to each provider that received any.
+    /// The requests to each provider. Providers without requests are left out.
     requests: Vec<(Provider, Requests)>,
     /// The cost of listings of each provider that was listed.
     listings: Vec<(Provider, Listings)>,
@@ -224,7 +224,7 @@ fn as_of() -> &'static str {
     lists.map(|can| can.prices.as_of).min().unwrap_or_default()
 }
 
-/// A note for people on what the figures leave out.
+/// A note for people on the costs that the figures leave out.
 const LEFT_OUT: &str = "one region, egress and storage not included";
 
 /// Returns the price of requests in US dollars.

@@ -1,4 +1,4 @@
-//! `laneway bench`: Laneway beside other methods.
+//! `laneway bench`: compares Laneway with other methods.
 
 pub(crate) mod all;
 mod counted;
@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Measure Laneway beside other methods and tools
+/// Compare Laneway's speed with other methods and tools
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -52,9 +52,9 @@ impl Bench {
     }
 }
 
-// One run of one rung, in a process of its own.
+// Carries out one run of one method, in a process of its own.
 
-/// Run one step of a benchmark that standard input describes
+/// Carry out one run of a benchmark, as standard input describes it
 #[derive(Args, Debug)]
 #[command(hide = true)]
 struct ErrandBench {}

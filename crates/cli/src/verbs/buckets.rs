@@ -107,7 +107,7 @@ impl Rb {
                 return Ok(Exit::Interrupted);
             }
             let removed = emptied.and_then(|bucket| match bucket.remove().call() {
-                // The rest are versions that no listing of objects shows.
+                // The bucket still holds versions, which a listing of objects doesn't show.
                 Err(error) if self.force && error.status() == Some(CONFLICT) => {
                     empty(context, &client, at, true)?;
                     bucket.remove().call()

@@ -38,8 +38,8 @@ impl Cat {
             return Err(BadUsage::new(why).on(&places).into());
         }
         standard_streams::output()?;
-        // Not `Stdout` itself, which looks for line ends in every chunk and copies the bytes after the last
-        // one.
+        // Write to the file descriptor, because `Stdout` looks for line ends in every chunk and copies the
+        // bytes after the last one.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
         let mut tally = OutcomeTally::default();

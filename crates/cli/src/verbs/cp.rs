@@ -18,14 +18,14 @@ use crate::{job, standard_streams};
 
 /// Copy files and objects
 ///
-/// DST names the copy itself: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names:
-/// `cp -r dir gs://b/p/` makes p/dir/..., and `cp -r dir gs://b/p` makes p/.... The DSTs . and .. count as folders too. Existing files and
-/// objects never change where a tree goes. A single object also enters an existing local folder.
+/// DST names the copy itself: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names: `cp -r
+/// dir gs://b/p/` makes p/dir/..., and `cp -r dir gs://b/p` makes p/.... The DSTs . and .. count as folders too. The place of a tree never
+/// depends on existing files or objects. A single object is copied into DST if DST is an existing local folder.
 ///
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
-/// After an interruption, repeat the command. Large transfers continue where they stopped. -n also skips what is done; for uploads to gs://
-/// neither add it nor leave it out.
+/// After an interruption, repeat the command. Large transfers continue where they stopped. -n also skips items that are done. For an upload
+/// to gs://, repeat -n if you gave it, and don't add it if you didn't.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -39,7 +39,8 @@ pub(crate) struct Cp {
     pub(super) copying: CopyOptions,
     /// Keep modification times, modes and owners of files
     ///
-    /// They become metadata of the object, as gcloud storage and rclone write it, and are restored on download.
+    /// Laneway stores them as metadata of the object, in the form of gcloud storage and rclone, and restores them on
+    /// download.
     ///
     /// Example: laneway cp -p -r photos gs://my-bucket/photos
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
@@ -52,7 +53,7 @@ pub(crate) struct Cp {
     inventory: InventoryOption,
     /// Announce the length of stdin or of a pipe: 200GiB
     ///
-    /// Streams beyond 6 TiB need it, and those beyond 156 GiB where a store wants equal parts.
+    /// Streams above 6 TiB need it. If the store requires equal parts, so do streams above 156 GiB.
     ///
     /// Example: pg_dump db | laneway cp --expect-size 200GiB - s3://my-bucket/db
     #[arg(hide_short_help = true, long, alias = "expected-size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
@@ -65,7 +66,7 @@ pub(crate) struct CopyOperands {
     /// Files, folders, objects, prefixes or patterns; - is stdin
     #[arg(value_name = "SRC", required = true)]
     pub(crate) sources: Vec<OsString>,
-    /// The copy, or with / at its end the folder to copy into; - is stdout
+    /// Name of the copy, or a folder to copy into if it ends in /; - is stdout
     #[arg(value_name = "DST")]
     pub(crate) destination: OsString,
 }
@@ -165,7 +166,8 @@ struct ProtectionOptions {
     tags: Vec<(String, String)>,
     /// Lock new objects until --lock-until: governance or compliance
     ///
-    /// Users with permission may shorten governance (GCS: unlocked). Nobody may shorten compliance (GCS: locked).
+    /// Users with permission may shorten a governance lock (GCS: unlocked). Nobody may shorten a compliance lock
+    /// (GCS: locked).
     ///
     /// Example: --lock-mode governance --lock-until 2027-01-31
     #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
@@ -227,8 +229,8 @@ const WORDING: Wording = Wording {
     resume: "Run the same command with -n to continue",
 };
 
-/// For a store whose multipart uploads take no condition, `-n` makes another kind of upload, which begins
-/// large files anew.
+/// If a store's multipart uploads accept no condition, `-n` changes the kind of upload. Adding it to a repeated
+/// command would start large files again.
 const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {
@@ -297,7 +299,8 @@ pub(crate) struct Mv {
     pub(super) copying: CopyOptions,
     /// Also remove sources whose copy could only be compared by size
     ///
-    /// Some stores tell no checksum that fits. Without this option such a source is kept, and is an error.
+    /// Some stores report no checksum that Laneway can compare. Without this option, Laneway keeps the source and
+    /// reports an error.
     ///
     /// Example: laneway mv --allow-unverified s3://my-bucket/dump dump
     #[arg(hide_short_help = true, long)]

@@ -1,4 +1,5 @@
-//! `laneway demo`: three jobs on one screen, each by Laneway and by other methods, and a page with the details.
+//! `laneway demo`: does three jobs by Laneway and by other methods, shows them on one screen, and writes a page with
+//! the details.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::verbs::bench::{options, run};
 
-/// Show Laneway beside other methods, without an account or a network
+/// Compare Laneway with other methods, without an account or a network
 ///
 /// The demo starts a store in this process, with TLS, behind an imitated link of 20 ms and 1 Gbit/s. It does three jobs with Laneway and with
 /// methods that people use: small downloads beside large ones, many small uploads, and one large download. Methods take turns, at least three
@@ -50,7 +51,8 @@ pub(crate) struct Demo {
 const LINK: Imitated = Imitated::USUAL;
 /// The time for which each unclear job is repeated.
 const UNTIL_DECIDED: Duration = Duration::from_secs(10);
-/// The files of a web page or a commit of a table format are about as large. Round trips cost more than their bytes.
+/// The size of each small file. Files of web pages and of table commits are about this large; their round trips cost
+/// more than their bytes.
 const FILE_BYTES: u64 = 4700;
 const FILES: usize = 50;
 /// Characters of the longest bar, and of a method's name before it.
@@ -64,9 +66,9 @@ struct DemoJob {
     job: String,
     /// The measure.
     measure: &'static str,
-    /// Laneway, then the others from the fastest on.
+    /// Laneway first, then the other methods, the fastest first.
     methods: Vec<DemoMethod>,
-    /// `None` where a side has no figures.
+    /// `None` if a side has no figures.
     #[serde(flatten)]
     found: Option<Comparison>,
     /// The verdict and its reason, as sentences.
@@ -168,7 +170,7 @@ impl Demo {
             };
             let job = "100 small downloads beside 4 of 40 MiB".to_owned();
             (
-                DemoJob::of(job, "until half of the small ones are there", &found.together, why),
+                DemoJob::of(job, "until half of the small ones have arrived", &found.together, why),
                 found.is_complete(),
             )
         }))
@@ -224,7 +226,7 @@ impl Demo {
     }
 }
 
-/// Makes a measurement without a line for each run, which would push the jobs off the screen.
+/// Makes a measurement. Prints no line for each run, because that would push the jobs off the screen.
 fn measured<T>(
     context: &Context,
     make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
@@ -240,7 +242,8 @@ fn measured<T>(
 }
 
 impl DemoJob {
-    /// Compares rows by their first measure. `why` is told the verdict, Laneway's row and the best other one.
+    /// Compares rows by their first measure. `why` explains the verdict. It receives the verdict, Laneway's row and
+    /// the best other row.
     fn of<F: Compared>(
         job: String,
         measure: &'static str,

@@ -17,9 +17,9 @@ use crate::{arguments, locations};
 
 /// Show the size of objects and folders
 ///
-/// Each object and each folder is a line; a folder follows its contents. -s prints one line per URL. Sizes are those of the listing,
-/// without old versions and unfinished uploads. An inventory that isn't sorted by key, which is allowed on S3, needs -s; it is read once
-/// for all URLs of its bucket.
+/// du prints a line for each object and each folder, and a folder's line follows its contents. -s prints one line per URL. Sizes are those
+/// of the listing, without old versions and unfinished uploads. An inventory that isn't sorted by key (S3 allows this) needs -s. It is read
+/// once for all URLs of its bucket.
 ///
 /// -h without a URL prints help; with a URL it means --readable-sizes, so `du -sh` works as usual.
 #[derive(Args, Debug)]
@@ -78,7 +78,7 @@ impl Sum {
 /// The folders around the current position of an ordered listing, innermost last, with their sums so far.
 #[derive(Debug)]
 struct FolderSums {
-    /// This many bytes of each key belong to no counted folder.
+    /// The number of bytes at the start of each key that belong to no counted folder.
     base: usize,
     open: Vec<(String, Sum)>,
     last: String,
@@ -93,8 +93,8 @@ impl FolderSums {
         Self { base: named.rfind('/').map_or(0, |slash| slash + 1), open: Vec::new(), last: String::new() }
     }
 
-    /// Adds the next object. Returns the folders that have ended before it, innermost first, or `None` if it
-    /// is out of order.
+    /// Adds the next object. Returns the folders that ended before this object, innermost first, or `None` if
+    /// the object is out of order.
     fn add(&mut self, key: &str, bytes: u64) -> Option<Vec<(String, Sum)>> {
         if key < self.last.as_str() {
             return None;
@@ -148,7 +148,7 @@ impl Du {
                     for (at, (found, sum)) in places.iter().zip(sums) {
                         let url = at.to_string();
                         if found.objects == 0 {
-                            let why = format!("{url}: the inventory has nothing below it");
+                            let why = format!("{url}: the inventory lists nothing below this URL");
                             context.report_failure(Some(&url), &why, ErrorKind::NotFound.name())?;
                             tally.failed(false);
                             continue;
@@ -209,7 +209,7 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
     };
     let refused = |why: &str| Err(BadUsage::of(inventory.to_string(), why.to_owned()).into());
     if places.iter().any(|at| bucket(at) != bucket(&places[0])) {
-        return refused("an inventory is of one bucket, but these URLs are in several");
+        return refused("an inventory lists one bucket, but these URLs are in several");
     }
     if places.len() > 1 && places.iter().any(Location::is_pattern) {
         return refused("an inventory replaces the listing of buckets and prefixes, not of patterns");
@@ -217,7 +217,7 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
     Ok(())
 }
 
-/// Lists all of a place's bucket, in no order.
+/// Returns a request that lists the place's whole bucket, in any order.
 fn bucket_of(at: &Location) -> ListRequest {
     let at = match at {
         Location::Object { provider, bucket, .. } => Location::object(*provider, bucket.clone(), ""),
@@ -226,7 +226,7 @@ fn bucket_of(at: &Location) -> ListRequest {
     ListRequest::new(at).recursive(true).in_order(false)
 }
 
-/// Returns the name of a key below a named folder, or `None` if it lies elsewhere.
+/// Returns the name of a key below a named folder, or `None` if the key lies elsewhere.
 fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
     let rest = key.strip_prefix(folder)?;
     match folder.is_empty() || folder.ends_with('/') {
@@ -235,7 +235,7 @@ fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Prints sums and objects in the requested form.
+/// Prints sums and objects as text or JSON.
 struct UsagePrinter<'a> {
     du: &'a Du,
     context: &'a Context,
@@ -243,8 +243,8 @@ struct UsagePrinter<'a> {
 }
 
 impl UsagePrinter<'_> {
-    /// Reads a bucket once, and returns for each of several places the sum of everything, and the sum that
-    /// the filter takes.
+    /// Reads a bucket once. Returns two sums for each of several places: of all objects, and of those that
+    /// pass the filter.
     fn sums(
         &self,
         places: &[Location],
@@ -316,7 +316,7 @@ impl UsagePrinter<'_> {
         Ok(Ok(sum))
     }
 
-    /// Returns whether a folder is few enough levels below the named place.
+    /// Returns whether `--max-depth` allows a line for a folder below the named place.
     fn is_shown(&self, named: &str, folder: &str) -> bool {
         let levels = |key: &str| key.trim_end_matches('/').split('/').filter(|name| !name.is_empty()).count();
         self.du.max_depth.is_none_or(|max| levels(folder) <= levels(named) + max)

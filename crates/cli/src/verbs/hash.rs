@@ -15,7 +15,8 @@ use crate::exit::{BadUsage, Exit, OutcomeTally};
 
 /// Print the checksums of files, as stores write them
 ///
-/// CRC32C, CRC64NVME and MD5 are in base64. Compare them with those that `laneway stat` prints of an object.
+/// CRC32C, CRC64NVME and MD5 are in base64. Compare them with the checksums that `laneway stat` prints for an
+/// object.
 #[derive(Args, Debug)]
 pub(crate) struct Hash {
     /// Files; - is stdin

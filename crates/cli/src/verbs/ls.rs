@@ -182,7 +182,7 @@ impl Ls {
         }
         if !is_any_set_up {
             complain(
-                "no store is set up whose buckets could be listed; `laneway ls gs://BUCKET` lists one bucket",
+                "no store is set up, so no buckets can be listed; `laneway ls gs://BUCKET` lists one bucket",
             );
         }
         context.print_stats(&client)?;
@@ -202,7 +202,7 @@ fn is_of_setup(error: &laneway::Error) -> bool {
     lacks_project || credentials.is_some_and(|credentials| credentials.unusable_source().is_none())
 }
 
-/// Prints entries in the requested form.
+/// Prints entries as text or JSON.
 struct ListingPrinter<'a> {
     ls: &'a Ls,
     context: &'a Context,

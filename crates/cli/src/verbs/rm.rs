@@ -18,11 +18,11 @@ use laneway_quantity as quantity;
 /// Remove objects
 ///
 /// On a terminal, -r, -a and wildcards ask first if they match more than 1000 objects or if Laneway cannot count them. Without a terminal,
-/// and inside `run`, nothing asks: try --dry-run first.
+/// and inside `run`, Laneway doesn't ask: try --dry-run first.
 ///
-/// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. A named version is gone
-/// for good, as is every version with -a. With -a, delete markers go after the versions below them. A filter on size or time keeps delete
-/// markers.
+/// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. If you name a version, it
+/// is removed for good. -a removes all versions for good. With -a, Laneway removes delete markers after the versions below them. Filters on
+/// size or time keep delete markers.
 ///
 /// --files-from names objects below the one URL. Without a URL, each line is a whole URL; a line with leading or trailing space, or a
 /// leading slash, is refused. With --inventory, objects that were replaced since the inventory was made stay and are reported as errors.
@@ -103,7 +103,7 @@ impl Rm {
     }
 
     fn takes_many(&self, targets: &[Location]) -> bool {
-        // Objects that the user named one by one are intended.
+        // Don't ask about objects that the user named one by one.
         !self.names.is_some()
             && (self.recursive || self.all_versions || targets.iter().any(Location::is_pattern))
     }
@@ -114,7 +114,7 @@ fn can_ask(context: &Context) -> bool {
     context.together.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Returns whether a removal may go on: it takes few objects, or the user agrees.
+/// Returns whether a removal may go on: it removes few objects, or the user agrees.
 fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> {
     let what = named(&request.targets);
     let place = match request.targets.iter().any(Location::is_pattern) {
@@ -151,7 +151,7 @@ enum RemovalSize {
     Unknown(String),
 }
 
-/// Counts the objects that a removal would take, up to [`COUNTED_MAX`].
+/// Counts the objects that would be removed, up to [`COUNTED_MAX`].
 fn count(client: &Client, request: &RemoveRequest) -> RemovalSize {
     let mut counted = request.clone().dry_run(true);
     counted.manifest = None;

@@ -20,8 +20,8 @@ use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit, OutcomeTally};
 use crate::job::{Interrupt, SharedEngine};
 
-/// Number of commands that run in parallel. Most concern one object and wait for its round trip. The engine
-/// limits what is under way.
+/// Number of commands that run in parallel. Most commands concern one object and wait for one round trip. The
+/// engine limits the requests under way.
 const AT_ONCE: usize = 256;
 
 /// The stack of a thread, which parses its line and then waits for its job. In an unoptimised build, the
@@ -30,16 +30,17 @@ const STACK: usize = 4 << 20;
 
 /// Run many commands from a file, one per line, in parallel
 ///
-/// A line is a command without the word laneway, quoted as in a shell. Give the options that all commands share to run itself. Empty lines
-/// and lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
+/// A line is a command without the word laneway, quoted as in a shell. Pass options that all commands share to run itself. Empty lines and
+/// lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
 ///
-/// With --manifest, run the same lines again to skip what is done and repeat the rest. cp, mv, rm and sync skip items one by one. Other
+/// With --manifest, run the same lines again to skip finished work and repeat the rest. cp, mv, rm and sync skip items one by one. Other
 /// commands are skipped whole.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// Record outcomes in FILE, and skip what FILE says is done
+    /// Record outcomes in FILE, and skip work that FILE records as done
     ///
-    /// Each command and each of its items is one line of JSON. Run it in the same folder with the same endpoints.
+    /// Each command and each of its items is one line of JSON. Repeat the command in the same folder and with the
+    /// same endpoints.
     ///
     /// Example: laneway run --manifest done.jsonl commands.txt
     #[arg(long, value_name = "FILE")]
@@ -176,7 +177,7 @@ impl CommandFile {
                                 .spawn_scoped(scope, || self.work(&coming))?;
                             threads += 1;
                         }
-                        // Some thread takes it, because none ends before the lines do.
+                        // A thread takes the line, because no thread ends before the last line.
                         drop(out.send(line));
                     }
                 }
@@ -205,7 +206,7 @@ impl CommandFile {
                     counts.tally.done();
                     counts.done += 1;
                 }
-                // One message says that the rest was abandoned.
+                // `run` prints one message about the rest, instead of one for each line.
                 CommandOutcome::Now(Exit::Interrupted) => {}
                 CommandOutcome::Now(failed) => {
                     counts.tally.failed(failed == Exit::Usage);
@@ -229,10 +230,10 @@ impl CommandFile {
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
             return CommandOutcome::Before;
         }
-        // Its outcomes go to its own manifest.
+        // A command with a manifest of its own records its outcomes there.
         let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
         let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
-        // An interrupted command has not ended.
+        // An interrupted command has no outcome to record.
         if let Some(command) = command.filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
             let is_done = matches!(ended, Ok(Exit::Done));
             if was_done && is_done && !has_its_own && !command.has_done_something() {
@@ -254,12 +255,12 @@ impl CommandFile {
 
 /// The outcome of a line.
 enum CommandOutcome {
-    /// A manifest says that it was done completely.
+    /// A manifest says that the command was done completely.
     Before,
     Now(Exit),
 }
 
-/// Returns whether a command that was done runs again, and finds the remaining items by the manifest.
+/// Returns whether a command that was done runs again, because it skips single items by the manifest.
 fn looks_by_itself(verb: &Verb) -> bool {
     matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
 }
@@ -275,7 +276,7 @@ fn has_its_own_manifest(verb: &Verb) -> bool {
     }
 }
 
-/// Reads lines on a thread of its own, which may wait forever.
+/// Reads lines on a thread of its own, because reading may wait forever.
 ///
 /// # Errors
 /// If no thread can be started.

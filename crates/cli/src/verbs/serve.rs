@@ -18,8 +18,8 @@ use crate::job::Interrupt;
 /// Run a small object store for demos and tests
 ///
 /// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. It can imitate a distant or
-/// failing store. Don't keep data that matters in it: everybody who reaches it may read and write everything. It therefore listens on the
-/// loopback interface unless --listen says otherwise.
+/// failing store. Don't keep data that matters in it: everybody who can reach the store may read and write everything. It therefore listens
+/// on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
     /// Create this bucket if it doesn't exist; repeat for more
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     listen: SocketAddr,
     /// Keep versions in every new bucket
     ///
-    /// Without this, a bucket keeps versions when a client turns that on.
+    /// Without this, a bucket keeps versions only if a client turns them on.
     ///
     /// Example: laneway serve --versions --bucket demo
     #[arg(long)]
@@ -96,10 +96,9 @@ pub(crate) struct Serve {
     /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     bandwidth: Option<u64>,
-    /// Queue at most this many bytes before --bandwidth [default: one round trip's]
+    /// Let at most this many bytes wait before --bandwidth [default: what it sends in one round trip]
     ///
-    /// Bytes beyond it are lost and sent again. The default is what --bandwidth carries in one round trip, of 5 ms at least, and at least
-    /// 64 KiB.
+    /// Bytes beyond it are lost and sent again. The default is at least 64 KiB, and it counts a round trip as at least 5 ms.
     ///
     /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s --queue 256KiB
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
@@ -143,7 +142,7 @@ pub(crate) struct Serve {
     /// Example: laneway serve --served-connections 4
     #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Imitation")]
     served_connections: Option<NonZeroUsize>,
-    /// Reset connections beyond --served-connections instead of letting them wait
+    /// Reset connections above --served-connections instead of letting them wait
     ///
     /// Example: laneway serve --served-connections 4 --reset-surplus
     #[arg(hide_short_help = true, long, requires = "served_connections", help_heading = "Imitation")]
@@ -193,7 +192,7 @@ impl Serve {
         let config = self.config();
         let (access_key, secret_key) = (config.s3.access_key.clone(), config.s3.secret_key.clone());
         let (stop, stopped) = mpsc::channel::<()>();
-        // Do this before the address is printed: its reader may want to end the server at once.
+        // Handle signals before the address is printed: a program that reads it may end the server at once.
         let _interrupt = Interrupt::listen(move || drop(stop))?;
         let server = Server::start(config)?;
         for bucket in &self.buckets {

@@ -19,7 +19,7 @@ use crate::{job, locations};
 ///
 /// GCS changes its objects in place. Only the storage class needs a rewrite, which resets the access control list to the bucket's default.
 /// On S3, Laneway copies each object onto itself inside the store, part by part above 5 GiB. The object keeps its tags. It gets a new time,
-/// the access control list of a new object, and a new version where the bucket keeps versions.
+/// the access control list of a new object, and a new version if the bucket keeps versions.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes

@@ -48,7 +48,7 @@ struct SignedUrlRecord<'a> {
     method: &'static str,
     url: &'a str,
     expires_at: String,
-    /// The reason why it may end before the requested time.
+    /// The reason why the URL may expire before the requested time.
     #[serde(skip_serializing_if = "Option::is_none")]
     ends_early: Option<&'a str>,
     /// Headers that the request must send.

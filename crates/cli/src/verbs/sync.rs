@@ -16,14 +16,15 @@ use crate::verbs::cp::NewObjectOptions;
 
 /// Make DST equal to SRC
 ///
-/// Laneway copies a file or object where DST lacks it, where sizes differ, or where DST is older. If both sides know the time of change,
-/// the two times must be equal. Files know theirs; objects on gs:// know it when --preserve, gcloud storage rsync or rclone recorded it.
-/// --checksum compares contents instead of times.
+/// Laneway copies a file or object where DST lacks it, where sizes differ, or where DST is older. If both sides record the time of change,
+/// Laneway also copies if the two times differ. Local files record it. Objects on gs:// do if --preserve, gcloud storage rsync or rclone
+/// wrote it. --checksum compares contents instead of times.
 ///
-/// --delete removes what SRC lacks from DST, at the end, and only if nothing failed. Filters protect what they skip, on both sides.
-/// --inventory and --delete cannot be combined, because an inventory is older than SRC.
+/// --delete removes items from DST that SRC lacks. It does so at the end, and only if nothing failed. Filters also protect the items at DST
+/// that they skip. --inventory and --delete cannot be combined, because an inventory is older than SRC.
 ///
-/// --files-from looks up each name on both sides and lists nothing. A name that SRC lacks is an error; with --delete it is removed from DST.
+/// --files-from looks up each name on both sides and lists nothing. A name that SRC lacks is an error; with --delete, Laneway removes it
+/// from DST instead.
 ///
 /// After an interruption, run the same command to continue.
 #[derive(Args, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Sync {
     /// Folder or prefix that becomes equal to SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    /// Remove from DST what SRC lacks
+    /// Remove items from DST that SRC lacks
     ///
     /// Example: laneway sync --delete site gs://my-bucket/site
     #[arg(long)]
@@ -59,14 +60,15 @@ pub(crate) struct Sync {
     /// Example: laneway sync --size-only site s3://my-bucket/site
     #[arg(long, conflicts_with_all = ["checksum", "update"])]
     size_only: bool,
-    /// Skip what is newer at DST, whatever its size
+    /// Skip items that are newer at DST, whatever their size
     ///
     /// Example: laneway sync -u site gs://my-bucket/site
     #[arg(long, short)]
     update: bool,
     /// Keep modification times, modes and owners of files
     ///
-    /// They become metadata of the object, as gcloud storage and rclone write it, and are restored on download.
+    /// Laneway stores them as metadata of the object, in the form of gcloud storage and rclone, and restores
+    /// them on download.
     ///
     /// Example: laneway sync -p site gs://my-bucket/site
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
@@ -96,12 +98,12 @@ pub(crate) struct Sync {
     /// Example: laneway sync --delete --force site gs://my-bucket/site
     #[arg(hide_short_help = true, long, requires = "delete")]
     force: bool,
-    /// Update what DST has; add nothing
+    /// Update items that DST has, and add none
     ///
     /// Example: laneway sync --existing site gs://my-bucket/site
     #[arg(hide_short_help = true, long, conflicts_with = "ignore_existing")]
     existing: bool,
-    /// Add what DST lacks; update nothing
+    /// Add items that DST lacks, and update none
     ///
     /// Example: laneway sync --ignore-existing site gs://my-bucket/site
     #[arg(hide_short_help = true, long)]
@@ -113,7 +115,7 @@ pub(crate) struct Sync {
     /// Example: laneway sync --follow-symlinks site gs://my-bucket/site
     #[arg(hide_short_help = true, long, conflicts_with = "ignore_symlinks")]
     follow_symlinks: bool,
-    /// Skip symbolic links, also those to files
+    /// Skip symbolic links, including links to files
     ///
     /// Example: laneway sync --ignore-symlinks site gs://my-bucket/site
     #[arg(hide_short_help = true, long)]

@@ -15,8 +15,8 @@ use crate::report::line::Wording;
 
 /// Compare two folders or prefixes by name, size and checksum
 ///
-/// Objects are compared by the checksums or ETags that listings show; local files are read and hashed. Each name that differs or is missing
-/// on one side is an error, and the exit status is then 1. The last line names the checksums that were compared.
+/// Objects are compared by the checksums or ETags that listings show; local files are read and hashed. Each name that differs, or that one
+/// side lacks, is an error; the exit status is then 1. The last line names the checksums that were compared.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// Folder, or prefix such as gs://bucket/prefix

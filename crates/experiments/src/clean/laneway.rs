@@ -1,4 +1,4 @@
-//! Laneway's library, with a prefix or with the keys.
+//! Deletes with Laneway's library, given a prefix or the keys.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Laneway's library as a table format uses it: all objects at once, each by its own calls.
+//! Uses Laneway's library as a table format does: all objects at once, with separate calls for each.
 
 use std::sync::Arc;
 use std::time::Instant;

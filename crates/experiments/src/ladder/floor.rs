@@ -13,13 +13,14 @@ pub(super) struct Path {
     /// `true` if there is a TLS 1.3 handshake.
     pub(super) tls: bool,
     /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` means that slow start
-    /// delays nothing. That is so on the embedded server's simulated path without a bandwidth, which lets any number of
-    /// bytes through at once.
+    /// delays nothing. This is the case on the embedded server's simulated path without a bandwidth: it lets any number
+    /// of bytes through at once.
     pub(super) segment: Option<u32>,
 }
 
 /// Returns the time from the client's start to the last answer. It counts a round trip for TCP, one for TLS and one for
-/// each flight of the largest object. Every object has a separate connection, so no number of connections can be faster.
+/// each flight of the largest object. Every object has a separate connection, so no number of connections can be
+/// faster.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)

@@ -1,5 +1,5 @@
-//! One request for each file, all at once on one HTTP/2 connection. Above the server's stream limit, the connection
-//! itself delays requests.
+//! One request for each file, all at once on one HTTP/2 connection. The connection itself delays requests above the
+//! server's stream limit.
 
 use tokio::task::JoinSet;
 

@@ -1,8 +1,8 @@
-//! Laneway's library as a program uses it that has just started. The measured time includes the creation of the client
-//! and the copy of the folder.
+//! Uses Laneway's library as a program does that has just started. The measured time covers creating the client and
+//! copying the folder.
 //!
-//! The rung uses the library, not the program as a child process. The rivals' processes have also started before, and a
-//! process start in one row only would be a handicap. Other experiments compare whole processes.
+//! The rung uses the library and starts no child process. The rivals' processes have already started too, so a process
+//! start in this row alone would be a handicap. Other experiments compare whole processes.
 
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 

@@ -20,9 +20,9 @@ pub struct Plan {
     pub size: u64,
     /// Runs of each rung. The rungs take turns.
     pub runs: Repeats,
-    /// True if the slowest methods take part: a connection for each file, one after another.
+    /// True if the slowest methods take part. They open a connection for each file, one file after another.
     pub one_by_one: bool,
-    /// True if installed programs are rivals, where the store is one in this process.
+    /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,
     /// The store.
     pub target: Target,
@@ -46,7 +46,7 @@ impl Plan {
     /// Checks that the plan can be carried out.
     ///
     /// # Errors
-    /// [`Error::Plan`] for no files or runs at all, more than 10,000 files, or more than 256 MiB of them.
+    /// [`Error::Plan`] if there are no files or runs, more than 10,000 files, or more than 256 MiB together.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: String| Err(Error::Plan(why));
         if self.files == 0 || self.runs.least == 0 {

@@ -16,7 +16,8 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
         let content = work.files.read(name)?;
-        // An emulator may name another address than the one it was reached at. The session is still on the same server.
+        // `session` is only a path and query. The address stays the known one, because an emulator may return another
+        // for the same server.
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }

@@ -35,7 +35,7 @@ pub(super) const RUNGS: [Rung<Way>; 6] = [
     rung(Way::Laneway, "laneway", "Laneway"),
 ];
 
-/// The number of them, from the first on, that open a connection for each file, one after another.
+/// The number of rungs at the beginning that open a connection for each file, one file after another.
 pub(super) const ONE_BY_ONE: usize = 2;
 
 const fn rung(method: Way, name: &'static str, description: &'static str) -> Rung<Way> {
@@ -43,7 +43,7 @@ const fn rung(method: Way, name: &'static str, description: &'static str) -> Run
 }
 
 impl Way {
-    /// Uploads all files, cold: no connection is open before, and none is used afterwards.
+    /// Uploads all files from a cold start: no connection is open before, and none is kept afterwards.
     pub(super) async fn upload(self, work: &Work) -> Result<Tally, Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,

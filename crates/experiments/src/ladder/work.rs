@@ -29,7 +29,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Writes `count` files of `size` bytes into a folder, which is created.
+    /// Creates a folder with `count` files of `size` bytes.
     ///
     /// # Errors
     /// The file system's error.
@@ -43,7 +43,7 @@ impl Files {
         Ok(Self { folder, names, size })
     }
 
-    /// The folder that holds them and nothing else.
+    /// Returns the folder, which holds only these files.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -1,4 +1,4 @@
-//! A link by its figures.
+//! A link, described by its delay, rate, queue and loss.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Returns the options that give this link to the other benchmarks.
+    /// Returns the options that describe this link to the other benchmarks.
     pub(super) fn options(&self) -> String {
         let words = ["--rtt", "--bandwidth", "--queue", "--loss"];
         let options = words.into_iter().zip(self.words()).map(|(option, value)| format!("{option} {value}"));

@@ -1,4 +1,4 @@
-//! Laneway's library with a prefix.
+//! Lists a prefix with Laneway's library.
 
 use std::time::Instant;
 

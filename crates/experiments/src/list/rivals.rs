@@ -1,4 +1,5 @@
-//! A chain of pages, a chain that requests the next page early, and one chain per known folder.
+//! Rivals that list page by page, page by page with the next page requested early, or page by page in each
+//! known folder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -12,7 +12,7 @@ const USERS: usize = 64;
 pub(super) fn name(n: usize) -> String {
     let folder = folder(n);
     match n % TURN {
-        // The names are spread like hashes. Multiplication by an odd number maps no two numbers to one.
+        // Multiply by an odd number, so that names are spread like hashes and no two numbers get the same name.
         0 | 1 => format!("{folder}{:016x}.json", (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         2 => format!("{folder}{n:08}.gz"),
         _ => format!("{folder}photo-{n}.jpg"),

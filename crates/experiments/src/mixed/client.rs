@@ -13,7 +13,7 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::trace::Trace;
 
-/// A client that is used as in practice: each object has a separate call when it is needed.
+/// A client that is used as in practice, with a separate call for each object when the object is needed.
 pub(super) enum Client {
     Pooled(Pooled),
     Http2(Http2),

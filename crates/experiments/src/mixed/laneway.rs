@@ -1,4 +1,4 @@
-//! Laneway's library, with one client for all objects.
+//! Moves objects with Laneway's library, with one client for all objects.
 
 use std::time::Instant;
 

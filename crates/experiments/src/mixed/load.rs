@@ -38,7 +38,8 @@ impl Load {
         self.large.iter().chain(&self.small).map(|object| object.size).sum()
     }
 
-    /// Returns the bytes that must be moved before half of the small objects are complete: those of the smaller half.
+    /// Returns the bytes of the smaller half of the small objects. They must be moved before half of the small
+    /// objects are complete.
     pub(super) fn smaller_half(&self) -> u64 {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();

@@ -28,7 +28,7 @@ pub struct Plan {
     pub seed: u64,
     /// Runs of each rung. The rungs take turns.
     pub runs: Repeats,
-    /// Where files are; `None` is in memory where there is enough, or among the temporary files.
+    /// The folder for files. `None` uses memory if there is enough, else the folder for temporary files.
     pub folder: Option<PathBuf>,
     /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
@@ -66,7 +66,7 @@ impl Plan {
             return refused("at most 10,000 small and 1000 large objects");
         }
         if self.small_size.0 == 0 || self.small_size.0 > self.small_size.1 {
-            return refused("the sizes of small objects go from at least one byte up");
+            return refused("a small object has at least one byte, and the smallest size comes first");
         }
         if self.large > 0 && self.large_size == 0 {
             return refused("a large object has at least one byte");

@@ -11,7 +11,7 @@ use crate::stage::{Stage, local};
 use crate::trace::Trace;
 use crate::{Error, Failure};
 
-/// Has a program download all objects at once. Latencies of small objects count from its start.
+/// Downloads all objects at once with a program. Latencies of small objects count from the program's start.
 ///
 /// # Errors
 /// [`Error::Stopped`], or a folder that can't be created. The inner error is the reason why the run has no figures.
@@ -28,12 +28,12 @@ pub(super) fn download(
         for object in load.large.iter().chain(&load.small) {
             let len = fs::metadata(folder.join(&object.name)).map_err(Failure::File)?.len();
             if len != object.size {
-                let why = format!("{}: {len} bytes came of {}", object.name, object.size);
+                let why = format!("{}: {len} of {} bytes arrived", object.name, object.size);
                 return Err(Failure::Different(why));
             }
         }
         let small = load.small.iter().map(|object| {
-            // A clock with a coarse tick may be one tick behind.
+            // The file system's clock may be one tick behind, which would make the difference negative.
             Ok((completed_s(&folder.join(&object.name))? - took.begun_s).clamp(0.0, took.seconds))
         });
         let small = Latencies::new(small.collect::<Result<_, Failure>>()?);

@@ -43,9 +43,9 @@ pub struct Mixed {
 pub struct Figures {
     /// Median of the small objects, in seconds.
     pub small_p50_s: f64,
-    /// Their 99th percentile.
+    /// The 99th percentile of the small objects, in seconds.
     pub small_p99_s: f64,
-    /// Their maximum.
+    /// The maximum of the small objects, in seconds.
     pub small_max_s: f64,
     /// Seconds until the last object was complete.
     pub total_s: f64,
@@ -58,7 +58,7 @@ pub struct Figures {
     /// All latencies of small objects.
     #[serde(skip)]
     pub latencies: Latencies,
-    /// The requests on each connection; an installed program tells none.
+    /// The requests on each connection. It is empty for an installed program.
     #[serde(skip)]
     pub trace: Trace,
 }
@@ -98,7 +98,7 @@ impl Mixed {
         self.together.iter().all(Row::is_fine) && self.arrivals.iter().all(Row::is_fine)
     }
 
-    /// Returns the table for people of objects that were requested at once.
+    /// Returns the table for people for the case in which all objects are requested at once.
     pub fn table(&self) -> Table {
         let head = ["method", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / least"];
         Table::of(&head, &self.together, |row, f| {
@@ -113,12 +113,12 @@ impl Mixed {
         })
     }
 
-    /// Returns the comparison of the ways if all objects are requested at once.
+    /// Returns the comparison of the rungs for the case in which all objects are requested at once.
     pub fn verdicts(&self) -> Table {
         Table::compared(&["method"], &self.together, |_| Vec::new())
     }
 
-    /// Returns the table for people of random arrivals, or `None` if there were none.
+    /// Returns the table for people for the case of random arrivals, or `None` if it wasn't measured.
     pub fn arrivals_table(&self) -> Option<Table> {
         let head = [
             "method",
@@ -146,7 +146,7 @@ impl Mixed {
         (!self.arrivals.is_empty()).then_some(table)
     }
 
-    /// Returns the comparison of the ways if small objects arrive beside bulk, or `None` if none did.
+    /// Returns the comparison of the rungs for the case of random arrivals, or `None` if it wasn't measured.
     pub fn arrivals_verdicts(&self) -> Option<Table> {
         let table = || Table::compared(&["method"], &self.arrivals, |_| Vec::new());
         (!self.arrivals.is_empty()).then(table)

@@ -52,7 +52,8 @@ impl Pooled {
                     request.extensions_mut().insert(role);
                     let mut taken = pool.take().await?;
                     match taken.connection.fetch(request, writer(&file, range.clone())).await {
-                        // The server closed an idle connection just then. SDKs take another one, too.
+                        // The server closed the idle connection in this moment. Take another connection, as
+                        // SDKs do.
                         Err(rival::Error::Exchange(_)) if taken.is_reused => {}
                         answer => {
                             answer?;
@@ -127,7 +128,8 @@ async fn upload<S: Sender>(
     Ok(())
 }
 
-/// Returns the requests of an object: one for a small object, and ranges for a large one.
+/// Returns the ranges to request for an object: `None` (the whole object) for a small one, and several ranges
+/// for a large one.
 fn ranges(job: &Job<'_>) -> Vec<Option<Range<u64>>> {
     if !job.large || job.size <= PART {
         return vec![None];
@@ -155,7 +157,7 @@ fn complete(file: &File, job: &Job<'_>) -> Result<(), Failure> {
     if len == job.size {
         return Ok(());
     }
-    Err(Failure::Different(format!("{}: {len} bytes came of {}", job.key, job.size)))
+    Err(Failure::Different(format!("{}: {len} of {} bytes arrived", job.key, job.size)))
 }
 
 #[cfg(test)]

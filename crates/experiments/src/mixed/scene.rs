@@ -58,8 +58,7 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
 }
 
-/// Waits for the small objects, and for bulk that ends. Endless bulk is ignored once the small objects are complete.
-/// The first failure of either ends the run.
+/// Waits for the small objects, and for bulk unless it is endless. The first failure of either ends the run.
 async fn ends(
     small: &mut JoinSet<Result<f64, Failure>>,
     bulk: &mut JoinSet<Result<(), Failure>>,

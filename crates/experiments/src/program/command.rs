@@ -21,7 +21,7 @@ pub(crate) enum Job<'a> {
     },
     /// Downloads one large object into a file.
     Down {
-        /// Its key.
+        /// The object's key.
         key: &'a str,
         /// The file, which must not exist yet.
         file: &'a Path,
@@ -164,7 +164,7 @@ fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("CLOUDSDK_CONFIG", place.scratch.join("gcloud").into()),
         ("CLOUDSDK_CORE_CHECK_GCE_METADATA", "false".into()),
         ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", place.ca_file.into()),
-        // Some of its requests ignore that variable.
+        // Some of the program's requests ignore the variable above.
         ("REQUESTS_CA_BUNDLE", place.ca_file.into()),
         ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true".into()),
         ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true".into()),
@@ -192,7 +192,7 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
         }
     }
     arguments.extend(match job {
-        // The folder takes the destination's name.
+        // The copied folder takes the destination's name.
         Job::Up { folder, prefix } => {
             words([os("-r"), folder.as_os_str(), os(&url(prefix.trim_end_matches('/')))])
         }

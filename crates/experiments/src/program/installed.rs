@@ -13,8 +13,8 @@ pub(crate) struct Installed {
     pub(crate) version: String,
 }
 
-/// Returns other vendors' programs that are on `PATH` and print a version. The search runs once per process. It also
-/// makes the programs create the files of their first run.
+/// Returns other vendors' programs that are on `PATH` and print a version. The search runs once per process. The
+/// search runs each program, so files that a program creates at its first run exist afterwards.
 pub(crate) fn installed() -> &'static [Installed] {
     static FOUND: OnceLock<Vec<Installed>> = OnceLock::new();
     FOUND.get_or_init(|| Program::RIVALS.into_iter().filter_map(find).collect())

@@ -3,7 +3,7 @@ import asyncio, os, sys
 import obstore
 from obstore.store import GCSStore
 
-PART, AT_ONCE = 16 << 20, 8  # what a large object is read in
+PART, AT_ONCE = 16 << 20, 8  # bytes of a part of a large object; parts read at once
 account, bucket, job, source, target = sys.argv[1:]
 store = GCSStore(bucket, config={"service_account": account}, client_options={"allow_invalid_certificates": "true"})
 

@@ -19,11 +19,11 @@ const SHOWN_BYTES_MAX: usize = 200;
 /// Measurements of a program's run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    /// Seconds from its start to its end.
+    /// Seconds from the program's start to its end.
     pub(crate) seconds: f64,
-    /// Time of its start, in seconds since the epoch.
+    /// Time of the program's start, in seconds since the epoch.
     pub(crate) begun_s: f64,
-    /// Number of lines that it printed, if its output is the result.
+    /// Number of lines that the program printed, if its output is the result.
     pub(crate) lines: u64,
 }
 
@@ -65,7 +65,7 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     let ended = tokio::time::timeout(timeout, async {
         let complaining = async {
             if let Some(stderr) = &mut stderr {
-                // The text is for people only, so a read error doesn't matter.
+                // A read error doesn't matter, because this text is only for people.
                 let _ = stderr.read_to_end(&mut said).await;
             }
         };
@@ -86,7 +86,8 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     }
 }
 
-/// Reads to the end and counts the lines. After a read error, the count is too low, and the run fails for that.
+/// Reads to the end and counts the lines. After a read error the count is too low, and the run fails because of
+/// that.
 async fn count_lines(mut stdout: impl AsyncRead + Unpin) -> u64 {
     let (mut buffer, mut lines) = (vec![0; READ_BYTES], 0);
     loop {
@@ -142,7 +143,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
         let fifo_read = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap();
-        // The grandchild holds the fifo open. The other end reads its end once all processes are gone.
+        // The grandchild holds the fifo open. The reader sees the fifo's end only when all processes are gone.
         let script = format!("exec 3>'{}'; sleep 1000 & wait", fifo.display());
         let late = shell(&script, Duration::from_millis(300)).unwrap_err();
         assert!(late.reason().contains("took longer than"), "{}", late.reason());

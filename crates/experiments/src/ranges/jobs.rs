@@ -14,7 +14,7 @@ const ROW_GROUPS: u64 = 64;
 const COLUMNS: u64 = 50;
 const FOOTER: u64 = 64 << 10;
 
-/// The columns that are read. Two of them are adjacent.
+/// The columns that are read. Two columns are adjacent, so that a rung can merge their ranges.
 const READ: [u64; 3] = [7, 8, 31];
 
 /// The smallest object with room for both jobs.

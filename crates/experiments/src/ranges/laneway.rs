@@ -1,4 +1,4 @@
-//! Laneway's library, as a program uses it that has just started.
+//! Reads ranges with Laneway's library, in a program that has just started.
 
 use std::ops::Range;
 use std::time::Instant;

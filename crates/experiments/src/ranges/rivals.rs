@@ -14,7 +14,8 @@ use crate::rival::pool::Pool;
 use crate::rival::{Error, Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// Largest gap between ranges that are merged into one request, as by object_store.
+/// Largest gap between ranges that are merged into one request, in bytes. The `object_store` crate uses the same
+/// value.
 const GAP_MAX: u64 = 1 << 20;
 
 /// Size of the slices in which the whole object is read.
@@ -30,7 +31,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
     };
     let pool = Pool::new(rival.clone(), Some(connections));
     let mut came = Vec::new();
-    // The whole object's bytes serve every lot.
+    // The bytes of the whole object, from which every lot is cut.
     let mut whole = Vec::new();
     for lot in &errand.lots {
         let requests = match reader {
@@ -104,10 +105,11 @@ async fn one(site: &Site, key: &str, range: &Range<u64>, connection: &mut Http1)
     Ok(body.into())
 }
 
-/// Cuts a range out of the bodies that contain it, which are sorted by position. Missing bytes are omitted. The later
-/// comparison of the bytes finds that.
+/// Cuts a range out of the bodies that contain it, which are sorted by position. Missing bytes are left out, and the
+/// later comparison of the bytes fails.
 fn cut(bodies: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Bytes {
-    // Requests that are equal to the ranges may overlap. Other requests don't.
+    // If a request equals the range, use its body. Only such requests may overlap, and the search
+    // below needs requests that don't.
     if let Ok(at) = bodies.binary_search_by_key(&ends(range), |(request, _)| ends(request)) {
         return bodies[at].1.clone();
     }
@@ -130,7 +132,7 @@ fn ends(range: &Range<u64>) -> (u64, u64) {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init, reason = "a range is what is meant")]
+#[allow(clippy::single_range_in_vec_init, reason = "the vector has one range, not its numbers")]
 mod tests {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Horizontal bars with the least that the path allows.
+//! Draws horizontal bars, and a line at the shortest time that the path permits.
 
 use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
 
@@ -9,7 +9,8 @@ const TOP: i32 = 24;
 const BOTTOM: i32 = 24;
 /// Pixels of the number at a bar's end.
 const NUMBER: i32 = 76;
-/// A longest bar of so many times the shortest would hide the differences of the others, so the axis is logarithmic.
+/// The axis is logarithmic if the longest bar is more than this many times as long as the shortest. A linear axis
+/// would hide the differences between the other bars.
 const HIDING: f64 = 8.0;
 
 /// One bar.
@@ -22,7 +23,7 @@ pub(super) struct Bar {
     pub(super) number: String,
 }
 
-/// Draws bars, and a line at the floor. Returns with them if the axis is logarithmic.
+/// Draws bars, and a line at the floor. Also returns whether the axis is logarithmic.
 pub(super) fn bars(bars: &[Bar], (floor, floor_name): (f64, &str)) -> (Drawing, bool) {
     let values = || bars.iter().filter_map(|bar| bar.value);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(floor, f64::max));
@@ -46,7 +47,7 @@ fn draw(bars: &[Bar], axis: Axis, (floor, floor_name): (f64, &str), width: i32) 
         svg.text((x, bottom + 15), anchor, Colour::Faint, &text);
     }
     let mark = axis.at(floor).max(1);
-    // The floor's name stands where there is room for it.
+    // Put the floor's name on the side of the line that has room for it.
     let anchor = if mark < width / 2 { Anchor::Start } else { Anchor::End };
     svg.text((mark, 8), anchor, Colour::Floor, floor_name);
     for (n, bar) in bars.iter().enumerate() {
@@ -54,7 +55,7 @@ fn draw(bars: &[Bar], axis: Axis, (floor, floor_name): (f64, &str), width: i32) 
         svg.text((0, top + 10), Anchor::Start, Colour::Ink, &bar.name);
         let end = bar.value.map_or(0, |value| axis.at(value)).max(1);
         svg.bar((0, top + 21), (end, top + 21 + BAR), bar.colour);
-        // Through the bars only, so that it doesn't cross their names.
+        // Draw the line through the bars only, so that it doesn't cross their names.
         svg.line([(mark, top + 18), (mark, top + 24 + BAR)], Colour::Floor, 2);
         let beside = if (end..end + NUMBER).contains(&mark) { mark } else { end };
         svg.text((beside + 6, top + 21 + BAR / 2), Anchor::Start, Colour::Ink, &bar.number);

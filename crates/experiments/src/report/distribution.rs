@@ -32,7 +32,7 @@ fn draw(curves: &[(&Latencies, Colour)], axis: Axis, width: i32) -> Svg {
     for (latencies, colour) in curves {
         let points = steps(latencies.sorted()).into_iter();
         let points = points.map(|(seconds, share)| (LEFT + axis.at(seconds), y(share)));
-        // Laneway's line is told from the rivals' without colour, too.
+        // Laneway's line is thicker, so that readers can recognise it without colour.
         svg.line(points, *colour, if *colour == Colour::Ours { 3 } else { 2 });
     }
     svg

@@ -1,4 +1,5 @@
-//! The result of each job: Laneway beside the fastest other method, and the four numbers at the head of the page.
+//! The result of each job, which compares Laneway with the fastest other method, and the four numbers at the top
+//! of the page.
 
 use std::fmt::Write as _;
 
@@ -9,13 +10,13 @@ use crate::Row;
 use crate::turns::{Compared, Measure};
 use crate::verdict::{Comparison, Spread, Verdict, times};
 
-/// More wins or ties than these are counted and not listed.
+/// If there are more wins or ties than this, the page shows their number and doesn't list them.
 const LISTED_MAX: usize = 16;
 
-/// A measure of a job, in which Laneway is compared with the fastest other method.
+/// A comparison of Laneway with the fastest other method, by one measure of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// The job, and what is timed.
+    /// The job and its measure.
     pub job: String,
     /// Laneway's runs, if none failed.
     pub laneway: Option<Spread>,
@@ -23,13 +24,13 @@ pub struct Score {
     pub other: Option<&'static str>,
     /// Its runs.
     pub other_runs: Option<Spread>,
-    /// The verdict and the ratio; `None` where one of both has no figures.
+    /// The verdict and the ratio, or `None` if one of the two has no figures.
     #[serde(flatten)]
     pub found: Option<Comparison>,
 }
 
 impl Score {
-    /// A score for each group of rows that are compared, in their order.
+    /// Returns a score for each group of rows, in the order of the groups.
     pub(super) fn of<F: Compared>(title: &str, rows: &[Row<F>], measure: &Measure<F>) -> Vec<Self> {
         let mut groups: Vec<&'static str> = rows.iter().map(|row| row.group).collect();
         groups.dedup();
@@ -48,12 +49,13 @@ impl Score {
         groups.into_iter().map(score).collect()
     }
 
-    /// Returns the verdict. Without figures nothing is clear.
+    /// Returns the verdict. It is unclear if there are no figures.
     pub fn verdict(&self) -> Verdict {
         self.found.map_or(Verdict::Unclear, |found| found.verdict)
     }
 
-    /// Returns the ratio for people. An unclear one below 1 says so.
+    /// Returns the ratio for people. If the verdict is unclear and the ratio is below 1, the text says that
+    /// Laneway is slower so far.
     fn ratio(&self) -> String {
         match self.found {
             None => "no figures".to_owned(),
@@ -69,12 +71,12 @@ fn of<T>(scores: &[(T, Score)], verdict: Verdict) -> Vec<&(T, Score)> {
     scores.iter().filter(|(_, score)| score.verdict() == verdict).collect()
 }
 
-/// Returns if there are too many of a verdict to be listed. A job that isn't won or tied is always named.
+/// Returns whether a verdict has too many jobs to list. Jobs that are behind or unclear are always listed.
 fn is_long(verdict: Verdict, count: usize) -> bool {
     matches!(verdict, Verdict::Win | Verdict::Tie) && count > LISTED_MAX
 }
 
-/// A line for each verdict: its number, and its jobs with their ratios.
+/// Returns a line for each verdict: the number of jobs, and the jobs with their ratios.
 pub(super) fn lines<T>(scores: &[(T, Score)]) -> Vec<String> {
     let line = |verdict: Verdict| {
         let of = of(scores, verdict);
@@ -90,7 +92,7 @@ pub(super) fn lines<T>(scores: &[(T, Score)]) -> Vec<String> {
     Verdict::ALL.map(line).to_vec()
 }
 
-/// The same as four tiles, with links to the sections that `scores` name.
+/// Writes the same as four tiles, with links to the sections in `scores`.
 pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
     html.push_str("<div class=\"scores\">\n");
     for verdict in Verdict::ALL {
@@ -116,7 +118,7 @@ pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
     html.push_str("</div>\n");
 }
 
-/// Both medians, with the name of the other method.
+/// Returns both medians, with the name of the other method.
 fn sides(score: &Score) -> String {
     let side =
         |spread: Option<Spread>| spread.map_or("no figures".to_owned(), |runs| in_seconds(runs.median));
@@ -131,7 +133,7 @@ pub(super) mod tests {
 
     const MEASURE: &Measure<Figures> = &Figures::MEASURES[0];
 
-    /// The scores of a job in which Laneway and the other method took so long.
+    /// Returns the scores of a job in which Laneway and the other method took these times.
     pub(in crate::report) fn scores(job: &str, ours: &[f64], other: &[f64]) -> Vec<(&'static str, Score)> {
         let rows = [row("other", "", other), row("slow", "", &[9.0; 3]), row("laneway", "", ours)];
         Score::of(job, &rows, MEASURE).into_iter().map(|score| ("x", score)).collect()

@@ -49,7 +49,7 @@ fn distance(rtt_s: f64) -> String {
     }
 }
 
-/// Draws a bar for each row's median, and a line at the least that the path allows.
+/// Draws a bar for each row's median, and a line at the shortest time that the path permits.
 fn against_floor<F: Compared>(
     rows: &[Row<F>],
     measure: &Measure<F>,

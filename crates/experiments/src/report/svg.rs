@@ -35,9 +35,9 @@ pub(super) enum Colour {
     Small,
     /// Parts of large objects.
     Freight,
-    /// The same while it is held back.
+    /// Parts of large objects while they are held back.
     Held,
-    /// The least that the path allows.
+    /// The shortest time that the path permits.
     Floor,
     /// A rival, by its number.
     Rival(usize),
@@ -47,12 +47,12 @@ impl Colour {
     /// The number of rivals with colours of their own.
     const RIVALS: usize = 5;
 
-    /// The colour of a rung among others.
+    /// Returns the colour of a rung among others.
     pub(super) fn of(rung: &str, place: usize) -> Self {
         if rung.contains("laneway") { Self::Ours } else { Self::Rival(place % Self::RIVALS) }
     }
 
-    /// The style sheet's name for it.
+    /// Returns the colour's name in the style sheet.
     pub(super) fn css(self) -> String {
         let name = match self {
             Self::Ink => "ink",
@@ -69,7 +69,7 @@ impl Colour {
     }
 }
 
-/// The end of a text that its place is given for.
+/// The end of a text to which its position refers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -77,7 +77,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A plot of some pixels. Later marks cover earlier ones.
+/// A plot with a size in pixels. Later marks cover earlier ones.
 pub(super) struct Svg {
     size: (i32, i32),
     marks: String,
@@ -97,7 +97,7 @@ impl Svg {
         );
     }
 
-    /// Fills what lies between two corners.
+    /// Fills the rectangle between two corners.
     pub(super) fn bar(&mut self, (left, top): (i32, i32), (right, bottom): (i32, i32), colour: Colour) {
         let (width, height, colour) = (right - left, bottom - top, colour.css());
         let _ = writeln!(
@@ -136,12 +136,12 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis from zero.
+    /// Returns an axis from zero.
     pub(super) fn linear(to: f64, pixels: i32) -> Self {
         Self { from: 0.0, to: to.max(1e-6), pixels, is_logarithmic: false }
     }
 
-    /// A logarithmic axis that shows both values.
+    /// Returns a logarithmic axis that includes both values.
     pub(super) fn logarithmic(from: f64, to: f64, pixels: i32) -> Self {
         let from = from.clamp(1e-6, 1e6);
         Self { from, to: to.max(from * 1.1), pixels, is_logarithmic: true }
@@ -156,7 +156,7 @@ impl Axis {
         (part.min(1.0) * f64::from(self.pixels)).round() as i32
     }
 
-    /// Returns round values on it with their texts, far enough from each other to be read.
+    /// Returns round values on the axis with their texts, far enough apart to be read.
     pub(super) fn ticks(&self) -> Vec<(i32, String)> {
         let values: Vec<f64> = match self.is_logarithmic {
             false => ticks(self.to, self.pixels as usize / 110),
@@ -178,7 +178,7 @@ impl Axis {
     }
 }
 
-/// A number of seconds on an axis.
+/// Formats a number of seconds for an axis.
 fn readable(seconds: f64, in_seconds: bool) -> String {
     match seconds {
         0.0 => "0".to_owned(),
@@ -187,7 +187,7 @@ fn readable(seconds: f64, in_seconds: bool) -> String {
     }
 }
 
-/// Steps of 1, 2 or 5 times a power of ten from 0 that don't pass `end`, about `wanted` of them.
+/// Returns about `wanted` values from 0 to at most `end`, in steps of 1, 2 or 5 times a power of ten.
 fn ticks(end: f64, wanted: usize) -> Vec<f64> {
     let rough = end / wanted.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());

@@ -3,7 +3,7 @@
 use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
 use crate::{Role, Span, Trace};
 
-/// Maximum number of lanes that are drawn: the first to be dialled.
+/// Maximum number of lanes that are drawn. Those that were dialled first are drawn.
 pub(super) const LANES_MAX: usize = 60;
 /// Maximum pixels of all rows, unless there are too many rows.
 const HEIGHT_MAX: i32 = 260;
@@ -23,7 +23,7 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// The first lanes of a trace, with requests that began before `end_s`.
+    /// Returns the first lanes of a trace, with the requests that began before `end_s`.
     pub(super) fn until(trace: &'a Trace, end_s: f64) -> Self {
         let begun = trace.spans.iter().filter(|span| span.start_s <= end_s);
         let mut numbers: Vec<u64> = begun.map(|span| span.lane).collect();
@@ -57,9 +57,9 @@ impl<'a> Timeline<'a> {
         }
         let mut top = 0;
         for (tracks, row_height) in self.rows.iter().zip(heights) {
-            // A lane that carries many at once divides its height among them.
+            // A lane with several requests at once divides its height among them.
             let step = f64::from(row_height) / tracks.len().max(1) as f64;
-            // Where there is room for it, bars under each other are told apart.
+            // Separate bars by a pixel if there is room for it.
             let between = if tracks.len() > 1 && step >= 3.0 { 1 } else { 0 };
             for (track, spans) in tracks.iter().enumerate() {
                 let y = top + (track as f64 * step).round() as i32;
@@ -74,7 +74,7 @@ impl<'a> Timeline<'a> {
         svg
     }
 
-    /// A bar's parts and their colours: bulk is paler while it was held back.
+    /// Returns a bar's parts and their colours. Bulk is paler where it was held back.
     fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
         if span.role == Role::Express {
             return vec![(span.start_s, span.end_s, Colour::Small)];

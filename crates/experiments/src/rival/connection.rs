@@ -138,7 +138,7 @@ impl Parcel {
         let role = request.extensions_mut().remove::<Role>().unwrap_or_default();
         let len = request.body().len();
         if len == 0 && (request.method() == Method::POST || request.method() == Method::PUT) {
-            // hyper omits the header, and stores then answer 411.
+            // Without this line, hyper omits the header, and stores answer 411.
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Self { request, role, len }

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use super::Site;
 use crate::rival::{Answer, Error};
 
-/// The boundary between the two parts of an upload in one request. The contents are no text, so it can't occur in them.
+/// The boundary between the two parts of an upload in one request. The contents are random bytes, so the boundary
+/// doesn't occur in them.
 const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
 /// Characters that S3 doesn't encode in a signed path.
@@ -74,8 +75,8 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Writes a small object in one request, on the condition that it still has `version` if there is one. GCS gets an
-    /// `uploadType=multipart`, which servers were observed to support better than `media`.
+    /// Writes a small object in one request, on the condition that it still has `version` if there is one. For GCS,
+    /// uses `uploadType=multipart`, because servers support it better than `media`.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -173,7 +174,7 @@ impl Site {
     }
 
     /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. The keys need no
-    /// unescaping, as all keys of an experiment.
+    /// unescaping, because keys of an experiment have no special characters.
     ///
     /// # Errors
     /// [`Error::Answer`].

@@ -1,5 +1,5 @@
-//! Five equal parts side by side, as in transfer managers, each with a thread and a connection. The file is written in
-//! place. At the end it is read back for its checksum.
+//! Downloads five equal parts in parallel, as transfer managers do, each with a thread and a connection. All parts
+//! write into one file. At the end, the file is read back for its checksum.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -31,7 +31,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     let head = connection.send(site.head(key).await?).await?.succeeded()?;
     let (size, crc32c) = (size(site, &head), site.crc32c(&head));
     let size =
-        size.ok_or_else(|| Failure::Different("the store doesn't tell the object's size".to_owned()))?;
+        size.ok_or_else(|| Failure::Different("the store doesn't report the object's size".to_owned()))?;
     drop(connection);
 
     let file = Arc::new(File::create(to).map_err(Failure::File)?);
@@ -54,7 +54,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     let summed = tokio::task::spawn_blocking(move || checksum(&read_back)).await;
     let sum = summed.map_err(|_| Failure::Unfinished)?.map_err(Failure::File)?;
     if crc32c.is_some_and(|crc32c| crc32c != sum) {
-        return Err(Failure::Different("the file's checksum is not the object's".to_owned()));
+        return Err(Failure::Different("the file's checksum differs from the object's".to_owned()));
     }
     let seconds = started.elapsed().as_secs_f64();
     Ok(Found { seconds, transfer_s, tally: rival.tally(), verified: crc32c.is_some() })

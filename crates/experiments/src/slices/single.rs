@@ -1,4 +1,5 @@
-//! One stream, with its checksum computed as bytes arrive: a careful program without ranges.
+//! Downloads in one stream and computes the checksum as bytes arrive, as a careful program without ranges
+//! does.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -28,7 +29,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     };
     connection.fetch(request, take).await?;
     if crc32c.is_some_and(|crc32c| crc32c != digest.finalize() as u32) {
-        return Err(Failure::Different("the file's checksum is not the object's".to_owned()));
+        return Err(Failure::Different("the file's checksum differs from the object's".to_owned()));
     }
     let seconds = started.elapsed().as_secs_f64();
     Ok(Found { seconds, transfer_s: seconds, tally: rival.tally(), verified: crc32c.is_some() })

@@ -1,4 +1,4 @@
-//! A request and its hedge fetch the same range, while another slice takes over a part of it.
+//! A request and its hedge fetch the same range, while another slice takes over a part of the range.
 
 use std::sync::Arc;
 
@@ -48,10 +48,11 @@ fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
     assert_eq!(writer.position(), (end, end));
     let written = writer.end(|slice| std::mem::take(&mut slice.bytes));
     assert_eq!(written, (START..end).map(byte).collect::<Vec<_>>());
-    assert_eq!(progress.bytes(), end - START, "what has moved is counted once");
+    assert_eq!(progress.bytes(), end - START, "each byte is counted once");
 }
 
-/// Each byte is written once and in its place, whichever of two answers brings it, even if the end moves meanwhile.
+/// Each byte is written once and in its place, whichever of two answers brings it, even if the range's end moves
+/// meanwhile.
 pub fn two_answers_and_a_cut() {
     let (writer, progress) = writer();
     let mut first = writer.sink();
@@ -75,7 +76,7 @@ pub fn two_answers_and_a_cut() {
     is_whole(&writer, &progress, end);
 }
 
-/// Once another attempt has begun, bytes of an earlier attempt are no longer written.
+/// After another attempt has begun, bytes of an earlier attempt are no longer written.
 pub fn an_attempt_that_was_given_up_writes_no_more() {
     let (writer, progress) = writer();
     let mut given_up = writer.sink();

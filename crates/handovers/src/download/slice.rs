@@ -23,7 +23,7 @@ impl Output for Slice {
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
-        assert_eq!(at, self.start + self.bytes.len() as u64, "bytes come one behind the other");
+        assert_eq!(at, self.start + self.bytes.len() as u64, "bytes arrive in order");
         let room = self.end.saturating_sub(at).min(bytes.len() as u64);
         self.bytes.extend_from_slice(&bytes[..room as usize]);
         Ok(room)

@@ -1,4 +1,4 @@
-//! Every benchmark, and one page about them.
+//! Runs every benchmark and writes one page about them.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// It takes about five minutes on the store in this process, and longer with installed programs or --full. The page opens with the results and
-/// needs only a browser.
+/// This takes about five minutes on the store in this process, and longer with installed programs or --full. The page begins with the results
+/// and needs only a browser.
 #[derive(Args, Debug)]
 pub(super) struct AllBench {
     #[command(flatten)]
@@ -48,13 +48,13 @@ struct Scale {
     large: u64,
     large_up: u64,
     small: usize,
-    /// Small objects that arrive beside bulk each second, if that is measured.
+    /// Small objects that arrive each second while bulk runs, if this is measured.
     arrivals: Option<f64>,
     commits: usize,
     deletes: usize,
     keys: usize,
     ranges: usize,
-    /// True if installed programs are rivals: their starting alone takes seconds.
+    /// True if installed programs are measured too. Starting them alone takes seconds.
     programs: bool,
 }
 
@@ -127,7 +127,7 @@ impl AllBench {
     }
 }
 
-/// Prints the page's opening: the jobs by their verdicts.
+/// Prints the first part of the page: the jobs by their verdicts.
 fn sum_up(context: &Context, page: &Page) -> anyhow::Result<()> {
     if context.options.json {
         context.output.json(&serde_json::json!({ "kind": "summary", "results": page.results() }))?;
@@ -148,7 +148,7 @@ struct BenchSuite<'a> {
     page: &'a mut Page,
 }
 
-/// Makes a measurement. Returns if Laneway has its figures, unless Ctrl-C ended it.
+/// Makes a measurement. Returns whether Laneway has all its figures, or an exit status if Ctrl-C ended it.
 type Measurement<'a> = fn(&mut BenchSuite<'a>) -> anyhow::Result<Result<bool, Exit>>;
 
 impl<'a> BenchSuite<'a> {

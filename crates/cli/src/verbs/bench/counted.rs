@@ -49,8 +49,8 @@ impl Findings for Counted {
 /// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
 /// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
-/// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. Installed programs
-/// (s5cmd, rclone, aws, gcloud, obstore) are rivals on the store in this process.
+/// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. On the store in
+/// this process, installed programs are compared too: s5cmd, rclone, aws, gcloud and obstore.
 #[derive(Args, Debug)]
 pub(super) struct CleanBench {
     #[command(flatten)]
@@ -76,7 +76,7 @@ impl CleanBench {
 /// Change hundreds of objects: read, change, write back if unchanged
 ///
 /// A commit of a lakehouse table works like this. The methods are: one after another on a kept-alive connection, a pool of 50 connections,
-/// and Laneway's library. The store is one in this process unless an endpoint or a URL is given.
+/// and Laneway's library. The store runs in this process, unless you give an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct CommitBench {
     #[command(flatten)]
@@ -106,10 +106,10 @@ impl CommitBench {
 
 /// Upload many small files by five other methods and with Laneway
 ///
-/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
-/// per file: each on a new connection, on one kept connection, all at once on a connection each, and all at once over HTTP/2. The store is
-/// one in this process, with TLS and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. Of the common options, those for
-/// output, --ca-cert, --anonymous and --gcs-endpoint apply here.
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request per
+/// file: each on a new connection, all on one kept-alive connection, all at once with a connection for each, and all at once over HTTP/2. The
+/// store runs in this process, with TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to
+/// another store. Only these common options apply: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]
 pub(super) struct LadderBench {
     #[command(flatten)]
@@ -144,7 +144,7 @@ impl LadderBench {
     }
 }
 
-/// Returns if a store speaks the ladder's protocol.
+/// Returns whether a store speaks the protocol of `ladder`.
 pub(super) fn speaks(target: &Target) -> bool {
     match target {
         Target::Embedded(_) => true,
@@ -155,9 +155,10 @@ pub(super) fn speaks(target: &Target) -> bool {
 /// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
 ///
 /// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The other methods fetch one page after
-/// another, the same with one page ahead, and a chain of pages for each known folder. Laneway knows only the prefix. It lists in key order,
-/// and as keys arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
-/// gcloud, obstore) are rivals on the store in this process.
+/// another, one page after another with the next page requested early, and a chain of pages for each folder. The last method is given the
+/// folders' names. Laneway is given only the prefix. It lists once in key order, and once in the order in which keys arrive. The store in
+/// this process is measured with both protocols, any other store with its own. On the store in this process, installed programs are compared
+/// too: s5cmd, rclone, aws, gcloud and obstore.
 #[derive(Args, Debug)]
 pub(super) struct ListBench {
     #[command(flatten)]
@@ -180,12 +181,12 @@ impl ListBench {
     }
 }
 
-/// Read hundreds of ranges of one object: scattered ones, and columns of a table
+/// Read hundreds of ranges of one object: scattered ranges, and columns of a table
 ///
-/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three columns of fifty in each of 64 row groups,
-/// as in a Parquet file. The methods are: one after another, a pool of 50 connections, with neighbours within 1 MiB joined, the whole object,
-/// and one call of Laneway's library. A method that returns wrong bytes gets no time. The store is one in this process unless an endpoint or a
-/// URL is given.
+/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three of fifty columns in each of 64 row groups,
+/// as in a Parquet file. The methods are: one range after another; a pool of 50 connections; neighbours within 1 MiB joined; the whole
+/// object; and one call of Laneway's library. A method that returns wrong bytes gets no time. The store runs in this process, unless you give
+/// an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct RangesBench {
     #[command(flatten)]

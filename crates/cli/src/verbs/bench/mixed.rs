@@ -1,4 +1,4 @@
-//! Small objects beside large ones, over one link or many.
+//! Measures small objects beside large ones, over one link or several.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ use crate::exit::Exit;
 /// Move small objects beside large ones, and measure how long the small ones wait
 ///
 /// A few large and hundreds of small GETs start together: over a pool of 50 HTTP/1.1 connections, an unbounded pool, one HTTP/2 connection,
-/// and Laneway. With --arrivals, small objects also arrive at random while bulk runs, and are compared with the same arrivals on an idle link.
-/// Latencies count from the start of each GET. Rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each
-/// as one stream. The store is one in this process unless an endpoint or a URL is given. It imitates a bottleneck with a queue in each
-/// direction, and connections that start slowly and send as TCP with BBR does.
+/// and Laneway. With --arrivals, small objects also arrive at random while large ones are moved, and are compared with the same arrivals on an
+/// idle link. Latencies count from the start of each GET. The other methods fetch large objects in ranges of 8 MiB, as SDKs' transfer managers
+/// do, and upload each as one stream. The store runs in this process, unless you give an endpoint or a URL. It imitates a bottleneck with a
+/// queue in each direction, and connections that start slowly and send as TCP with BBR does.
 #[derive(Args, Debug)]
 pub(super) struct MixedBench {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(super) struct MixedBench {
     /// Move N small objects, of 32 to 512 KiB
     #[arg(long, value_name = "N", default_value_t = 200)]
     small: usize,
-    /// Let small objects arrive at random while bulk runs: 50/s
+    /// Let small objects arrive at random while large ones are moved: 50/s
     #[arg(long, value_name = "RATE", value_parser = parse_arrivals)]
     arrivals: Option<f64>,
     /// Upload instead of downloading
@@ -105,12 +105,13 @@ impl Findings for Mixed {
     }
 }
 
-/// Move small objects beside large ones over eight links: down over HTTP/1.1 and HTTP/2, and up
+/// Move small objects beside large ones over eight links: download over HTTP/1.1 and HTTP/2, and upload
 ///
 /// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and
-/// without loss. Each run moves what its link carries in some seconds. Three runs of all take some eight minutes. Laneway stands beside a
-/// pool of 50 HTTP/1.1 connections. Each of its figures is also given as a multiple of what the link allows: three round trips, and the
-/// bytes at its rate, smallest objects first. The last lines show the commands that measure one link, beside more rivals.
+/// without loss. Each run moves as many bytes as its link carries in some seconds. Three runs of all take some eight minutes. Laneway is
+/// compared with a pool of 50 HTTP/1.1 connections. Each of Laneway's times is also given as a multiple of the shortest time that the link
+/// permits: three round trips, and then the bytes at the link's rate, smallest objects first. The last lines show commands that measure one
+/// link with more methods.
 #[derive(Args, Debug)]
 pub(super) struct LinksBench {
     /// Measure this link instead of the eight: 20ms,1Gbit/s,256KiB,0.1%; repeat for more
@@ -134,8 +135,8 @@ impl LinksBench {
 
 impl Findings for Links {
     fn heading(&self) -> String {
-        "Four large objects and many of 32 to 512 KiB together over each link (round trip, rate, queue, loss): Laneway's medians, as \
-         multiples of the least possible, and beside a pool of 50 HTTP/1.1 connections"
+        "Four large objects and many small ones of 32 to 512 KiB together over each link (round trip, rate, queue, loss): Laneway's \
+         medians, also as multiples of the shortest possible time, and compared with a pool of 50 HTTP/1.1 connections"
             .to_owned()
     }
 
@@ -156,7 +157,8 @@ impl Findings for Links {
     }
 }
 
-/// A record for each rung, with the link and the course that it is of, and one of what the link allows.
+/// Returns a record for each method, with its link and direction, and one with the shortest times that the
+/// link permits.
 fn records(leg: &Leg) -> Vec<Value> {
     let rows = &leg.mixed.together;
     let mut records: Vec<Value> = rows.iter().map(|row: &Row<_>| row.record(rows, "links")).collect();

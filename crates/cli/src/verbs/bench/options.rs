@@ -1,4 +1,4 @@
-//! The options of every benchmark: its store (the embedded one, or one elsewhere), its runs, and the page.
+//! Options of all benchmarks: the store (in this process or elsewhere), the number of runs, and the page.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -40,7 +40,8 @@ pub(super) struct StoreOptions {
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
-    /// Queue at most this many bytes before that bandwidth [default: one round trip's]
+    /// Let at most this many bytes wait in the queue before the imitated link [default: what the link sends
+    /// in one round trip]
     #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size,
           conflicts_with_all = ["target", "endpoint"])]
     queue: Option<u64>,
@@ -57,7 +58,7 @@ pub(super) struct StoreOptions {
     h1_only: bool,
 }
 
-/// Whose protocol is spoken with the store in this process.
+/// The protocol that clients speak with the store in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
 pub(super) enum StoreProtocol {
     /// Google Cloud Storage's
@@ -85,16 +86,16 @@ impl From<StoreProtocol> for Provider {
 }
 
 impl StoreOptions {
-    /// Returns whether an option says over which link the store in this process is reached.
+    /// Returns whether an option describes the imitated link to the store in this process.
     pub(super) fn names_a_link(&self) -> bool {
         let Self { rtt, bandwidth, queue, loss, connection_bandwidth, .. } = self;
         rtt.is_some() || bandwidth.or(*queue).or(*connection_bandwidth).is_some() || loss.is_some()
     }
 
-    /// The store that the options and variables name.
+    /// Returns the store that the options and variables name.
     ///
     /// # Errors
-    /// For what names no bucket of a store.
+    /// Bad usage for a URL that names no bucket of a store.
     pub(super) fn target(&self, context: &Context, tongue: StoreProtocol) -> anyhow::Result<Target> {
         let place = self.target.as_deref().map(Location::parse).transpose()?;
         let (provider, bucket, prefix) = match place {
@@ -127,7 +128,7 @@ impl StoreOptions {
             }));
         }
         if provider == Provider::S3 && bucket.is_none() {
-            return Err(BadUsage::new("s3://bucket: a bucket of the endpoint has to be named").into());
+            return Err(BadUsage::new("s3://bucket: name a bucket of the endpoint").into());
         }
         let endpoint = endpoint.or_else(|| variable(variables)).unwrap_or_else(|| match provider {
             Provider::Gcs => Remote::GOOGLE.to_owned(),
@@ -149,7 +150,7 @@ fn variable(names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
-/// Where a benchmark takes place, how often, and the page that it writes.
+/// The store of a benchmark, its number of runs, and the page that it writes.
 #[derive(Args, Debug)]
 pub(super) struct BenchOptions {
     #[command(flatten)]
@@ -211,7 +212,7 @@ impl BenchOptions {
 /// The option whose values may be secrets.
 const SECRET: &str = "--header";
 
-/// Times of a build that wasn't optimised say little.
+/// The kind of build. Times of an unoptimised build say little.
 const BUILD: &str =
     if cfg!(debug_assertions) { "a debug build: its times say little" } else { "release build" };
 
@@ -224,7 +225,7 @@ pub(super) struct ReportOption {
 }
 
 impl ReportOption {
-    /// Checks that the page can be written, if one is wanted, before anything is measured.
+    /// Checks before the measurement that the page can be written, if one was requested.
     ///
     /// # Errors
     /// The reason why it can't.
@@ -232,7 +233,7 @@ impl ReportOption {
         self.report.as_deref().map_or(Ok(()), check)
     }
 
-    /// Writes the page that `fill` fills, if one is wanted.
+    /// Writes the page that `fill` fills, if one was requested.
     ///
     /// # Errors
     /// The reason why it can't be written.
@@ -244,7 +245,7 @@ impl ReportOption {
     }
 }
 
-/// Returns the facts about this program and machine, now.
+/// Returns the current facts about this program and machine, for a page's heading.
 pub(crate) fn heading(command: &str) -> Heading {
     Heading {
         versions: format!("laneway {}, {BUILD}", env!("CARGO_PKG_VERSION")),
@@ -255,7 +256,7 @@ pub(crate) fn heading(command: &str) -> Heading {
     }
 }
 
-/// Writes a page and says where it is. An old file is replaced when the new one is complete.
+/// Writes a page and prints its path. The page replaces an old file only when it is complete.
 ///
 /// # Errors
 /// When it can't be written.
@@ -263,7 +264,8 @@ pub(crate) fn write(context: &Context, path: &Path, page: &Page, heading: &Headi
     let named = || path.display().to_string();
     let mut file = tempfile::Builder::new()
         .prefix(".laneway-report-")
-        // Like any file that a program writes; the umask takes its part.
+        // Use the mode of ordinary new files, because a temporary file is readable by its owner only. The
+        // umask still applies.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder_of(path))
         .with_context(named)?;
@@ -276,7 +278,7 @@ pub(crate) fn write(context: &Context, path: &Path, page: &Page, heading: &Headi
     Ok(())
 }
 
-/// Checks that a page can be written there, before anything is measured for it.
+/// Checks before a measurement that a page can be written to `path`.
 ///
 /// # Errors
 /// The reason why it can't.
@@ -284,7 +286,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     tempfile::tempfile_in(folder_of(path)).with_context(|| path.display().to_string()).map(drop)
 }
 
-/// The command line as a shell takes it, without what may be a secret.
+/// Returns the command line, quoted for a shell and without values that may be secrets.
 pub(super) fn command(arguments: impl IntoIterator<Item = String>) -> String {
     let mut words = vec!["laneway".to_owned()];
     let mut is_secret = false;

@@ -1,4 +1,4 @@
-//! The frame of all benchmarks: Ctrl-C, progress and output.
+//! The common parts of all benchmarks: Ctrl-C, progress and output.
 
 use std::time::Duration;
 
@@ -14,23 +14,24 @@ use laneway_quantity as quantity;
 
 /// The result of a benchmark, as it is printed.
 pub(super) trait Findings {
-    /// A line above the tables.
+    /// Returns the line above the tables.
     fn heading(&self) -> String;
 
-    /// For people.
+    /// Returns the tables for people.
     fn tables(&self) -> Vec<Table>;
 
-    /// Lines of JSON.
+    /// Returns the lines of JSON.
     fn records(&self) -> Vec<Value>;
 
-    /// Adds it to a page.
+    /// Adds the result to a page.
     fn draw(&self, page: &mut Page);
 
-    /// Returns false if Laneway has no figures, unless the store lacks what the rung needs.
+    /// Returns false if Laneway has no figures, unless the store lacks a feature that the method needs.
     fn is_fine(&self) -> bool;
 }
 
-/// Makes a measurement, each run in a process of its own, and tells what was found, on a page too if one is wanted.
+/// Makes a measurement, with each run in a process of its own. Prints the result, and writes a page if one was
+/// requested.
 ///
 /// # Errors
 /// If it can't be made or printed.
@@ -50,10 +51,10 @@ pub(super) fn one<T: Findings>(
     Ok(exit(found.is_fine()))
 }
 
-/// Each run in a process of this program's own.
+/// Returns workers that carry out each run in a process of its own, with this program.
 ///
 /// # Errors
-/// When the system doesn't tell where this program is.
+/// If the path of this program is unknown.
 pub(crate) fn workers() -> anyhow::Result<Workers> {
     let arguments = ["bench", "errand"].map(str::to_owned).to_vec();
     Ok(Workers::Program(std::env::current_exe()?, arguments))
@@ -104,7 +105,7 @@ fn progress(event: &Event<'_>, shows_progress: bool) {
     }
 }
 
-/// Prints what was found: a heading and a table for people, or lines of JSON.
+/// Prints a result: a heading and tables for people, or lines of JSON.
 ///
 /// # Errors
 /// When standard output can't be written.
@@ -125,12 +126,12 @@ pub(super) fn print(context: &Context, found: &impl Findings) -> anyhow::Result<
     Ok(context.output.flush()?)
 }
 
-/// Returns how the program ends: well only if Laneway has all its figures.
+/// Returns the exit status: success only if Laneway has all its figures.
 pub(crate) fn exit(all_done: bool) -> Exit {
     if all_done { Exit::Done } else { Exit::Failed }
 }
 
-/// Returns the round trip and the least possible time, as every heading ends.
+/// Returns the end of a heading: the round trip and the least possible time.
 pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
     format!("round trip {:.1} ms, least possible {floor_s:.3} s", rtt_s * 1000.0)
 }

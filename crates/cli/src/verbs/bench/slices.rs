@@ -1,4 +1,4 @@
-//! One object down.
+//! Measures the download of one object.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::exit::Exit;
 /// Download one object in one stream, in five fixed parts, and with Laneway
 ///
 /// One stream and Laneway verify bytes as they arrive. The five parts are written in place, and the file is read back for its checksum. The
-/// store is one in this process, behind three links in turn. The first has 20 ms, 1 Gbit/s and a deep queue, the second 80 ms and 300
-/// Mbit/s. The third has 20 ms and 1 Gbit/s, with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them.
-/// All together take some two and a half minutes. Installed programs are rivals where a link or a size is given. Each run is a process of
-/// its own; the tables show its processor time, its memory, and the segments that the imitated link lost and sent again.
+/// store runs in this process, behind three links in turn. The first has 20 ms, 1 Gbit/s and a deep queue, the second 80 ms and 300 Mbit/s.
+/// The third has 20 ms and 1 Gbit/s, with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them. All three
+/// take about two and a half minutes. Installed programs are compared too if you give a link or a size. Each run is a process of its own;
+/// the tables show its processor time, its memory, and the segments that the imitated link lost and sent again.
 #[derive(Args, Debug)]
 pub(super) struct SlicesBench {
     #[command(flatten)]
@@ -34,9 +34,9 @@ pub(super) struct SlicesBench {
     dir: Option<PathBuf>,
 }
 
-/// Sizes where none is asked for.
+/// The sizes in bytes if no `--size` is given.
 const SIZES: [u64; 3] = [8 << 20, 64 << 20, 256 << 20];
-/// An object that its link carries for longer, in seconds, is left out of them: with all of them the runs would take four minutes.
+/// A size is left out if the link needs more than these seconds for it. With all sizes, the runs would take four minutes.
 const CARRIED_MAX_S: f64 = 5.0;
 
 impl SlicesBench {
@@ -71,12 +71,12 @@ impl SlicesBench {
     }
 }
 
-/// Each size over each link.
+/// The results for each size over each link.
 pub(super) struct SliceLegs(pub(super) Vec<Slices>);
 
 impl Findings for SliceLegs {
     fn heading(&self) -> String {
-        "One object down, in each size over each link".to_owned()
+        "One object downloaded, in each size over each link".to_owned()
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -102,7 +102,7 @@ impl Findings for SliceLegs {
     }
 }
 
-/// A record for each rung, with the object and the link that it is of, and one of what the link allows.
+/// Returns a record for each method, with its object and link, and one with the shortest time that the link permits.
 fn records(leg: &Slices) -> Vec<Value> {
     let mut records: Vec<_> = leg.rows.iter().map(|row| row.record(&leg.rows, "slices")).collect();
     records.push(json!({

@@ -22,46 +22,46 @@ pub(in crate::report) fn counted(found: &Counted) -> Section {
     }
 }
 
-/// The title, a paragraph, the bars' title, and the meaning of the line.
+/// Returns the title, a paragraph, the title of the bars, and the meaning of the line.
 fn words(bench: Bench) -> [&'static str; 4] {
     match bench {
         Bench::Ladder => [
             "Uploading many small files",
             "Every method starts without an open connection.",
             "Seconds until the last file is stored",
-            "The line is the least: TCP, TLS and all uploads in one round trip.",
+            "The line is the shortest possible time: TCP, TLS and all uploads in one round trip.",
         ],
         Bench::Commit => [
             "Changing many objects",
-            "Each object is read, changed, and written back if nobody else has changed it. A commit of a lakehouse table does that.",
+            "Each object is read, changed, and written back if no other client has changed it. Commits of lakehouse tables do this.",
             "Seconds until the last write is acknowledged",
-            "The line is the least: TCP, TLS, all reads in one round trip, all writes in another.",
+            "The line is the shortest possible time: TCP, TLS, all reads in one round trip, all writes in another.",
         ],
         Bench::Clean => [
             "Deleting thousands of objects",
-            "Some methods know the keys. Others know a prefix and list it first, which takes more round trips. Each is compared with \
-             its like.",
+            "Some methods know the keys. Others know a prefix and list it first, which takes more round trips. The two groups are \
+             compared separately.",
             "Seconds until the last object is gone",
-            "The line is the least with known keys: TCP, TLS and one request.",
+            "The line is the shortest possible time if the keys are known: TCP, TLS and one request.",
         ],
         Bench::List => [
             "Listing many keys",
             "Half of the keys lie in one folder, a quarter in folders of days, and the rest in many small ones. Laneway knows only \
-             the prefix; the chains of folders know all folders.",
+             the prefix. The method with a chain for each folder knows all folders.",
             "Seconds until the last key has arrived",
-            "The line is the least for one page: TCP, TLS and one request.",
+            "The line is the shortest possible time for one page: TCP, TLS and one request.",
         ],
         Bench::Ranges => [
             "Reading scattered ranges of one object",
-            "The ranges have 4 to 64 KiB and lie anywhere in the object. A reader of an index does that.",
+            "The ranges have 4 to 64 KiB and lie anywhere in the object. Readers of an index make such requests.",
             "Seconds until the last range has arrived",
-            "The line is the least: TCP, TLS, all ranges in one round trip, and their bytes.",
+            "The line is the shortest possible time: TCP, TLS, all ranges in one round trip, and their bytes.",
         ],
         Bench::Columns => [
             "Reading columns of a table",
-            "First comes a footer, then three columns of fifty in each of 64 row groups. A query of a Parquet file does that.",
+            "First comes a footer, then three of fifty columns in each of 64 row groups. Queries of Parquet files make such requests.",
             "Seconds until the last column has arrived",
-            "The line is the least: TCP, TLS, the footer in one round trip, all columns in another, and their bytes.",
+            "The line is the shortest possible time: TCP, TLS, the footer in one round trip, all columns in another, and their bytes.",
         ],
     }
 }

@@ -11,10 +11,11 @@ pub(in crate::report) fn links(found: &Links) -> Section {
         id: "links",
         title: "Small objects beside large ones, link by link".to_owned(),
         programs: Vec::new(),
-        text: "Four large objects are moved together with 60 to 200 of 32 to 512 KiB, as many as the link carries in some seconds. \
-               Each line is an imitated link: its round trip, its rate, the size of its queue, and the share of packets that it \
-               loses. Each figure is Laneway's median. It is also given as a multiple of the least possible (three round trips, and \
-               the bytes at the link's rate, the smallest objects first), and beside a pool of 50 HTTP/1.1 connections."
+        text: "Four large objects are moved together with 60 to 200 small ones of 32 to 512 KiB, sized so that the link carries them \
+               in some seconds. Each line is an imitated link: its round trip, its rate, the size of its queue, and the share of \
+               packets that it loses. Each figure is Laneway's median. It is also given as a multiple of the shortest possible \
+               time (three round trips, and the bytes at the link's rate, the smallest objects first), and compared with a pool \
+               of 50 HTTP/1.1 connections."
             .to_owned(),
         parts: tables.into_iter().chain([Part::Table(found.commands())]).collect(),
         scores: found.found.iter().flat_map(scores).collect(),

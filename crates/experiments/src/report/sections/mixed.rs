@@ -13,7 +13,9 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
     let title = format!("Small {noun} beside large ones");
     let rows = &found.together;
     let caption = match found.link.and_then(|link| link.bandwidth) {
-        Some(_) => "The line is the least: the smallest objects first, at the link's full speed.",
+        Some(_) => {
+            "The line is the shortest possible time: the smallest objects first, at the link's full speed."
+        }
         None => "The line counts round trips only, because the link's rate is unknown.",
     };
     let mut parts = vec![
@@ -33,7 +35,7 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
         Some((&row.figures()?.trace, row.description))
     });
     let traces: Vec<(&Trace, &str)> = traces.collect();
-    // Bulk goes on for long; the small objects are at its beginning.
+    // Draw only until the small objects are complete, because bulk continues for a long time after that.
     let end_s = traces.iter().map(|(trace, _)| trace.small_end_s() * 1.1).fold(0.0, f64::max);
     parts.extend(traces.into_iter().map(|(trace, name)| requests(trace, name, end_s)));
     let mut scores: Vec<_> =
@@ -44,7 +46,7 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
             Part::Heading("Small objects that arrive while bulk runs"),
             Part::Text(
                 "The same small objects arrive at random, once on an idle link and once beside bulk. Latency counts from the \
-                 moment of arrival. On the idle link the first ones find no connection open."
+                 moment of arrival. On the idle link, the first objects find no open connection."
                     .to_owned(),
             ),
             Part::Table(table),
@@ -84,8 +86,8 @@ fn latencies<F>(
         title: "Share of the small objects that have arrived, by the time since they were requested".to_owned(),
         drawing: distribution(&curves),
         legend: all.iter().map(|(_, colour, name)| (*colour, (*name).to_owned())).collect(),
-        caption: "The time is logarithmic. A curve further to the left is better. One that turns right at the top has objects that \
-                  wait for bulk to end."
+        caption: "The time is logarithmic. A curve further to the left is better. A curve that bends right at the top shows objects \
+                  that waited for bulk to end."
             .to_owned(),
     })
 }
@@ -109,7 +111,7 @@ fn requests(trace: &Trace, name: &str, end_s: f64) -> Part {
         drawing: timeline.draw(),
         legend: shown.map(|(colour, name, _)| (colour, name.to_owned())).collect(),
         caption: format!(
-            "A row is a connection, and a bar is a request from its sending to the end of its answer.{more}"
+            "A row is a connection. A bar is a request, from its start to the end of its answer.{more}"
         ),
     })
 }

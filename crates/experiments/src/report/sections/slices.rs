@@ -16,23 +16,23 @@ pub(in crate::report) fn slices(found: &[Slices]) -> Section {
         id: "slices",
         title: TITLE.to_owned(),
         programs,
-        text: "An object is downloaded into a file, and its checksum is compared. The five fixed parts read the file back for that. \
-               Laneway and the one stream compute it while the bytes arrive. \"Sent again\" are segments that the link lost, as a \
-               share of those that the object takes."
+        text: "An object is downloaded into a file, and its checksum is compared. The five fixed parts read the file back for the checksum. \
+               Laneway and the one stream compute it while the bytes arrive. \"Sent again\" is the number of segments that the \
+               link lost, as a share of the segments that the object needs."
             .to_owned(),
         parts: found.iter().flat_map(compared).collect(),
         scores: found.iter().flat_map(|leg| Score::of(&short_name(leg), &leg.rows, &Figures::MEASURES[0])).collect(),
     }
 }
 
-/// One object over one link: the seconds of each method, and a table.
+/// Shows one object over one link: the seconds of each method, and a table.
 fn compared(leg: &Slices) -> [Part; 3] {
     let figure = against_floor(
         &leg.rows,
         &Figures::MEASURES[0],
         leg.floor_s,
         "Seconds until the file is complete and its checksum compared",
-        "The line is the least that the path allows. It doesn't include the processor's work.",
+        "The line is the shortest time that the path permits. It doesn't include the processor's work.",
     );
     [Part::Text(leg.name()), figure, Part::Table(leg.table())]
 }

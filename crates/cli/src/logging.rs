@@ -207,9 +207,9 @@ mod tests {
             after: Duration::from_secs(5),
             ..NoticeFields::default()
         };
-        let guessed = Change { cause: "a guess".to_owned(), after: Duration::from_secs(2), ..slow };
+        let guessed = NoticeFields { cause: "a guess".to_owned(), after: Duration::from_secs(2), ..slow };
         assert!(guessed.line().ends_with("has not answered for 2 s; a guess"), "{}", guessed.line());
-        let slow = Change { cause: String::new(), after: Duration::from_secs(5), ..guessed };
+        let slow = NoticeFields { cause: String::new(), after: Duration::from_secs(5), ..guessed };
         assert!(
             slow.line()
                 .starts_with("waiting for credentials: credential_process of profile \"p\" has not answered"),

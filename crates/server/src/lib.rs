@@ -14,6 +14,7 @@
 //! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
 //! | `verb`, `fault` | what is asked for, and faults on purpose: the grammar, which request is hit, what happens to its body |
+//! | `cross_origin` | browsers' preflights, and what pages of other origins may read |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 
@@ -22,6 +23,7 @@ mod checksum;
 pub mod config;
 mod connection;
 mod counters;
+mod cross_origin;
 mod customer_key;
 mod error;
 pub mod fault;

@@ -4,6 +4,7 @@
 mod archive;
 mod asked;
 mod attributes;
+mod bucket_settings;
 mod buckets;
 mod checksums;
 mod clock;
@@ -25,6 +26,7 @@ pub(crate) mod session;
 mod signature;
 mod subresources;
 mod tagging;
+mod unenforced;
 mod unmarked;
 mod versions;
 
@@ -81,6 +83,8 @@ pub(crate) struct State {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
+    /// True if access control and lifecycles are kept, though nothing enforces them.
+    accept_unenforced: bool,
     /// The temporary redirects so far of requests for each bucket in another region.
     redirected: region::Redirected,
     pub(crate) sessions: session::Sessions,
@@ -92,6 +96,7 @@ impl State {
         objects: &Arc<Objects>,
         config: S3Config,
         habits: &Habits,
+        accept_unenforced: bool,
         draws: &Arc<Draws>,
     ) -> State {
         State {
@@ -99,6 +104,7 @@ impl State {
             objects: objects.clone(),
             config,
             habits: habits.clone(),
+            accept_unenforced,
             redirected: Default::default(),
             sessions: Default::default(),
             draws: draws.clone(),
@@ -181,7 +187,7 @@ async fn answer_incomplete(
     }
     let request = Request::from_parts(head, body);
     let without_body = request.method() == http::Method::HEAD;
-    let mut answer = match called(state, request, key).await {
+    let mut answer = match called(state, request, bucket, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => versions::finished(archive::finished(answer)),
         // Only an answer that can't be written as XML comes here.
@@ -199,6 +205,7 @@ async fn answer_incomplete(
 async fn called(
     state: &State,
     request: Request<RequestBody>,
+    bucket: &str,
     key: &str,
 ) -> Result<Response<ResponseBody>, s3s::HttpError> {
     let mut request = request;
@@ -206,9 +213,14 @@ async fn called(
     let query = Query::parse(request.uri().query());
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
-    let refusal = refusals::refusal(request.method(), key, &query, headers).or_else(of_checksums);
+    let refusal = refusals::refusal(request.method(), key, &query, headers)
+        .or_else(|| refusals::of_acl(headers).filter(|_| !state.accept_unenforced))
+        .or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
+    }
+    if state.accept_unenforced && unenforced::is_about(request.method(), &query, key) {
+        return Ok(unenforced::answer(state, request, &query, bucket).await);
     }
     let is_signed = headers.contains_key(AUTHORIZATION);
     let request = if aws_chunked::is_framed(headers, is_signed) {
@@ -259,6 +271,12 @@ fn usual_code(status: u16) -> &'static str {
         500..=599 => "InternalError",
         _ => "InvalidRequest",
     }
+}
+
+/// Returns a whole error document for a preflight, which has no other facts.
+pub(crate) fn preflight_refused(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
+    let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
+    error_document_with(status, code, message, &[("RequestId", &id), ("HostId", HOST_ID)])
 }
 
 fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
@@ -569,6 +587,50 @@ impl S3 for Dialect {
         request: S3Request<PutObjectLegalHoldInput>,
     ) -> S3Result<S3Response<PutObjectLegalHoldOutput>> {
         object_lock::hold(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_cors(
+        &self,
+        request: S3Request<GetBucketCorsInput>,
+    ) -> S3Result<S3Response<GetBucketCorsOutput>> {
+        bucket_settings::get_cors(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_cors(
+        &self,
+        request: S3Request<PutBucketCorsInput>,
+    ) -> S3Result<S3Response<PutBucketCorsOutput>> {
+        bucket_settings::put_cors(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_bucket_cors(
+        &self,
+        request: S3Request<DeleteBucketCorsInput>,
+    ) -> S3Result<S3Response<DeleteBucketCorsOutput>> {
+        let output = bucket_settings::delete_cors(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn get_bucket_tagging(
+        &self,
+        request: S3Request<GetBucketTaggingInput>,
+    ) -> S3Result<S3Response<GetBucketTaggingOutput>> {
+        bucket_settings::get_tags(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_tagging(
+        &self,
+        request: S3Request<PutBucketTaggingInput>,
+    ) -> S3Result<S3Response<PutBucketTaggingOutput>> {
+        bucket_settings::put_tags(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_bucket_tagging(
+        &self,
+        request: S3Request<DeleteBucketTaggingInput>,
+    ) -> S3Result<S3Response<DeleteBucketTaggingOutput>> {
+        let output = bucket_settings::delete_tags(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
     async fn restore_object(

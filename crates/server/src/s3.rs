@@ -276,7 +276,7 @@ fn usual_code(status: u16) -> &'static str {
 /// Returns a whole error document for a preflight, which has no other facts.
 pub(crate) fn preflight_refused(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
-    error_document_with(status, code, message, &[("RequestId", &id), ("HostId", HOST_ID)])
+    error_document_with(status, code, message, &[("RequestId", id.as_str()), ("HostId", HOST_ID)])
 }
 
 fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {

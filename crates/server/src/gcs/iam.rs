@@ -24,7 +24,6 @@ pub(super) async fn policy(mut call: JsonCall<'_>) -> Answer {
     if !call.key.is_empty() {
         return Err(Problem::not_here("iam of objects"));
     }
-    let refuse = |refused| Problem::refused(refused, call.bucket, "");
     if call.head.method == Method::PUT {
         let policy = call.json_body().await?;
         let kept = call.state.objects.change_bucket(call.bucket, |settings| {
@@ -33,7 +32,8 @@ pub(super) async fn policy(mut call: JsonCall<'_>) -> Answer {
         });
         kept.map_err(|refused| Problem::refused(refused, call.bucket, ""))??;
     }
-    let bucket = call.state.objects.bucket(call.bucket).map_err(refuse)?;
+    let found = call.state.objects.bucket(call.bucket);
+    let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let settings = bucket.settings();
     let kept = settings.documents.get("iam").and_then(|text| serde_json::from_str(text).ok());
     let mut policy: Value = kept.unwrap_or_else(|| json!({"version": 1}));

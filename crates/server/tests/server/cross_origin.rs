@@ -122,6 +122,7 @@ fn what_nothing_enforces_is_kept_only_on_demand() {
     for path in ["/demo?policy", "/demo?lifecycle", "/demo?acl", "/demo/k?acl"] {
         let refused = send(&rig, "PUT", path, &[], policy);
         assert_eq!((refused.status, refused.element("Code")), (501, "NotImplemented"), "{path}");
+        assert!(path.ends_with(refused.element("Subresource")), "{}", refused.text());
     }
     assert_eq!(send(&rig, "PUT", "/demo/k", &public, "x").status, 501);
     assert_eq!(send(&rig, "PUT", "/demo/k", &[("x-amz-acl", "private")], "x").status, 200);

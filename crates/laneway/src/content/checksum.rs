@@ -164,7 +164,7 @@ pub(crate) struct Run {
     pub(crate) len: u64,
     pub(crate) crc32c: Option<u32>,
     pub(crate) crc64nvme: Option<u64>,
-    crc32: Option<u32>,
+    pub(crate) crc32: Option<u32>,
     md5: Option<[u8; 16]>,
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
     }
     let message = "the store reports the CRC32 of the bytes as their CRC32C, as moto does without its package \
                    `crc32c`; the bytes are the same";
-    Error::integrity(error.target(), message)
+    Error::integrity(error.url().unwrap_or_default(), message)
 }
 
 /// Returns the checksums of bytes that were sent in one request, with the kind that the store reports, if

@@ -211,6 +211,9 @@ async fn called(
     let mut request = request;
     request.extensions_mut().insert(Arc::clone(&state.draws));
     let query = Query::parse(request.uri().query());
+    if state.accept_unenforced && unenforced::is_about(request.method(), &query, key) {
+        return Ok(unenforced::answer(state, request, &query, bucket).await);
+    }
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
     let refusal = refusals::refusal(request.method(), key, &query, headers)
@@ -218,9 +221,6 @@ async fn called(
         .or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
-    }
-    if state.accept_unenforced && unenforced::is_about(request.method(), &query, key) {
-        return Ok(unenforced::answer(state, request, &query, bucket).await);
     }
     let is_signed = headers.contains_key(AUTHORIZATION);
     let request = if aws_chunked::is_framed(headers, is_signed) {

@@ -15,6 +15,7 @@ mod fields;
 pub(crate) mod fuzzing;
 mod hash;
 mod holds;
+mod iam;
 mod list;
 pub(crate) mod managed_folders;
 mod media;
@@ -217,6 +218,11 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::Copy { bucket, key }, Method::POST) => copy::copy(call, &bucket, &key).await,
         (Resource::Move { key }, _) => moving::to(&call, &key),
         (Resource::Rewrite { bucket, key }, Method::POST) => copy::rewrite(call, &bucket, &key).await,
+        (Resource::TestPermissions, Method::GET) => iam::test_permissions(&call),
+        (Resource::Iam, Method::GET | Method::PUT) if call.state.accept_unenforced => iam::policy(call).await,
+        (Resource::Iam, _) => Err(Problem::not_here("iam")),
+        (Resource::ServiceAccount, Method::GET) => iam::service_account(),
+        (Resource::Lacking(name), _) => Err(Problem::not_here(name)),
         (Resource::Unknown | Resource::Batch, _) => Err(Problem::not_found("Not Found")),
         _ => Err(Problem::not_allowed()),
     }

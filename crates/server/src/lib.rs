@@ -14,6 +14,7 @@
 //! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: dialect, verb, handler and refusals |
 //! | `verb`, `fault` | verbs, and injected faults: grammar, selection of requests, effect on bodies |
+//! | `cross_origin` | preflights of browsers, and what pages of other origins may read |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 
@@ -22,6 +23,7 @@ mod checksum;
 pub mod config;
 mod connection;
 mod counters;
+mod cross_origin;
 mod customer_key;
 mod error;
 pub mod fault;

@@ -56,6 +56,7 @@ pub struct Objects {
     create_buckets: bool,
     /// If true, new buckets keep versions.
     versions: bool,
+    freed: changes::Freed,
     pub(crate) uploads: Uploads,
     pub(crate) sessions: KeptSessions,
 }
@@ -142,6 +143,7 @@ impl Objects {
             last_generation: AtomicU64::new(0),
             create_buckets,
             versions,
+            freed: changes::Freed::default(),
             uploads: Uploads::default(),
             sessions: KeptSessions::default(),
         };
@@ -268,6 +270,22 @@ impl Objects {
             Ok::<_, std::convert::Infallible>(())
         });
         set.map(|_| ())
+    }
+
+    /// Deletes everything, whatever is held or locked.
+    pub(crate) fn clear(&self) -> Result<(), Refused> {
+        let mut buckets = write(&self.buckets);
+        for name in buckets.keys() {
+            for upload in self.uploads.of(name) {
+                self.uploads.remove(&upload.id);
+            }
+            if let Some(disk) = &self.disk {
+                disk.delete_bucket(name)?;
+            }
+        }
+        buckets.clear();
+        self.freed.add(u64::MAX);
+        Ok(())
     }
 
     pub(crate) fn buckets(&self) -> Vec<Arc<Bucket>> {

@@ -24,6 +24,10 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// Returns true for the query of a Google V4 signed URL.
     pub(crate) fn is_signed_by_google(&self) -> bool {
         self.has("X-Goog-Algorithm") || self.has("X-Goog-Signature")

@@ -69,6 +69,14 @@ pub(crate) enum Resource {
     Move {
         key: String,
     },
+    /// `/b/{bucket}/iam` and `/o/{object}/iam`.
+    Iam,
+    /// `.../iam/testPermissions`.
+    TestPermissions,
+    /// `/projects/{project}/serviceAccount`.
+    ServiceAccount,
+    /// A resource of the service that this store lacks, by its name.
+    Lacking(&'static str),
     Batch,
     Unknown,
 }
@@ -185,6 +193,32 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
             Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")
         }
+        ["b", bucket, "iam"] => Route::json(Resource::Iam, Verb::Bucket, bucket, ""),
+        ["b", bucket, "iam", "testPermissions"] => {
+            Route::json(Resource::TestPermissions, Verb::Bucket, bucket, "")
+        }
+        ["projects", _, "serviceAccount"] => Route::json(Resource::ServiceAccount, Verb::Bucket, "", ""),
+        ["projects", _, "hmacKeys", ..] => Route::json(Resource::Lacking("hmacKeys"), Verb::Bucket, "", ""),
+        ["channels", "stop"] => Route::json(Resource::Lacking("channels"), Verb::Bucket, "", ""),
+        ["b", bucket, name, ..] if lacking(name).is_some() => {
+            Route::json(Resource::Lacking(lacking(name).unwrap_or_default()), Verb::Bucket, bucket, "")
+        }
+        ["b", bucket, "o", "bulkRestore" | "watch"] if *method == Method::POST => {
+            Route::json(Resource::Lacking("bulkRestore and watch"), Verb::Bucket, bucket, "")
+        }
+        ["b", bucket, "o", key, "restore"] if *method == Method::POST => {
+            Route::json(Resource::Lacking("restore"), Verb::Other, bucket, key)
+        }
+        // A key whose slashes aren't encoded may end so, and its content can be read.
+        ["b", bucket, "o", key, "iam"] if query.value("alt").is_none() => {
+            Route::json(Resource::Iam, Verb::Other, bucket, key)
+        }
+        ["b", bucket, "o", key, "iam", "testPermissions"] => {
+            Route::json(Resource::TestPermissions, Verb::Other, bucket, key)
+        }
+        ["b", bucket, "o", key, "acl", ..] if query.value("alt").is_none() => {
+            Route::json(Resource::Lacking("acl"), Verb::Other, bucket, key)
+        }
         ["b", bucket, "o"] if upload => upload_route(bucket, method, &head.headers, query),
         ["b", bucket, "o"] => {
             let verb = if *method == Method::GET { Verb::List } else { Verb::Other };
@@ -218,6 +252,21 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         }
         _ => Route::json(Resource::Unknown, Verb::Other, "", ""),
     }
+}
+
+/// Returns the name of a bucket's subresource that this store lacks.
+fn lacking(name: &str) -> Option<&'static str> {
+    const LACKING: [&str; 8] = [
+        "acl",
+        "anywhereCaches",
+        "defaultObjectAcl",
+        "folders",
+        "notificationConfigs",
+        "operations",
+        "relocate",
+        "restore",
+    ];
+    LACKING.into_iter().find(|known| *known == name)
 }
 
 fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Query) -> Route {

@@ -4,6 +4,7 @@
 mod archive;
 mod asked;
 mod attributes;
+mod bucket_settings;
 mod buckets;
 mod checksums;
 mod clock;
@@ -25,6 +26,7 @@ pub(crate) mod session;
 mod signature;
 mod subresources;
 mod tagging;
+mod unenforced;
 mod unmarked;
 mod versions;
 
@@ -81,6 +83,8 @@ pub(crate) struct State {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
+    /// True if access control and lifecycles are kept, though nothing enforces them.
+    accept_unenforced: bool,
     /// The number of temporary redirects so far, for each bucket in another region.
     redirected: region::Redirected,
     pub(crate) sessions: session::Sessions,
@@ -92,6 +96,7 @@ impl State {
         objects: &Arc<Objects>,
         config: S3Config,
         habits: &Habits,
+        accept_unenforced: bool,
         draws: &Arc<Draws>,
     ) -> State {
         State {
@@ -99,6 +104,7 @@ impl State {
             objects: objects.clone(),
             config,
             habits: habits.clone(),
+            accept_unenforced,
             redirected: Default::default(),
             sessions: Default::default(),
             draws: draws.clone(),
@@ -183,7 +189,7 @@ async fn answer_incomplete(
     let without_body = request.method() == http::Method::HEAD;
     let takes_encodings =
         request.headers().get(http::header::ACCEPT_ENCODING).is_none_or(|value| value != "identity");
-    let mut answer = match called(state, request, key).await {
+    let mut answer = match called(state, request, bucket, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => versions::finished(archive::finished(answer)),
         // Only an answer that can't be written as XML comes here.
@@ -204,14 +210,20 @@ async fn answer_incomplete(
 async fn called(
     state: &State,
     request: Request<RequestBody>,
+    bucket: &str,
     key: &str,
 ) -> Result<Response<ResponseBody>, s3s::HttpError> {
     let mut request = request;
     request.extensions_mut().insert(Arc::clone(&state.draws));
     let query = Query::parse(request.uri().query());
+    if state.accept_unenforced && unenforced::is_about(request.method(), &query, key) {
+        return Ok(unenforced::answer(state, request, &query, bucket).await);
+    }
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
-    let refusal = refusals::refusal(request.method(), key, &query, headers).or_else(of_checksums);
+    let refusal = refusals::refusal(request.method(), key, &query, headers)
+        .or_else(|| refusals::of_acl(headers).filter(|_| !state.accept_unenforced))
+        .or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
     }
@@ -264,6 +276,12 @@ fn usual_code(status: u16) -> &'static str {
         500..=599 => "InternalError",
         _ => "InvalidRequest",
     }
+}
+
+/// Returns a whole error document for a preflight, which has no other facts.
+pub(crate) fn preflight_refused(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
+    let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
+    error_document_with(status, code, message, &[("RequestId", id.as_str()), ("HostId", HOST_ID)])
 }
 
 fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
@@ -574,6 +592,50 @@ impl S3 for Dialect {
         request: S3Request<PutObjectLegalHoldInput>,
     ) -> S3Result<S3Response<PutObjectLegalHoldOutput>> {
         object_lock::hold(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_cors(
+        &self,
+        request: S3Request<GetBucketCorsInput>,
+    ) -> S3Result<S3Response<GetBucketCorsOutput>> {
+        bucket_settings::get_cors(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_cors(
+        &self,
+        request: S3Request<PutBucketCorsInput>,
+    ) -> S3Result<S3Response<PutBucketCorsOutput>> {
+        bucket_settings::put_cors(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_bucket_cors(
+        &self,
+        request: S3Request<DeleteBucketCorsInput>,
+    ) -> S3Result<S3Response<DeleteBucketCorsOutput>> {
+        let output = bucket_settings::delete_cors(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn get_bucket_tagging(
+        &self,
+        request: S3Request<GetBucketTaggingInput>,
+    ) -> S3Result<S3Response<GetBucketTaggingOutput>> {
+        bucket_settings::get_tags(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_tagging(
+        &self,
+        request: S3Request<PutBucketTaggingInput>,
+    ) -> S3Result<S3Response<PutBucketTaggingOutput>> {
+        bucket_settings::put_tags(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_bucket_tagging(
+        &self,
+        request: S3Request<DeleteBucketTaggingInput>,
+    ) -> S3Result<S3Response<DeleteBucketTaggingOutput>> {
+        let output = bucket_settings::delete_tags(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
     async fn restore_object(

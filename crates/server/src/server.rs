@@ -74,7 +74,7 @@ impl Server {
         let draws = Arc::new(Draws::new(config.faults, config.seed, &tally));
         let denied_buckets = Arc::new(config.denied_buckets);
         let shared = Arc::new(Shared {
-            s3: s3::State::new(&objects, config.s3, &config.habits, &draws),
+            s3: s3::State::new(&objects, config.s3, &config.habits, config.accept_unenforced, &draws),
             gcs: gcs::State {
                 objects,
                 sessions,
@@ -87,6 +87,7 @@ impl Server {
                 url,
             },
             habits: config.habits,
+            initial_buckets: Default::default(),
             denied_buckets,
             draws,
             tally,
@@ -125,6 +126,8 @@ impl Server {
     /// # Errors
     /// Refuses an unusable name, or returns the disk's error.
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
+        let mut initial = self.shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        initial.insert(name.to_owned());
         match self.shared.gcs.objects.create_bucket_named(name) {
             Ok(()) | Err(Refused::BucketExists) => Ok(()),
             Err(Refused::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),

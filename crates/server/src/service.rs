@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use s3s::StdError;
@@ -15,10 +15,12 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::body::{Coming, Held, RequestBody, ResponseBody, UnderWay};
 use crate::counters::Tally;
+use crate::cross_origin;
 use crate::fault::body::{Damage, Direction};
 use crate::fault::draws::Draws;
 use crate::fault::select::{BodyFault, Refusal};
 use crate::gcs;
+use crate::gcs::answer::Problem;
 use crate::habits::Habits;
 use crate::length;
 use crate::link::pump::Link;
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) s3: s3::State,
     pub(crate) habits: Habits,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
+    /// The buckets that a reset leaves, empty.
+    pub(crate) initial_buckets: Mutex<BTreeSet<String>>,
     pub(crate) draws: Arc<Draws>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
@@ -195,9 +199,53 @@ async fn dispatch(
     query: Query,
     route: Route,
 ) -> Response<ResponseBody> {
+    if let Some(answer) = about_the_server(shared, &request) {
+        return answer;
+    }
     if shared.denied_buckets.contains(&route.bucket) {
         return refuse(request.into_body(), &route, Refusal::status(403)).await;
     }
+    let objects = shared.gcs.objects.clone();
+    if *request.method() == Method::OPTIONS {
+        return cross_origin::preflight(&objects, &route, request.headers());
+    }
+    let (head, body) = request.into_parts();
+    let asking = cross_origin::Asking::of(&head, &route);
+    let mut answer = of_dialect(shared, Request::from_parts(head, body), query, route).await;
+    if let Some(asking) = asking {
+        asking.tell(&objects, answer.headers_mut());
+    }
+    answer
+}
+
+/// Answers requests about the server itself: its health, and its reset. No bucket's name begins with `_`.
+fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<Response<ResponseBody>> {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/_laneway/health") => {
+            Some(gcs::answer::plain(http::StatusCode::OK, "ok\n"))
+        }
+        (&Method::POST, "/_laneway/reset") => {
+            shared.gcs.sessions.clear();
+            shared.gcs.managed_folders.clear();
+            let initial = shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let emptied = shared.gcs.objects.clear().and_then(|()| {
+                initial.iter().try_for_each(|name| shared.gcs.objects.create_bucket_named(name))
+            });
+            Some(match emptied {
+                Ok(()) => gcs::answer::empty(http::StatusCode::NO_CONTENT),
+                Err(refused) => Problem::refused(refused, "", "").json(),
+            })
+        }
+        _ => None,
+    }
+}
+
+async fn of_dialect(
+    shared: &Shared,
+    request: Request<RequestBody>,
+    query: Query,
+    route: Route,
+) -> Response<ResponseBody> {
     match route.call {
         Call::Json(resource) => {
             gcs::json(&shared.gcs, request, query, resource, route.verb, &route.bucket, &route.key).await

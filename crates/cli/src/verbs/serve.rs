@@ -34,6 +34,13 @@ pub(crate) struct Serve {
     /// Example: laneway serve --root /srv/objects
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Begin with the files below this folder: DIR/BUCKET/KEY
+    ///
+    /// Each folder in DIR is a bucket, and the files below it are its objects. Objects that exist already are replaced.
+    ///
+    /// Example: laneway serve --seed fixtures
+    #[arg(long, value_name = "DIR")]
+    seed: Option<PathBuf>,
     /// Listen on this address and port; port 0 takes a free one
     ///
     /// Example: laneway serve --listen 127.0.0.1:0
@@ -46,6 +53,14 @@ pub(crate) struct Serve {
     /// Example: laneway serve --versions --bucket demo
     #[arg(long)]
     versions: bool,
+
+    /// Keep access control lists, bucket policies and lifecycles, though nothing enforces them
+    ///
+    /// Without this, requests for them are refused (501).
+    ///
+    /// Example: laneway serve --accept-unenforced --bucket demo
+    #[arg(hide_short_help = true, long)]
+    accept_unenforced: bool,
 
     /// Speak TLS, with a certificate made for this run
     ///
@@ -198,13 +213,21 @@ impl Serve {
         for bucket in &self.buckets {
             server.create_bucket(bucket)?;
         }
+        if let Some(seed) = &self.seed {
+            sow(&server, seed)?;
+        }
         // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
         let reach = ServerAddress { url: server.url(), ca, access_key, secret_key };
-        context.output.line(&reach.first_line())?;
-        context.output.flush()?;
         if !context.options.quiet {
+            context.output.line(&reach.first_line())?;
+            context.output.flush()?;
             say(&reach.advice(self.listen.ip().is_loopback()));
+            if self.accept_unenforced {
+                say(
+                    "Access control lists, bucket policies and lifecycles are kept, and nothing enforces them.",
+                );
+            }
         }
         // The sender is dropped at the first signal.
         let _ = stopped.recv();
@@ -249,6 +272,8 @@ impl Serve {
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
             versions: self.versions,
+            accept_unenforced: self.accept_unenforced,
+            report: Some(|trouble| say(&format!("laneway serve: {trouble}"))),
             s3: S3Config {
                 access_key: self.access_key.clone().unwrap_or(defaults.access_key.clone()),
                 secret_key: self.secret_key.clone().unwrap_or(defaults.secret_key.clone()),
@@ -284,6 +309,38 @@ impl ServerAddress {
         text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://");
         text
     }
+}
+
+/// Puts the files of a folder into the store: the first name of each is its bucket, and the rest its key.
+fn sow(server: &Server, seed: &Path) -> anyhow::Result<()> {
+    let named = |path: &Path| path.display().to_string();
+    for bucket in std::fs::read_dir(seed).with_context(|| named(seed))? {
+        let bucket = bucket?;
+        let Ok(name) = bucket.file_name().into_string() else { continue };
+        if !bucket.file_type()?.is_dir() {
+            anyhow::bail!(
+                "{}: a seed has a folder for each bucket, and no file beside them",
+                named(&bucket.path())
+            );
+        }
+        let name = laneway_server::parse_bucket_name(&name)?;
+        server.create_bucket(&name)?;
+        let mut folders = vec![(bucket.path(), String::new())];
+        while let Some((folder, prefix)) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).with_context(|| named(&folder))? {
+                let path = entry?.path();
+                let Some(file) = path.file_name().and_then(|file| file.to_str()) else { continue };
+                let key = format!("{prefix}{file}");
+                if path.is_dir() {
+                    folders.push((path, format!("{key}/")));
+                } else {
+                    let bytes = std::fs::read(&path).with_context(|| named(&path))?;
+                    server.store().put(&name, &key, &bytes).with_context(|| named(&path))?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns a path quoted for a shell.

@@ -148,9 +148,7 @@ fn set(
         "billing" => kept_flag(settings, name, "requesterPays", value),
         "iamConfiguration" => access(settings, value),
         "cors" => {
-            let rules = value.as_array().map(Vec::as_slice).unwrap_or_default();
-            super::cors::check(value)?;
-            keep(settings, name, (!rules.is_empty()).then(|| value.clone()));
+            settings.cors = super::cors::rules(value)?;
             Ok(())
         }
         "website" => {
@@ -171,7 +169,7 @@ fn set(
             seconds if number(seconds) == Some(0) => Ok(()),
             _ => refuse("softDeletePolicy"),
         },
-        // What is off, empty or the default needs nothing.
+        // A feature that is switched off needs nothing.
         "hierarchicalNamespace" | "autoclass" => match flag(value, name, "enabled")? {
             Some(true) => refuse(name),
             _ => Ok(()),

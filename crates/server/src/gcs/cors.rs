@@ -1,34 +1,62 @@
 //! A bucket's `cors` in the JSON API.
 //! <https://cloud.google.com/storage/docs/cross-origin>
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::Problem;
+use crate::cross_origin::CorsRule;
 
-/// The fields of a rule, each a list of strings but the last.
-const LISTS: [&str; 3] = ["origin", "method", "responseHeader"];
-
-/// Refuses rules that aren't of the service's form.
-pub(super) fn check(value: &Value) -> Result<(), Problem> {
+/// Reads the rules of a resource.
+pub(super) fn rules(value: &Value) -> Result<Vec<CorsRule>, Problem> {
     let rules = match value {
-        Value::Null => return Ok(()),
+        Value::Null => return Ok(Vec::new()),
         Value::Array(rules) => rules,
         _ => return Err(Problem::invalid("Invalid value for cors: a list was expected")),
     };
-    for rule in rules {
-        let fields = rule.as_object().ok_or_else(|| Problem::invalid("A CORS rule is no JSON object."))?;
-        for (name, value) in fields {
-            let is_list = || value.as_array().is_some_and(|list| list.iter().all(Value::is_string));
-            let fits = match name.as_str() {
-                "maxAgeSeconds" => {
-                    value.is_u64() || value.as_str().is_some_and(|text| text.parse::<u32>().is_ok())
-                }
-                name => LISTS.contains(&name) && is_list(),
-            };
-            if !fits {
-                return Err(Problem::invalid(format!("Invalid value for cors.{name}")));
+    rules.iter().map(rule).collect()
+}
+
+fn rule(rule: &Value) -> Result<CorsRule, Problem> {
+    let fields = rule.as_object().ok_or_else(|| Problem::invalid("A CORS rule is no JSON object."))?;
+    let mut read = CorsRule::default();
+    for (name, value) in fields {
+        let invalid = || Problem::invalid(format!("Invalid value for cors.{name}"));
+        let list = || {
+            let items = value.as_array().ok_or_else(invalid)?.iter();
+            items
+                .map(|item| item.as_str().map(str::to_owned).ok_or_else(invalid))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        match name.as_str() {
+            "origin" => read.origins = list()?,
+            "method" => read.methods = list()?,
+            // A header that a page may read is also one that it may send.
+            "responseHeader" => {
+                read.exposed = list()?;
+                read.headers.clone_from(&read.exposed);
             }
+            "maxAgeSeconds" => {
+                let seconds = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+                read.max_age_s =
+                    Some(seconds.and_then(|seconds| seconds.try_into().ok()).ok_or_else(invalid)?);
+            }
+            _ => return Err(invalid()),
         }
     }
-    Ok(())
+    Ok(read)
+}
+
+/// Returns rules as the service writes them.
+pub(super) fn resource(rules: &[CorsRule]) -> Value {
+    let rules = rules.iter().map(|rule| {
+        let mut fields = json!({"origin": rule.origins, "method": rule.methods});
+        if !rule.exposed.is_empty() {
+            fields["responseHeader"] = json!(rule.exposed);
+        }
+        if let Some(seconds) = rule.max_age_s {
+            fields["maxAgeSeconds"] = json!(seconds);
+        }
+        fields
+    });
+    Value::Array(rules.collect())
 }

@@ -20,6 +20,10 @@ const ENTRIES_MAX: u64 = 1000;
 pub(crate) struct ManagedFolders(Mutex<BTreeMap<(String, String), u64>>);
 
 impl ManagedFolders {
+    pub(crate) fn clear(&self) {
+        self.map().clear();
+    }
+
     fn map(&self) -> MutexGuard<'_, BTreeMap<(String, String), u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

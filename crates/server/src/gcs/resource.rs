@@ -235,6 +235,9 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
     if let Some(is_on) = settings.event_hold {
         resource["defaultEventBasedHold"] = json!(is_on);
     }
+    if !settings.cors.is_empty() {
+        resource["cors"] = super::cors::resource(&settings.cors);
+    }
     if settings.locks {
         resource["objectRetention"] = json!({"mode": "Enabled"});
     }
@@ -250,7 +253,7 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
 }
 
 /// Returns a bucket's ETag, which GCS makes from the metageneration: a protocol buffer's first field.
-fn bucket_etag(metageneration: u64) -> String {
+pub(super) fn bucket_etag(metageneration: u64) -> String {
     let mut bytes = vec![0x08];
     let mut rest = metageneration;
     while rest >= 0x80 {

@@ -126,6 +126,14 @@ impl Sessions {
         Ok(())
     }
 
+    /// Forgets all sessions.
+    pub(crate) fn clear(&self) {
+        let ids: Vec<String> = self.map().keys().cloned().collect();
+        for id in ids {
+            self.remove(&id);
+        }
+    }
+
     fn remove(&self, id: &str) -> Option<Arc<Session>> {
         let removed = self.map().remove(id)?;
         self.objects.sessions.end(id);

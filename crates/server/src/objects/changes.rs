@@ -1,6 +1,7 @@
 //! Changes objects, each in one step. A reader sees the state before the step or after it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::object::opaque_etag;
 use super::precondition::Precondition;
@@ -50,8 +51,17 @@ impl Objects {
         let replaced = self.carry_out(&bucket, &mut keys, key, steps, false)?;
         drop(keys);
         // Dropping the last reader of a large file takes time, so it is done without the lock.
-        drop(replaced);
+        self.drop_removed(replaced);
         Ok(object)
+    }
+
+    /// Drops objects, and gives the memory of many back to the system.
+    fn drop_removed(&self, removed: Vec<Arc<Object>>) {
+        let size = removed.iter().map(|object| object.size).sum();
+        drop(removed);
+        if self.disk.is_none() {
+            self.freed.add(size);
+        }
     }
 
     /// Returns a new generation that isn't visible yet.
@@ -150,7 +160,8 @@ impl Objects {
         let removed = self.carry_out(&bucket, &mut keys, from, deleting, false)?;
         bucket.deletions.note(from, now_us());
         drop(keys);
-        drop((replaced, removed));
+        self.drop_removed(replaced);
+        self.drop_removed(removed);
         Ok(object)
     }
 
@@ -250,7 +261,7 @@ impl Objects {
         let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
         drop(keys);
-        drop(removed);
+        self.drop_removed(removed);
         Ok(if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) })
     }
 
@@ -274,7 +285,7 @@ impl Objects {
         let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
         drop(keys);
-        drop(removed);
+        self.drop_removed(removed);
         Ok(Removed::Version(target))
     }
 }
@@ -288,4 +299,56 @@ fn permit(bucket: &Bucket, keys: &Keys, key: &str, steps: &[Step], bypasses: boo
         .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
         .or_else(|| archived.as_deref().and_then(protection::against_archival));
     kept.map_or(Ok(()), |kept| Err(Refused::Protected(kept)))
+}
+
+/// The bytes freed since memory was last given back to the system. The allocator of glibc keeps freed memory for itself
+/// otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Freed(AtomicU64);
+
+/// Giving memory back looks at every free piece of it, which takes milliseconds.
+const GIVEN_BACK_BYTES_MIN: u64 = 64 << 20;
+
+impl Freed {
+    pub(super) fn add(&self, bytes: u64) {
+        if self.is_due(bytes) {
+            heap::give_back();
+        }
+    }
+
+    /// Counts freed bytes, and returns true when they are worth giving back.
+    fn is_due(&self, bytes: u64) -> bool {
+        let before = self.0.fetch_add(bytes.min(GIVEN_BACK_BYTES_MIN), Relaxed);
+        let is_due = before.saturating_add(bytes) >= GIVEN_BACK_BYTES_MIN;
+        if is_due {
+            self.0.store(0, Relaxed);
+        }
+        is_due
+    }
+}
+
+mod heap {
+    #![allow(unsafe_code, reason = "the allocator has no safe interface for it")]
+
+    pub(super) fn give_back() {
+        // SAFETY: any thread may call it at any time. It takes a number alone, and touches only free memory.
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_after_every_64_mib() {
+        let freed = Freed::default();
+        assert!(!freed.is_due(GIVEN_BACK_BYTES_MIN - 1));
+        assert!(freed.is_due(1));
+        assert!(!freed.is_due(GIVEN_BACK_BYTES_MIN - 1), "it counts from nothing again");
+        assert!(freed.is_due(u64::MAX));
+    }
 }

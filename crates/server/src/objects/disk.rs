@@ -97,7 +97,11 @@ struct ExtentRecord {
 impl Disk {
     /// Opens or creates the folder, and reads its content.
     pub(crate) fn open(root: &Path, now_us: u64, report: Option<fn(&str)>) -> io::Result<(Disk, Left)> {
-        for folder in ["buckets", "data", "sessions", "uploads"] {
+        if let Some(other) = other_entry(root)? {
+            let message = format!("it holds {other}, and is no folder of a store; give one of its own");
+            return Err(io::Error::new(ErrorKind::AlreadyExists, message));
+        }
+        for folder in FOLDERS {
             fs::create_dir_all(root.join(folder))?;
         }
         let disk = Disk {
@@ -398,6 +402,25 @@ fn content(
     Ok(Content { extents: extents.collect::<io::Result<_>>()? })
 }
 
+/// The folders of a store.
+const FOLDERS: [&str; 4] = ["buckets", "data", "sessions", "uploads"];
+
+/// Returns an entry of a folder that no store made.
+fn other_entry(root: &Path) -> io::Result<Option<String>> {
+    let entries = match fs::read_dir(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        // A file system of its own has `lost+found`.
+        if !FOLDERS.contains(&name.as_str()) && name != "lost+found" {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns true if an error is for want of room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
@@ -419,4 +442,29 @@ pub(crate) fn file_at(content: &Content, mut offset: u64) -> Option<(PathBuf, u6
         offset -= extent.len();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static REPORTS: AtomicU64 = AtomicU64::new(0);
+
+    #[test]
+    fn a_full_disk_is_reported_once_until_there_was_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = |text: &str| {
+            assert!(text.contains("no room left"), "{text}");
+            REPORTS.fetch_add(1, Relaxed);
+        };
+        let (disk, _) = Disk::open(folder.path(), 0, Some(report)).unwrap();
+        let full = || disk.noted::<()>(Err(ErrorKind::StorageFull.into())).unwrap_err();
+        for _ in 0..3 {
+            assert_eq!(full().kind(), ErrorKind::StorageFull);
+        }
+        assert_eq!(REPORTS.load(Relaxed), 1);
+        disk.noted(Ok(())).unwrap();
+        full();
+        assert_eq!(REPORTS.load(Relaxed), 2);
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::asked::{Asked, Retention};
 use super::versions::Versioning;
+use crate::cross_origin::CorsRule;
 
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
@@ -30,6 +31,10 @@ pub(crate) struct BucketSettings {
     pub(crate) event_hold: Option<bool>,
     /// S3's tags.
     pub(crate) tags: BTreeMap<String, String>,
+    /// The rules for browsers.
+    pub(crate) cors: Vec<CorsRule>,
+    /// Documents that are kept, though nothing enforces them, by the names of their subresources.
+    pub(crate) documents: BTreeMap<String, String>,
     /// Fields of the JSON API that are kept and answered as they are.
     pub(crate) fields: Map<String, Value>,
 }
@@ -71,6 +76,8 @@ impl Default for BucketSettings {
             policy: None,
             event_hold: None,
             tags: BTreeMap::new(),
+            cors: Vec::new(),
+            documents: BTreeMap::new(),
             fields: Map::new(),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct About {
     method: Method,
     bucket: String,
     key: String,
+    /// The first name in the query, which is a subresource's where there is one.
+    asked_for: Option<String>,
     upload: Option<String>,
     version: Option<String>,
     range: Option<String>,
@@ -45,6 +47,7 @@ impl About {
             method: head.method.clone(),
             bucket: bucket.to_owned(),
             key: key.to_owned(),
+            asked_for: head.uri.query().and_then(|query| query.split(['=', '&']).next()).map(str::to_owned),
             upload: query.value("uploadId").map(str::to_owned),
             version: query.value("versionId").map(str::to_owned),
             range: header(RANGE.as_str()).map(str::to_owned),
@@ -85,6 +88,7 @@ impl About {
                 let kind = if self.key.is_empty() { "BUCKET" } else { "OBJECT" };
                 vec![("Method", self.method.to_string()), ("ResourceType", kind.to_owned())]
             }
+            "NotImplemented" => self.asked_for.iter().map(|name| ("Subresource", name.clone())).collect(),
             _ => {
                 vec![("Resource", format!("/{}/{}", self.bucket, self.key).trim_end_matches('/').to_owned())]
             }

@@ -96,6 +96,18 @@ fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
     })
 }
 
+/// Returns the reason to refuse access for others, which nothing here would keep from anyone else.
+pub(super) fn of_acl(headers: &HeaderMap) -> Option<Refusal> {
+    let private = ["private", "bucket-owner-read", "bucket-owner-full-control"];
+    let acl = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());
+    let grants = headers.keys().any(|name| name.as_str().starts_with("x-amz-grant-"));
+    if !grants && acl.is_none_or(|acl| private.contains(&acl)) {
+        return None;
+    }
+    let message = "This store doesn't have access control lists (x-amz-acl, x-amz-grant-*).";
+    Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", message))
+}
+
 /// Returns the reason to refuse a new object because of its storage class or its metadata.
 fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     if !matches!(*method, Method::PUT | Method::POST) {

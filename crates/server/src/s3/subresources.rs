@@ -68,14 +68,21 @@ const OF_BUCKETS: [Subresource; 32] = [
     ("x-notification", GET),
 ];
 
-/// The subresources that `s3s` doesn't know. It would handle them as the bucket or object itself.
-const UNKNOWN_BELOW: [&str; 6] = [
-    "abac",
-    "metadataConfiguration",
-    "metadataInventoryTable",
-    "metadataJournalTable",
-    "renameObject",
-    "x-notification",
+/// The subresources that this store has, in buckets and in objects.
+const HERE: [&str; 13] = [
+    "attributes",
+    "cors",
+    "delete",
+    "legal-hold",
+    "location",
+    "object-lock",
+    "restore",
+    "retention",
+    "session",
+    "tagging",
+    "uploads",
+    "versioning",
+    "versions",
 ];
 
 /// The refusal of a request for a subresource.
@@ -96,7 +103,7 @@ pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option
         None
     } else if !methods.contains(method) {
         Some(Refused::Method)
-    } else if UNKNOWN_BELOW.contains(name) || (is_object && *name == "encryption") {
+    } else if !HERE.contains(name) {
         Some(Refused::NotImplemented)
     } else {
         None

@@ -11,6 +11,7 @@ use crate::objects::precondition::Precondition;
 
 /// S3's limits.
 const TAGS_MAX: usize = 10;
+const BUCKET_TAGS_MAX: usize = 50;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
 
@@ -29,11 +30,27 @@ pub(super) fn in_header(header: &str) -> S3Result<BTreeMap<String, String>> {
     checked(pairs.collect::<S3Result<_>>()?)
 }
 
+/// Reads the tags of a bucket.
+pub(super) fn of_bucket(tags: TagSet) -> S3Result<BTreeMap<String, String>> {
+    if tags.len() > BUCKET_TAGS_MAX {
+        return Err(s3_error!(InvalidTag, "Bucket tag count cannot be greater than 50"));
+    }
+    distinct(tags.into_iter().map(pair).collect())
+}
+
+fn pair(tag: Tag) -> (String, String) {
+    (tag.key.unwrap_or_default(), tag.value.unwrap_or_default())
+}
+
 fn checked(pairs: Vec<(String, String)>) -> S3Result<BTreeMap<String, String>> {
-    let count = pairs.len();
-    if count > TAGS_MAX {
+    if pairs.len() > TAGS_MAX {
         return Err(s3_error!(InvalidTag, "Object tags cannot be greater than 10"));
     }
+    distinct(pairs)
+}
+
+fn distinct(pairs: Vec<(String, String)>) -> S3Result<BTreeMap<String, String>> {
+    let count = pairs.len();
     let fits = |(key, value): &(String, String)| {
         (1..=KEY_CHARS_MAX).contains(&key.chars().count()) && value.chars().count() <= VALUE_CHARS_MAX
     };
@@ -55,7 +72,6 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectTaggingInput) -> S3Result<G
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectTaggingInput) -> S3Result<PutObjectTaggingOutput> {
-    let pair = |tag: Tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default());
     let tags = checked(input.tagging.tag_set.into_iter().map(pair).collect())?;
     let version_id = set(dialect, &input.bucket, &input.key, input.version_id.as_deref(), tags)?;
     Ok(PutObjectTaggingOutput { version_id })

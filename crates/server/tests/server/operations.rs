@@ -21,6 +21,23 @@ pub(crate) struct Probe {
     body: &'static str,
 }
 
+/// The differences that no status shows.
+const DIFFERENCES: &str = "
+Done with a difference:
+
+- Everybody may do everything, and owns everything: the account is `000000000000`. Signatures are verified where they are
+  sent.
+- Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
+  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing.
+- DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
+- `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Soft
+  deletion, a hierarchical namespace, Autoclass, logging and default KMS keys are refused (501).
+- Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
+- A full disk is 507 in every dialect.
+- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket` and
+  `--seed` again, empty.
+";
+
 const RETENTION: &str =
     "<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>2127-01-31T00:00:00Z</RetainUntilDate></Retention>";
 const LEGAL_HOLD: &str = "<LegalHold><Status>ON</Status></LegalHold>";
@@ -38,9 +55,8 @@ impl Probe {
         Probe { body, ..self }
     }
 
-    /// Sends the request to a server with an object `k`, an archived object and an upload of `k`. Returns true if it
-    /// succeeded.
-    fn is_done(&self, xml: bool) -> bool {
+    /// Sends the request to a server with an object `k`, an archived object and an upload of `k`. Returns the status.
+    fn status(&self, xml: bool) -> u16 {
         let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
         rig.server.create_bucket("empty").unwrap();
         rig.server.store().put("demo", "k", b"hello").unwrap();
@@ -50,7 +66,14 @@ impl Probe {
         rig.server.store().put("vault", "k", b"hello").unwrap();
         let policy = r#"{"retentionPolicy": {"retentionPeriod": "1"}}"#;
         rig.send("PATCH", "/storage/v1/b/vault", &[("content-type", "application/json")], policy).unwrap();
-        for (path, body) in [("/vault/k?retention", RETENTION), ("/vault/k?legal-hold", LEGAL_HOLD)] {
+        let cors = "<CORSConfiguration><CORSRule><AllowedMethod>GET</AllowedMethod><AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>";
+        let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+        for (path, body) in [
+            ("/vault?cors", cors),
+            ("/vault?tagging", tags),
+            ("/vault/k?retention", RETENTION),
+            ("/vault/k?legal-hold", LEGAL_HOLD),
+        ] {
             assert_eq!(rig.send("PUT", path, &[], body).unwrap().status, 200);
         }
         let dialect: &[(&str, &str)] = if xml { &[("x-goog-api-version", "2")] } else { &[] };
@@ -76,7 +99,7 @@ impl Probe {
             text.replace("{upload}", &upload).replace("{etag}", &etag).replace("{session}", &session)
         };
         let answer = send(self.method, &filled(self.path), self.headers, filled(self.body));
-        (200..300).contains(&answer.status) || answer.status == 308
+        answer.status
     }
 
     fn row(&self, xml: bool) -> String {
@@ -91,7 +114,10 @@ impl Probe {
             self.headers.iter().map(|(name, _)| *name).filter(|name| name.contains("copy-")).collect();
         let headers =
             if named.is_empty() { String::new() } else { format!(" with `{}`", named.join("`, `")) };
-        let done = if self.is_done(xml) { "yes" } else { "" };
+        let done = match self.status(xml) {
+            200..300 | 308 => "yes".to_owned(),
+            refused => refused.to_string(),
+        };
         format!("| {} | `{} {path}`{headers} | {done} |\n", self.name, self.method)
     }
 }
@@ -100,9 +126,10 @@ fn page() -> String {
     let mut page = String::from(
         "# Operations\n\nThis page lists the operations of Amazon S3 and Google Cloud Storage, and marks those that the embedded \
          store has.\n`tests/server/operations.rs` asks for each, and fails where the page differs from the answers. \
-         `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. The store refuses operations without a \"yes\" (501 `NotImplemented`, 405 or \
-         404), and they change\nnothing.\n",
+         `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. The store refuses operations without a \"yes\" with the status \
+         given here, and they change\nnothing.\n",
     );
+    page.push_str(DIFFERENCES);
     let sections: [(&str, &[Probe], bool); 3] = [
         ("Amazon S3", &amazon::OPERATIONS, false),
         ("Google Cloud Storage, JSON API", &google::JSON, false),

@@ -24,7 +24,7 @@ pub(super) const JSON: [Probe; 74] = [
     probe("buckets.getStorageLayout", "GET", "/storage/v1/b/demo/storageLayout"),
     probe("buckets.insert", "POST", "/storage/v1/b?project=p").with(&[("content-type", "application/json")]).sending(r#"{"name": "new"}"#),
     probe("buckets.list", "GET", "/storage/v1/b?project=p"),
-    probe("buckets.lockRetentionPolicy", "POST", "/storage/v1/b/vault/lockRetentionPolicy?ifMetagenerationMatch=4").with(&[("content-type", "application/json")]).sending("{}"),
+    probe("buckets.lockRetentionPolicy", "POST", "/storage/v1/b/vault/lockRetentionPolicy?ifMetagenerationMatch=6").with(&[("content-type", "application/json")]).sending("{}"),
     probe("buckets.patch", "PATCH", "/storage/v1/b/demo").with(&[("content-type", "application/json")]).sending("{}"),
     probe("buckets.relocate", "POST", "/storage/v1/b/demo/relocate").with(&[("content-type", "application/json")]).sending("{}"),
     probe("buckets.restore", "POST", "/storage/v1/b/demo/restore?generation=1").with(&[("content-type", "application/json")]).sending("{}"),

@@ -1,0 +1,62 @@
+//! Permissions, policies and the service account. Everybody may do everything here.
+//! <https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions>
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::JsonCall;
+use super::answer::{Answer, Problem, json as answer_json};
+
+/// Returns all permissions that are asked for.
+pub(super) fn test_permissions(call: &JsonCall<'_>) -> Answer {
+    find(call)?;
+    let permissions: Vec<&str> = call.query.values("permissions").collect();
+    if permissions.is_empty() {
+        return Err(Problem::required("Required parameter: permissions"));
+    }
+    let answer = json!({"kind": "storage#testIamPermissionsResponse", "permissions": permissions});
+    Ok(answer_json(StatusCode::OK, &answer))
+}
+
+/// Returns or keeps the policy of a bucket, which nothing enforces.
+pub(super) async fn policy(mut call: JsonCall<'_>) -> Answer {
+    find(&call)?;
+    if !call.key.is_empty() {
+        return Err(Problem::not_here("iam of objects"));
+    }
+    if call.head.method == Method::PUT {
+        let policy = call.json_body().await?;
+        let kept = call.state.objects.change_bucket(call.bucket, |settings| {
+            settings.documents.insert("iam".to_owned(), policy.to_string());
+            Ok::<_, Problem>(())
+        });
+        kept.map_err(|refused| Problem::refused(refused, call.bucket, ""))??;
+    }
+    let found = call.state.objects.bucket(call.bucket);
+    let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let settings = bucket.settings();
+    let kept = settings.documents.get("iam").and_then(|text| serde_json::from_str(text).ok());
+    let mut policy: Value = kept.unwrap_or_else(|| json!({"version": 1}));
+    policy["kind"] = json!("storage#policy");
+    policy["resourceId"] = json!(format!("projects/_/buckets/{}", call.bucket));
+    policy["etag"] = json!(super::resource::bucket_etag(settings.metageneration));
+    Ok(answer_json(StatusCode::OK, &policy))
+}
+
+/// Returns the service account of any project.
+pub(super) fn service_account() -> Answer {
+    let account = json!({
+        "kind": "storage#serviceAccount",
+        "email_address": "service-0@gs-project-accounts.iam.gserviceaccount.com",
+    });
+    Ok(answer_json(StatusCode::OK, &account))
+}
+
+/// Refuses a bucket or object that doesn't exist.
+fn find(call: &JsonCall<'_>) -> Result<(), Problem> {
+    let found = match call.key {
+        "" => call.state.objects.bucket(call.bucket).map(drop),
+        key => call.state.objects.find(call.bucket, key).map(drop),
+    };
+    found.map_err(|refused| Problem::refused(refused, call.bucket, call.key))
+}

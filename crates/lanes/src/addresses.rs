@@ -1,39 +1,39 @@
-//! An origin's addresses: which of them a new connection tries first, and which next.
+//! An origin's addresses, and the order in which new connections try them.
 //!
-//! Connections go round all that the resolver gave, so that no single front end carries them all. One that failed or was
-//! slow is left out for a while where there are others, and the resolver is asked again.
+//! Connections use all addresses that the resolver returned in turn, so that no single front end carries them all. An address that failed
+//! or was slow is avoided for a while if there are others, and the resolver is asked again.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The time for which looked-up addresses are used: stores rotate theirs within minutes, and a burst of dials needs one lookup.
+/// The time for which resolved addresses are used. Stores rotate theirs within minutes, and a burst of dials needs one lookup.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// The time for which an address is left out that took no connection or broke one. Front ends are restarted, or taken out of the resolver's
+/// The time for which an address is avoided after it took no connection or broke one. Front ends restart, or disappear from the resolver's
 /// answers, within about a minute.
 pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
 
-/// The same for an address that was slow once. Most are slow for a moment.
+/// The same for an address that was slow once. Most are slow only briefly.
 pub(crate) const SLOW_FOR: Duration = Duration::from_secs(10);
 
-/// An origin's addresses, as far as they are known.
+/// An origin's known addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// As the resolver gave them last, the families in turn.
+    /// As the resolver last returned them, the two families alternating.
     found: Vec<SocketAddr>,
     looked_up: Option<Instant>,
     turn: usize,
-    /// Those that are left out, and until when.
+    /// Avoided addresses, and until when.
     avoided: Vec<(SocketAddr, Instant)>,
 }
 
 impl Addresses {
-    /// Returns whether the resolver need not be asked.
+    /// Returns whether the resolver needn't be asked.
     pub(crate) fn are_fresh(&self, now: Instant) -> bool {
         self.looked_up.is_some_and(|at| now.saturating_duration_since(at) < FRESH)
     }
 
-    /// Takes what the resolver gave. An answer without any address leaves what was known.
+    /// Takes the resolver's answer. An answer without any address changes nothing.
     pub(crate) fn learn(&mut self, now: Instant, found: Vec<SocketAddr>) {
         if !found.is_empty() {
             self.found = interleaved(found);
@@ -41,9 +41,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the order in which a new connection tries them. Each turn begins with another address of the first one's family: the
-    /// resolver's second family is for when the first fails, not for half of the lanes. The others follow, and at last those that are left
-    /// out.
+    /// Returns the order in which a new connection tries the addresses. Each time it begins with another address of the first one's family:
+    /// the second family is for when the first fails, not for half of the lanes. The others follow, and the avoided ones come last.
     pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
         self.avoided.retain(|(_, until)| *until > now);
         let is_avoided = |address: &SocketAddr| self.avoided.iter().any(|(avoided, _)| avoided == address);
@@ -55,7 +54,7 @@ impl Addresses {
         order
     }
 
-    /// Leaves an address out for a while. What the resolver says may be another thing by now.
+    /// Avoids an address for a while. The resolver is asked again, since its answer may have changed.
     pub(crate) fn avoid(&mut self, now: Instant, address: SocketAddr, time: Duration) {
         let until = now + time;
         self.looked_up = None;
@@ -66,7 +65,7 @@ impl Addresses {
     }
 }
 
-/// The addresses with another of the first one's family in front at each turn.
+/// Puts another address of the first one's family in front at each turn.
 fn rotated(mut addresses: Vec<SocketAddr>, turn: usize) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else { return addresses };
     let alike: Vec<_> = (0..addresses.len()).filter(|i| addresses[*i].is_ipv6() == first.is_ipv6()).collect();
@@ -75,7 +74,7 @@ fn rotated(mut addresses: Vec<SocketAddr>, turn: usize) -> Vec<SocketAddr> {
     addresses
 }
 
-/// Alternates IPv6 and IPv4, in the resolver's order otherwise (RFC 8305, section 4).
+/// Alternates IPv6 and IPv4, and otherwise keeps the resolver's order (RFC 8305, section 4).
 fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (a, b): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|x| x.is_ipv6() == first_is_v6);
@@ -158,7 +157,7 @@ mod tests {
         assert!(addresses.are_fresh(now + FRESH / 2) && !addresses.are_fresh(now + FRESH));
         addresses.avoid(now, list(&THREE)[0], FAILED_FOR);
         assert!(!addresses.are_fresh(now));
-        // It gives others now, among which what failed isn't.
+        // It now returns others, without the failed one.
         addresses.learn(now, list(&["1.0.0.9:1"]));
         assert!(addresses.are_fresh(now));
         assert_eq!(addresses.order(now), list(&["1.0.0.9:1"]));

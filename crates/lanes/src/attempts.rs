@@ -1,6 +1,6 @@
 //! The number of attempts that the calls of one operation took.
 //!
-//! An operation may make many calls through layers that have no use for the number. So it is noted beside the future that they run in.
+//! An operation may make many calls through layers that don't pass the number on. So it is stored beside the future that they run in.
 
 use std::cell::Cell;
 
@@ -8,10 +8,9 @@ tokio::task_local! {
     static MOST: Cell<u32>;
 }
 
-/// Runs a future; inside it [`most`] tells of the calls that it has made. Calls made by tasks that it spawns are not
-/// seen.
+/// Runs a future. Inside it, [`most`] returns the number for the calls made so far, without those of tasks that it spawns.
 pub fn counted<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    // No `async fn`: that would hold the future twice.
+    // Not an `async fn`, which would hold the future twice.
     MOST.scope(Cell::new(0), future)
 }
 
@@ -20,13 +19,13 @@ pub fn most() -> u32 {
     MOST.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Notes how many attempts a call has taken, or a caller that has gone on with another where one broke off.
+/// Records how many attempts a call took, or how many a caller took that continued a broken call with another one.
 pub fn note(attempts: u32) {
-    // Outside of `counted` nobody asks.
+    // Outside of `counted`, the number isn't needed.
     let _ = MOST.try_with(|most| most.set(most.get().max(attempts)));
 }
 
-/// Notes that a call is made once more whose answer was whole and not what it must be.
+/// Records that a call is made again because its answer was complete but not acceptable.
 pub fn note_another() {
     note(most() + 1);
 }

@@ -1,80 +1,82 @@
-//! A request that may take several attempts, two of them at once: what the caller knows of it.
+//! A call: a request that may take several attempts, two of them at once. The caller makes the requests and judges the answers.
 
 use std::future::Future;
 use std::time::Duration;
 
 use crate::{Alike, Breaks, Error, Request, Response};
 
-/// An operation that [`Lanes::run`](crate::Lanes::run) carries through as many attempts as it needs. The engine knows
-/// when to try again; the call knows how to ask and what an answer means.
+/// An operation that [`Lanes::run`](crate::Lanes::run) carries out in as many attempts as it needs. The engine decides when to try again.
+/// The call makes the requests and interprets the answers.
 pub trait Call: Send + Sync {
-    /// Why a request could not even be made (credentials, say). It ends the call.
+    /// Why a request could not be made, for example a lack of credentials. It ends the call.
     type Refusal: Send;
 
-    /// The request of one attempt, counted from 1. Made anew each time, because signatures carry the date and sinks
-    /// hold state.
+    /// Returns the request of one attempt, counted from 1. Each attempt needs a new one, because signatures carry the date and sinks hold
+    /// state.
     fn request(&self, attempt: u32) -> impl Future<Output = Result<Request, Self::Refusal>> + Send;
 
-    /// Returns what the outcome of an attempt means.
+    /// Returns the meaning of an attempt's outcome.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// Returns what is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
+    /// Returns the name of the requests that slow down together when a server asks for it. It is usually the part of a bucket that the
+    /// request is about.
     fn throttle_key(&self) -> &str;
 
-    /// The object and the direction that a refusal slows down alone while no others of the key are refused; no other throttle
-    /// key may be equal. `None` where the request is about no single object.
+    /// Returns the object and the direction of the request. If only this object is refused, it alone is slowed down. No throttle key may be
+    /// equal. `None` if the request isn't about a single object.
     fn throttle_object(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the breaks of its answers so far, and how many bytes came this time, where the caller asks for the rest by another call.
+    /// Returns the breaks of the call's answers so far, and how many bytes came this time, if the caller requests the rest of a body by
+    /// another call.
     fn breaks(&self) -> Option<(&Breaks, u64)> {
         None
     }
 
-    /// Returns whether an attempt that has become a straggler may be hedged, and among which others it is to be found slow. Only for what
-    /// does no harm when it is carried out twice at once.
+    /// Returns whether a straggling attempt may be hedged, and the requests that it is compared with. Only requests that may safely be
+    /// carried out twice at once may return `Some`.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }
 
-    /// Returns what is to be done about an attempt that has become a straggler.
+    /// Returns the treatment of an attempt that has become a straggler.
     fn hedge(&self) -> impl Future<Output = Hedge> + Send {
         async { Hedge::Nothing }
     }
 }
 
-/// The treatment of a straggler.
+/// The treatment of a straggling attempt.
 #[derive(Debug)]
 pub enum Hedge {
-    /// It is waited for.
+    /// Wait for it.
     Nothing,
-    /// This is sent as well, on another connection. The first of the two to bring a whole answer ends the attempt, and
-    /// the other is cancelled.
+    /// Also send this request, on another connection. The first of the two that brings a complete answer ends the attempt. The other is
+    /// cancelled.
     Send(Box<Request>),
 }
 
 /// The meaning of an attempt's outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// This is the end, good or bad.
+    /// The call has ended, well or not.
     Done,
     /// Another attempt may help, after a pause.
     Retry,
-    /// The server asks to slow down, and may have said for how long.
+    /// The server asks to slow down, and may say for how long.
     Throttled {
         /// `Retry-After`.
         after: Option<Duration>,
     },
-    /// The server says that it is unavailable and no more (a bare 503). Alone that is a failure that passes; two of one
-    /// object within a second are a throttle.
+    /// The server says only that it is unavailable (a bare 503). One of them is a transient failure. Two for one object within a second are
+    /// a throttle.
     Unavailable,
-    /// Ask again at once: the call has learned something (a bucket's region, say). At most ten times a call.
+    /// Try again at once, because the call has learned something (a bucket's region, for example). At most ten times per call.
     Again,
 }
 
 impl Verdict {
-    /// Returns how long the server wants to be left alone.
+    /// Returns the pause that the server asks for.
     pub(crate) fn asked_pause(self) -> Option<Duration> {
         match self {
             Self::Throttled { after } => after,
@@ -92,7 +94,7 @@ pub struct CallOutcome {
     pub attempts: u32,
     /// From the first attempt's start to the last one's end.
     pub elapsed: Duration,
-    /// True if no further attempt was made because nothing at all has come from the origin for
-    /// [`Config::retry_for`](crate::Config::retry_for): every other call to it would end so.
+    /// True if the call ended because the origin has sent nothing for [`Config::retry_for`](crate::Config::retry_for). Every other call to
+    /// it would end like this.
     pub is_origin_away: bool,
 }

@@ -1,4 +1,4 @@
-//! The certificate that we show to a server which asks for one (mutual TLS), and servers that refuse it.
+//! The certificate for servers that ask for one (mutual TLS), and its refusal by a server.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Error, Kind};
 
-/// A certificate with its key, by the PEM files that hold them. They are read for each new connection, since such
-/// certificates last for hours and are replaced in place.
+/// A certificate with its key, as PEM files. They are read for each new connection, since such certificates last for hours and are replaced
+/// in place.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClientCertificate {
-    /// The certificate, and after it those by which it was issued where the server needs them.
+    /// The certificate, followed by its issuers' certificates if the server needs them.
     pub certificate_file: PathBuf,
     /// Its private key.
     pub key_file: PathBuf,
 }
 
 impl ClientCertificate {
-    /// TLS settings like these which show the certificate. Reads the files.
+    /// Returns these TLS settings with the certificate added. Reads the files.
     ///
     /// # Errors
     /// [`Kind::Invalid`], naming the file and the cause.
@@ -32,10 +32,10 @@ impl ClientCertificate {
         let key = read(&self.key_file, "client key")?;
         let named = || format!("client key {}", self.key_file.display());
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| {
-            // A text that isn't PEM is not repeated: it may be the key all the same.
+            // Text that isn't PEM isn't repeated in the error, since it may still be the key.
             let why = match e {
                 rustls_pki_types::pem::Error::NoItemsFound => "holds no private key in PEM",
-                _ => "is no PEM",
+                _ => "isn't PEM",
             };
             Error::new(Kind::Invalid, format!("{} {why}", named()))
         })?;
@@ -48,14 +48,14 @@ impl ClientCertificate {
         })?;
         let mut settings = settings.clone();
         settings.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(pair));
-        // A session that was begun with another certificate, or none, shall not be resumed.
+        // Don't resume a session that began with another certificate, or with none.
         settings.resumption = Resumption::disabled();
         Ok(settings)
     }
 }
 
-/// Returns whether a connection ended because the server refuses our certificate, or that we showed none. With TLS 1.3 this comes
-/// when the handshake is over for us, in place of the first answer.
+/// Returns whether a connection ended because the server refuses our certificate, or requires one. With TLS 1.3 this error comes after our
+/// side of the handshake, in place of the first answer.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,
@@ -71,26 +71,26 @@ pub(crate) fn is_refused(error: &io::Error) -> bool {
         UnknownCA,
         UnsupportedCertificate,
     ];
-    // `h2` keeps of an error below it nothing but its words.
+    // `h2` keeps only the text of an error from below.
     let words = error.to_string();
     refusals.iter().any(|alert| words.ends_with(&rustls::Error::AlertReceived(*alert).to_string()))
 }
 
-/// The error of a connection that ended so.
+/// Makes the error for a refused certificate.
 pub(crate) fn refused(place: &str, error: io::Error) -> Error {
     let message = format!("{place}: the server wants a client certificate that it trusts");
     Error::because(Kind::Certificate, message, error)
 }
 
-/// Reads the certificates of a PEM file; `what` says in errors what the file is.
+/// Reads the certificates of a PEM file. `what` names the file's purpose in errors.
 ///
 /// # Errors
-/// [`Kind::Invalid`], naming the file and the cause; also where it holds none.
+/// [`Kind::Invalid`], naming the file and the cause, also if it holds no certificate.
 pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let pem = read(file, what)?;
     let name = file.display();
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let bad = |e| Error::because(Kind::Invalid, format!("{what} {name} is no PEM"), format!("{e:?}"));
+    let bad = |e| Error::because(Kind::Invalid, format!("{what} {name} isn't PEM"), format!("{e:?}"));
     let found = found.map_err(bad)?;
     match found.is_empty() {
         true => Err(Error::new(Kind::Invalid, format!("{what} {name} holds no certificate"))),
@@ -98,7 +98,7 @@ pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer
     }
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 ///
 /// # Errors
 /// [`Kind::Invalid`], naming the file and the cause.

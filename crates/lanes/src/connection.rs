@@ -1,4 +1,4 @@
-//! The driver's view of a protocol: an open connection, and the road of a request over it.
+//! The driver's view of a protocol: an open connection, and the steps of a request on it.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -11,10 +11,10 @@ use crate::shared::SharedState;
 use crate::stream::IoProgress;
 use crate::{Protocol, Request, Route};
 
-/// A connection on which nothing has moved for so long was idle. Servers keep idle ones for a second or more.
+/// A connection on which nothing has moved for this time was idle. Servers keep idle ones for a second or more.
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
-/// An open connection. A request asks, then receives the answer's body; what a protocol lacks has a default.
+/// An open connection. A request is sent, then its answer's body received. Features that a protocol may lack have a default.
 pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// The protocol of the connection.
     const PROTOCOL: Protocol;
@@ -22,22 +22,21 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// An answer's body that has not been received yet.
     type Rest: Send;
 
-    /// When it last moved a byte, and what its path tells.
+    /// Returns when it last moved a byte, and its path's signals.
     fn progress(&self) -> &Arc<IoProgress>;
 
-    /// Returns how many requests its server takes at once, as far as it has said.
+    /// Returns how many requests its server takes at once, as last announced.
     fn requests_max(&self) -> usize {
         1
     }
 
-    /// Returns a handle for one more request. `None` where the protocol isn't multiplexed: there a request takes the connection for
-    /// itself.
+    /// Returns a handle for one more request. `None` if the protocol isn't multiplexed: a request then takes the whole connection.
     fn share(&self) -> Option<Self> {
         None
     }
 
-    /// Returns whether an idle connection still looks open. Where it does, the context's waker hears of the first that comes. A
-    /// protocol that tells of a connection's end by itself is always quiet.
+    /// Returns whether an idle connection still looks open. If so, the context's waker is called when bytes or the end come. A protocol
+    /// that reports the end of its connection itself is always quiet.
     fn is_quiet(&mut self, _cx: &mut Context<'_>) -> bool {
         true
     }
@@ -45,13 +44,13 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// Returns whether it has answered no request yet.
     fn is_unused(&self) -> bool;
 
-    /// Returns whether nothing had been answered on it when this handle's request came.
+    /// Returns whether it had answered nothing when this handle's request came.
     fn is_first(&self) -> bool;
 
-    /// Waits until it takes a request.
+    /// Waits until it can take a request.
     ///
     /// # Errors
-    /// An [unsent](Error::is_unsent) error when it takes none any more.
+    /// An [unsent](Error::is_unsent) error if it takes no more requests.
     fn ready(&mut self, _timeout: Duration) -> impl Future<Output = Result<(), Error>> + Send {
         std::future::ready(Ok(()))
     }
@@ -73,8 +72,8 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         shared: &SharedState,
     ) -> impl Future<Output = Result<BodyEnd, Error>> + Send;
 
-    /// Returns what the error of the handle's request says of the connection, and the error, marked as
-    /// [stale](Error::is_stale) where the connection was gone before the request came.
+    /// Returns the fate of the connection after the error of this handle's request, and the error. The error is marked as
+    /// [stale](Error::is_stale) if the connection was gone before the request came.
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate);
 }
 
@@ -82,18 +81,18 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
 pub(crate) struct PendingBody<R> {
     pub(crate) rest: R,
     pub(crate) route: Route,
-    /// True when the connection takes no other request after this answer.
+    /// True if the connection takes no other request after this answer.
     pub(crate) is_last: bool,
-    /// The time that the server keeps an idle connection, where it says so anew.
+    /// The time for which the server keeps idle connections, if it announces a new one.
     pub(crate) keeps_idle: Option<Duration>,
 }
 
 /// The end of an answer's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BodyEnd {
-    /// True when the sink wanted no more of it.
+    /// True if the sink refused the rest.
     pub(crate) is_stopped: bool,
-    /// True when the connection takes another request.
+    /// True if the connection takes another request.
     pub(crate) is_reusable: bool,
 }
 
@@ -102,20 +101,20 @@ pub(crate) struct BodyEnd {
 pub(crate) enum ConnectionFate {
     /// It takes other requests.
     Usable,
-    /// It is of no use any more.
+    /// It can't be used any more.
     Spent,
-    /// It was too quiet under a request whose hedge was sooner.
+    /// It was too slow under a request whose hedge was faster.
     Slow,
-    /// It was gone before the request came, most likely.
+    /// Most likely it was gone before the request came.
     Stale,
-    /// It said nothing to a request that came after others: something on the path has forgotten it, most likely.
+    /// It was silent after it had served others. Most likely a middlebox has forgotten it.
     Lost,
-    /// It broke off or fell silent under its request.
+    /// It broke or fell silent under its request.
     Broken,
 }
 
 impl ConnectionFate {
-    /// Returns how long new connections leave its address out.
+    /// Returns how long new connections avoid its address.
     pub(crate) fn avoided_for(self) -> Option<Duration> {
         match self {
             Self::Broken | Self::Lost => Some(FAILED_FOR),

@@ -1,26 +1,26 @@
-//! Counters of what the engine has done so far, and distributions of times.
+//! Counters of the engine's work, and distributions of times.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A snapshot of an engine's counters. All of them count from the engine's start.
+/// A snapshot of an engine's counters. All count from the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// TCP connections that were established.
+    /// TCP connections established.
     pub connections: u64,
     /// Most connections open at once.
     pub connections_peak: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// TLS handshakes that were completed.
+    /// TLS handshakes completed.
     pub handshakes: u64,
     /// Connections that speak HTTP/1.1.
     pub connections_h1: u64,
     /// Connections that speak HTTP/2.
     pub connections_h2: u64,
-    /// Requests sent, every attempt counted.
+    /// Requests sent, counting every attempt.
     pub requests: u64,
     /// Attempts after the first.
     pub retries: u64,
@@ -36,7 +36,7 @@ pub struct Counters {
     pub segments_resent: u64,
 }
 
-/// The time that answered requests had to wait, since the engine's start.
+/// Distributions of the time that answered requests waited, since the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Times {
@@ -46,23 +46,23 @@ pub struct Times {
     pub queued: Distribution,
 }
 
-// Durations in bounded memory: a histogram whose buckets grow with what they count.
+// Durations in bounded memory: a histogram whose buckets grow with their values.
 //
-// Each power of two of microseconds is divided into eight buckets, so that a quantile is off by at most a sixteenth. 272 counters reach to
-// 19 hours, and longer times count as that.
+// Each power of two of microseconds is divided into eight buckets, so a quantile is off by at most a sixteenth. 272 counters reach to 19
+// hours. Longer times count as 19 hours.
 
 /// Times below this many microseconds have a bucket each.
 const EXACT: u64 = 16;
 /// Buckets of each power of two above.
 const PER_OCTAVE: u64 = 8;
-/// The highest power of two that is told apart.
+/// The highest power of two with buckets of its own.
 const OCTAVE_MAX: u32 = 35;
 const BUCKETS: usize = (EXACT + (OCTAVE_MAX as u64 - 3) * PER_OCTAVE) as usize;
 
-/// The distribution of times, as it was when it was asked for.
+/// A snapshot of a distribution of times.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Distribution {
-    /// The number of times in each bucket; empty when nothing was measured.
+    /// The number of times in each bucket. Empty if nothing was measured.
     counts: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// The time that a share `q` (0 to 1) of the times stays within; `None` when nothing was measured.
+    /// Returns the time that a share `q` (0 to 1) of the times doesn't exceed. `None` if nothing was measured.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let wanted = ((self.count() as f64 * q).ceil() as u64).max(1);
         let mut seen = 0;
@@ -118,7 +118,7 @@ fn bucket(time: Duration) -> usize {
     (EXACT + u64::from(octave - 4) * PER_OCTAVE + within) as usize
 }
 
-/// The microseconds in the middle of a bucket.
+/// Returns the microseconds in the middle of a bucket.
 fn middle(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < EXACT {

@@ -29,19 +29,19 @@ use crate::stream::{BufferedSocket, ByteStream, IoProgress, WatchedSocket};
 use crate::trust::TlsSettings;
 use crate::{Origin, Protocol, Scheme, trust};
 
-/// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
+/// A connection attempt to the next address starts after the one before has taken this long (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
-/// Another SYN goes to an address from a new socket when none has been answered for so long. The kernel pauses for 1, 2, 4, 8 and 16 s
-/// between those of one socket, so a network that is back was noticed up to 16 s late. An answer that takes longer than this
-/// still counts: the socket before waits on, which makes the longest round trip 4 s.
+/// If no SYN to an address has been answered for this long, another one is sent from a new socket. The kernel pauses for 1, 2, 4, 8 and 16
+/// s between the SYNs of one socket, so a network that is back was noticed up to 16 s late. The socket before keeps waiting, so answers up
+/// to 4 s late still count.
 const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
 
-/// A server that is nearer answers a TCP handshake within this. Work beside it would only make it look farther away, and
-/// so get more connections than pay.
+/// The time within which a nearby server answers a TCP handshake. Other work meanwhile would delay us, make the server seem farther away
+/// and lead to too many connections.
 const NEARBY: Duration = Duration::from_millis(4);
 
-/// The time to wait for a server that may refuse a client certificate: three times the handshake, between these.
+/// The time to wait for a server that may refuse a client certificate: three handshakes, between these bounds.
 const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
@@ -52,21 +52,21 @@ struct NegotiatedStream {
     rtt: Duration,
     progress: Arc<IoProgress>,
     address: SocketAddr,
-    /// The forward proxy that takes the requests, which then have to name their whole URL.
+    /// The forward proxy that receives the requests. They must then name their whole URL.
     absolute_form: Option<Proxy>,
 }
 
-/// Opens HTTP/1.1 and HTTP/2 over TCP, by ALPN where there is TLS.
+/// Opens HTTP/1.1 and HTTP/2 connections over TCP. With TLS, ALPN decides.
 pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
-    /// The name that proxies hear.
+    /// The name sent to proxies.
     pub(crate) user_agent: HeaderValue,
     pub(crate) timeout: Duration,
-    /// The least that a TCP handshake takes.
+    /// The shortest time that a TCP handshake takes.
     pub(crate) tcp_handshake_min: Duration,
-    /// Addresses of hosts that the resolver isn't asked for.
+    /// Fixed addresses of hosts, for which the resolver isn't asked.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
 }
 
@@ -82,10 +82,10 @@ impl Transport for Dialer {
         tried: &'a mut DialReport,
     ) -> BoxFuture<'a, Result<NewConnection, Error>> {
         Box::pin(async move {
-            // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
+            // Bulk goes over HTTP/1.1 if the server offers it: each body then has a window and a core of its own.
             let only = (dial.role == Role::Freight).then_some(Protocol::H1);
             let dialed = match self.dial(dial, only, addresses, tried).await {
-                // A server that speaks h2 alone ends such a handshake; it gets what it can.
+                // A server that speaks only HTTP/2 ends this handshake. Then offer both.
                 Err(e) if only.is_some() && e.kind() == Kind::Tls => {
                     self.dial(dial, None, addresses, tried).await?
                 }
@@ -107,7 +107,7 @@ impl Transport for Dialer {
 }
 
 impl Dialer {
-    /// Opens a stream in time. `only` narrows what is offered by ALPN.
+    /// Opens a stream within the timeout. `only` limits the protocols offered by ALPN.
     async fn dial(
         &self,
         dial: &Dial,
@@ -126,7 +126,7 @@ impl Dialer {
         dialed
     }
 
-    /// The TLS settings, where any are needed: built at the first use, on a thread where that delays nobody.
+    /// Returns the TLS settings if they are needed. The first use builds them on a thread where that delays no other work.
     async fn settings(&self, needs_tls: bool) -> Result<Option<&TlsSettings>, Error> {
         if !needs_tls {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Dialer {
         self.tls.get_or_try_init(build).await.map(Some)
     }
 
-    /// The addresses that a dial to `origin` connects to: its proxy's where it has one.
+    /// Returns the addresses that a dial to `origin` connects to: its proxy's if it has one.
     ///
     /// # Errors
     /// [`Kind::Resolve`].
@@ -171,7 +171,7 @@ impl Dialer {
     ) -> Result<NegotiatedStream, Error> {
         let origin = &dial.origin;
         let progress = Arc::new(IoProgress::new(Arc::clone(&dial.traffic)));
-        // From the first answer on the server may send no more ahead than it should.
+        // Set before the first answer, so that the server never sends more ahead than allowed.
         progress.receives(dial.role);
         let proxy = self.proxies.for_origin(origin);
         let needs_tls = [Some(origin), proxy.map(|proxy| &proxy.origin)]
@@ -192,8 +192,8 @@ impl Dialer {
             reached = &mut connect => Some(reached?),
             () = tokio::time::sleep(NEARBY) => None,
         };
-        // Reading the platform's certificates takes some milliseconds: the first time, they pass beside a handshake that
-        // has far to go.
+        // Reading the platform's certificates takes some milliseconds. The first time, this runs during the TCP handshake, unless the
+        // server is nearby.
         let ((address, mut tcp, mut rtt), settings) = match reached {
             Some(reached) => (reached, self.settings(needs_tls).await?),
             None => tokio::try_join!(connect, self.settings(needs_tls))?,
@@ -233,7 +233,7 @@ impl Dialer {
 struct TlsHandshake<S> {
     stream: TlsStream<S>,
     protocol: Protocol,
-    /// The TLS flight is answered by the server itself, where a TCP handshake may end at a middlebox.
+    /// The round trip of the TLS flight. The server itself answers it, while a TCP handshake may end at a middlebox.
     rtt: Duration,
 }
 
@@ -244,13 +244,13 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     below: S,
 ) -> Result<TlsHandshake<S>, Error> {
     let name = ServerName::try_from(origin.host.to_string())
-        .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
+        .map_err(|e| Error::because(Kind::Invalid, format!("{} isn't a server name", origin.host), e))?;
     let connector = TlsConnector::from(settings.to(origin, only).await?);
     let started = Instant::now();
     let mut stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
     let rtt = started.elapsed();
-    // With TLS 1.3 a client certificate is looked at when the handshake is over for us. A server of HTTP/2 speaks first if it
-    // likes it; one of HTTP/1.1 is taken to like it when it stays silent.
+    // With TLS 1.3, the server checks a client certificate after our side of the handshake. An HTTP/2 server speaks first if it accepts. An
+    // HTTP/1.1 server that stays silent is taken to accept.
     if origin.client_certificate.is_some() {
         let time = (3 * rtt).clamp(REFUSAL_MIN, REFUSAL_MAX);
         if let Ok(Err(e)) = tokio::time::timeout(time, stream.fill_buf()).await {
@@ -264,13 +264,13 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(TlsHandshake { stream, protocol, rtt })
 }
 
-/// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
+/// Connects to the addresses in turn, each a little after the one before. Returns the first that answers.
 async fn connect_first(
     to: &str,
     addresses: &[SocketAddr],
     tried: &mut DialReport,
 ) -> Result<DialOutcome, Error> {
-    // Unless one answers, also where that is waited for too long.
+    // Holds unless one answers, also if the caller stops waiting.
     *tried = DialReport { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
@@ -289,7 +289,7 @@ async fn connect_first(
             ended = running.next() => match ended {
                 Some(Ok((address, tcp, took))) => {
                     tried.half_open = Some(address);
-                    // Those before it were given their time; what was begun later may be as good.
+                    // The addresses before it had their time. Those begun later may be as good.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
                     return Ok((address, tcp, took));
@@ -313,14 +313,14 @@ async fn connect_first(
     })
 }
 
-/// A connection, whose it is, and how long its handshake took.
+/// The address, its connection, and the time of its handshake.
 type DialOutcome = (SocketAddr, TcpStream, Duration);
 
 async fn connect_patiently(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Error)> {
     overlapping(NEXT_SYN_AFTER, || connect(address)).await
 }
 
-/// Makes another attempt after each `pause` and waits for the last two. Returns how the first of them ends that does.
+/// Starts another attempt after each `pause`, and waits for the last two. Returns the result of the first that ends.
 async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::Output {
     let (mut before, mut last) = (None, Box::pin(attempt()));
     loop {
@@ -345,7 +345,7 @@ async fn connect(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Er
         let tcp = TcpStream::connect(address).await?;
         let took = started.elapsed();
         tcp.set_nodelay(true)?;
-        // An idle lane is kept as long as the server keeps it; keepalive notices a path that has died meanwhile.
+        // An idle lane is kept as long as the server keeps it. Keepalive notices a path that has died meanwhile.
         socket2::SockRef::from(&tcp)
             .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
         Ok((address, tcp, took))
@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts of which the `answered`th ends after `takes`, and the others never. Returns when that is, and how many there were.
+    /// Runs attempts. The `answered`th ends after `takes`, the others never. Returns the time until then, and the number of attempts.
     async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
         let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
         let attempt = || {

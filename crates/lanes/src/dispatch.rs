@@ -1,17 +1,18 @@
-//! The dispatcher: it decides which attempt goes on which lane, and when. It is a state machine without clock or socket.
+//! The dispatcher decides how many connections (lanes) an origin has, and which attempt (one try of a request) goes on which lane, and
+//! when. A lane's role is express, for small requests, or freight, for bulk. The dispatcher is a state machine without clock or socket.
 //!
-//! The driver feeds [`DispatchEvent`]s with the time they happened and carries out the [`DispatchAction`]s that come back. Everything
-//! the dispatcher knows comes in by them, so a test can run it in virtual time.
+//! The driver feeds it each [`DispatchEvent`] with the time it happened and carries out each [`DispatchAction`] that comes back. The
+//! dispatcher knows nothing else, so a test can run it in virtual time.
 //! - `rules` holds every chosen number.
 //! - `ledger` alone counts attempts and lanes.
-//! - `path_model` alone reads bytes, and tells what the path carries and how long its server takes.
-//! - `choose` decides how many lanes there are and which attempt goes on which; `freight_lanes` searches the number for bulk.
-//! - `bulk_controller` holds bulk back beside small requests.
+//! - `path_model` alone reads the bytes moved. It measures the path's rate and the time that a server takes to answer.
+//! - `choose` decides how many lanes there are and which attempt goes on which. `freight_lanes` searches the number of freight lanes.
+//! - `bulk_controller` slows bulk while small requests are outstanding.
 //! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
-//! - `origin` is all that is known of one origin, and `event` the vocabulary.
+//! - `origin` holds the state of one origin, and `event` defines events and actions.
 //!
-//! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
-//! a lane carries one role at a time.
+//! Three invariants hold. Each submitted attempt is sent, failed or cancelled. The number of lanes never exceeds the ceiling. A lane
+//! carries one role at a time.
 
 mod bulk_controller;
 mod choose;
@@ -45,20 +46,20 @@ pub(crate) struct Dispatcher {
     connections_max: usize,
     ledger: Ledger,
     origins: Vec<OriginState>,
-    /// This machine's own way to the network, one for each direction. All origins share it.
+    /// This machine's link to the network, in each direction. All origins share it.
     links: [AccessLink; 2],
-    /// The time when the limits of bulk on its way were decided last.
+    /// The time of the last decision on how many bytes of bulk may be in flight.
     limited: Option<Instant>,
     actions: VecDeque<DispatchAction>,
 }
 
 impl Dispatcher {
-    /// A dispatcher that opens at most `connections_max` connections, at least one.
+    /// A dispatcher that opens at most `connections_max` connections. Zero counts as one.
     pub(crate) fn new(connections_max: usize) -> Self {
         Self::by(&Rules::CHOSEN, connections_max)
     }
 
-    /// The same by other rules.
+    /// A dispatcher with other rules.
     pub(crate) fn by(rules: &'static Rules, connections_max: usize) -> Self {
         Self {
             rules,
@@ -71,8 +72,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of an event at `now`. The consequences are had from [`poll`](Self::poll). Events of attempts and
-    /// lanes that are already gone are ignored.
+    /// Takes note of an event at `now`; [`poll`](Self::poll) then returns the actions. Ignores events of attempts and lanes that are gone.
     pub(crate) fn handle(&mut self, now: Instant, event: DispatchEvent) {
         let was_full = self.ledger.lanes().len() >= self.ceiling(Role::Freight);
         self.take_note(now, event);
@@ -83,7 +83,7 @@ impl Dispatcher {
                 | DispatchEvent::DialFailed { .. }
                 | DispatchEvent::Draining { .. }
         );
-        // At the ceiling, a slot or a lane that has become free may be what another origin waits for.
+        // At the ceiling, another origin may wait for the slot or lane that this event has freed.
         if was_full && frees {
             for origin in 0..self.origins.len() {
                 self.schedule(now, OriginId(origin));
@@ -143,7 +143,7 @@ impl Dispatcher {
             }
             DispatchEvent::Slept => self.slept(),
             DispatchEvent::Closed { lane } => {
-                // A connection that a server closes after a long rest was not refused.
+                // A server that closes a connection after a long idle time hasn't refused it.
                 let is_refused =
                     |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
                 if self.ledger.lane(lane).filter(is_refused).is_some() {
@@ -178,7 +178,7 @@ impl Dispatcher {
         self.actions.pop_front()
     }
 
-    /// Returns when [`DispatchEvent::Tick`] is wanted at the latest, and [`DispatchEvent::Moved`] of each origin before it.
+    /// Returns the latest time for [`DispatchEvent::Tick`]. [`DispatchEvent::Moved`] of each origin must come before that event.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.ledger.accounts().zip(&self.origins);
         let origins =
@@ -190,7 +190,7 @@ impl Dispatcher {
         origins.chain(links.flatten()).min()
     }
 
-    /// Returns what is known of the way to an origin.
+    /// Returns the measured path to an origin.
     pub(crate) fn path(&mut self, origin: OriginId) -> Path {
         let origin = self.origin(origin);
         let down = origin.path.throughput(Direction::Down);
@@ -226,7 +226,7 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// An attempt that comes now, as its size is judged beside what its origin has.
+    /// Makes an attempt that arrives now. Its role depends on its size and on its origin's other attempts.
     fn attempt(&self, now: Instant, origin: OriginId, size: RequestSize, opener: bool) -> Attempt {
         let (account, weight) = (self.ledger.account(origin), size.weight(self.rules));
         let role = size.role(self.rules, account.openers, account.express, account.freight);
@@ -237,7 +237,7 @@ impl Dispatcher {
         let Some(lane) = self.ledger.lane_mut(id) else { return };
         let (origin, took) = (lane.origin, now.saturating_duration_since(lane.since));
         lane.open(now, protocol);
-        // A freight lane speaks what it was made to offer, which says nothing of what express lanes get.
+        // A freight lane offers HTTP/1.1 only, so it doesn't show what the server would choose for an express lane.
         let spoken = (lane.role == Role::Express).then_some(protocol);
         self.origin(origin).learn(now, spoken, rtt, took);
         self.close_surplus(now, id, origin);
@@ -248,13 +248,13 @@ impl Dispatcher {
         let Some(role) = self.ledger.lane(id).map(|l| l.role) else { return };
         self.unserved(now, id);
         let Some(origin) = self.ledger.forget(id) else { return };
-        // Only when nothing else can carry the role's queue is it given up: each request's own retry decides what next.
+        // The queue fails only if no other lane can carry it. Each request's own retry then decides what to do.
         let alive = self.ledger.lanes_of(origin).any(|(_, lane)| lane.role == role && !lane.is_draining());
         if alive {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // Announced attempts can't fail: dialling for them would go on and on.
+            // Announced attempts can't fail, so we would dial for them again and again.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
@@ -276,7 +276,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of an opener's size, which says also what others of its origin are likely to have.
+    /// Takes note of an opener's size. Other openers of its origin are likely to have a similar one.
     fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
         let Some((origin, took)) = self.ledger.resize(now, id, bytes) else { return };
         self.origin(origin).sized(bytes, took);
@@ -312,12 +312,12 @@ impl Dispatcher {
         self.schedule(now, attempt.origin);
     }
 
-    /// Forgets an attempt.
+    /// Forgets an attempt. After its origin's last express one, the server's answers are timed anew.
     fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.ledger.retire(id)?;
         if self.ledger.account(attempt.origin).express == 0 {
             let origin = self.origin(attempt.origin);
-            // The announced attempts come now, or never.
+            // The announced attempts have come by now, or never will.
             origin.anticipated = 0;
             origin.path.rests();
         }
@@ -331,10 +331,10 @@ impl Dispatcher {
         }
     }
 
-    /// Sends what can be sent and dials what is missing, for one origin.
+    /// Sends the attempts that can be sent and dials the lanes that are missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
         self.give_up_old(now, origin);
-        // A slot that is free belongs to whoever has none before it is anybody's second one.
+        // A free slot goes to an origin without any lane before this origin gets another one.
         if self.ledger.lanes().len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -359,7 +359,7 @@ impl Dispatcher {
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(DispatchAction::Spare { origin, lanes: spare });
         }
-        // A lane that opens when those whom it was dialled for are gone may be the last slot: nothing else would ask for it.
+        // A new lane can take the last slot after its attempts have gone. No other event would then free it for the origin that waits.
         if self.ledger.lanes().len() >= self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -372,7 +372,7 @@ impl Dispatcher {
         &mut self.links[direction as usize]
     }
 
-    /// Takes note of the bytes that an origin's lanes have moved so far; nothing of those that went up where the system doesn't tell.
+    /// Takes note of the bytes that an origin's lanes have moved so far. `up` is `None` where the system can't tell.
     fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
             (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
@@ -399,7 +399,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes a reading of what has moved over all origins.
+    /// Takes a reading of the bytes that all origins have moved.
     fn read_links(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let small_wait =
@@ -417,13 +417,13 @@ impl Dispatcher {
         }
     }
 
-    /// The lanes of an origin that share a limit, and the round trip.
+    /// Returns how many lanes of an origin share a limit, and their round trip.
     fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
         let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
         LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
     }
 
-    /// Decides how much bulk may be on its way to us.
+    /// Decides how much bulk may be in flight towards us.
     fn clamp_downloads(&mut self, now: Instant) {
         let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
         let beside = self.link(Direction::Down).beside(now);
@@ -437,7 +437,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides how much bulk may lie in send buffers and be on its way from us.
+    /// Decides how much bulk may be in send buffers and in flight from us, and how fast it may leave.
     fn clamp_uploads(&mut self, now: Instant) {
         let beside = self.link(Direction::Up).beside(now);
         for origin in (0..self.origins.len()).map(OriginId) {
@@ -453,13 +453,13 @@ impl Dispatcher {
         }
     }
 
-    /// Decides how much bulk may move beside the small requests that are outstanding.
+    /// Decides how fast bulk may move beside the small requests that are outstanding.
     fn yield_bulk(&mut self, now: Instant) {
         let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
         if down.small > 0 && self.link(Direction::Down).small(now) {
             self.clamp_downloads(now);
         }
-        // A small download's request goes up, too.
+        // The request of a small download goes up, too.
         if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
             self.clamp_uploads(now);
         }
@@ -467,7 +467,7 @@ impl Dispatcher {
         let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();
         let mut is_let_go = false;
         for (direction, all) in [(Direction::Down, down), (Direction::Up, up)] {
-            // A path that is never known to be too slow or too fast isn't slowed down: it could be for as long as small requests come.
+            // Bulk yields only on a path whose rate can be measured. Otherwise it could stay slow for as long as small requests come.
             let can_be_read = self.link(direction).path.can_be_read();
             let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
             let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
@@ -487,8 +487,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the bytes of small requests that move or are about to. Requests to an origin that can't be reached would only hold others'
-    /// bulk back.
+    /// Returns the bytes of small requests that move or are about to. Others, to an origin that can't be reached, would only hold bulk
+    /// back.
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |(_, lane): (LaneId, &Lane)| {
             let is_about_to = now < lane.since + self.rules.dial_again;
@@ -500,8 +500,8 @@ impl Dispatcher {
         moving.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns whether small requests of some origin wait, at the ceiling, for a lane that other work holds. Where that is bulk, slowing it
-    /// would only prolong the wait.
+    /// Returns whether some origin's small requests wait at the ceiling for a lane that other work holds. If bulk holds it, slowing the
+    /// bulk would only prolong the wait.
     fn small_attempts_are_stuck(&self) -> bool {
         let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
         let is_stuck = |(origin, account): (OriginId, &OriginAccount)| {
@@ -511,15 +511,15 @@ impl Dispatcher {
     }
 }
 
-/// The simulator and its scenarios look at these. None of them decides anything.
+/// For the simulator and its scenarios. These methods decide nothing.
 #[cfg(test)]
 impl Dispatcher {
-    /// Returns whether small requests are counted in a direction, which bulk may yield to.
+    /// Returns whether any small requests count in a direction. Bulk may yield to them.
     pub(crate) fn counts_small(&self, direction: Direction) -> bool {
         self.ledger.outstanding(direction).small > 0
     }
 
-    /// Returns a sum that isn't zero though nothing is left to be done.
+    /// Returns a sum that isn't zero although no work is left.
     pub(crate) fn left_over(&self) -> Option<String> {
         let of_origin = |account: &OriginAccount| {
             (account.express, account.freight, account.openers, account.express_weight)

@@ -1,6 +1,6 @@
-//! Carries out what the dispatcher decides: dials, sends, closes.
+//! The driver carries out the dispatcher's decisions: it dials connections, sends requests and closes connections.
 //!
-//! One task on the express thread owns all state; everything else tells it what happened by a [`DriverCommand`].
+//! One task on the express thread owns all state. Every other task reports to it by a [`DriverCommand`].
 
 mod dialling;
 mod exchange;
@@ -39,37 +39,37 @@ pub(crate) use dialling::{Dial, DialReport, NewConnection, Transport};
 pub(crate) use exchange::DynConnection;
 use resting::Standstill;
 
-/// Commands that are taken from the queue at a time.
+/// The most commands taken from the queue at a time.
 const BATCH: usize = 256;
 
-/// The number of new lanes that may be gone when a request comes to them until it fails.
+/// A request fails once this many new lanes in a row were gone when it came to them.
 const BOUNCES_MAX: u8 = 4;
 
 /// A message to the driver.
 pub(crate) enum DriverCommand {
-    /// Send this.
+    /// Sends a request.
     Submit(Box<Submission>),
-    /// A lane would not take this, which has answered nobody yet if it `is_unused`: find another. Nothing of it was sent.
+    /// The lane was gone or refused the request, of which nothing was sent. It needs another lane. The lane never answered if `is_unused`.
     Bounced { submission: Box<Submission>, lane: LaneId, is_unused: bool },
-    /// Nobody waits for this any more.
+    /// The caller no longer waits for this attempt.
     Cancel(AttemptId),
-    /// The origin is likely to speak this.
+    /// The origin is likely to speak this protocol.
     Expect(Origin, Protocol),
-    /// So many requests are about to come, from whom counts there.
+    /// Announces this many requests, and the tally that connections dialled for them count in.
     Anticipate(Origin, usize, Option<Tally>),
-    /// Asks for what is known of the way to the origin.
+    /// Asks for the measured path to the origin.
     Path(Origin, oneshot::Sender<Path>),
-    /// Asks how many more requests for bulk would each get a lane that pays.
+    /// Asks how many more bulk requests would each get a lane that pays.
     Spare(Origin, oneshot::Sender<Spare>),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
     Dialled { lane: LaneId, outcome: Result<NewConnection, Error> },
-    /// The answer to an attempt of unknown size tells its size.
+    /// The answer to a request of unknown size tells its size.
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
-    /// An attempt has ended. A connection that it had for itself, and that can be used again, comes back with it.
+    /// An attempt has ended. If it had a connection of its own that can be used again, the connection comes back with this.
     Finished {
         attempt: AttemptId,
         lane: LaneId,
@@ -78,17 +78,17 @@ pub(crate) enum DriverCommand {
     },
     /// The first answer on the connection has begun.
     Answered { lane: LaneId },
-    /// The server closes the connection after what it is answering.
+    /// The server closes the connection after the answer under way.
     Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
-    /// Something has come on a connection that nobody uses.
+    /// An idle connection has become readable.
     IdleReadable { lane: LaneId },
-    /// The server says how long it keeps idle connections.
+    /// The server announces how long it keeps idle connections.
     KeepsIdle { lane: LaneId, limit: Duration },
 }
 
-/// A lane as the driver holds it, from its dial on.
+/// A lane in the driver's books, from its dial on.
 struct LaneSlot {
     origin: OriginId,
     stage: LaneStage,
@@ -96,17 +96,17 @@ struct LaneSlot {
 
 enum LaneStage {
     Dialling,
-    /// The dial has failed, for the attempts that share the failure.
+    /// The dial has failed. Attempts that fail with it share this error.
     Failed(Error),
     Open(OpenLane),
 }
 
 struct OpenLane {
-    /// `None` while a request has it for itself.
+    /// `None` while a request holds the connection.
     connection: Option<Box<dyn DynConnection>>,
     address: SocketAddr,
     progress: Arc<IoProgress>,
-    /// The number of requests at once that the dispatcher was told.
+    /// The most requests at once, as last told to the dispatcher.
     requests_max: usize,
 }
 
@@ -126,14 +126,14 @@ impl LaneSlot {
     }
 }
 
-/// An origin, as the driver keeps it.
+/// An origin in the driver's books.
 struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// The number of further requests for bulk that would each get a lane that pays.
+    /// The number of further bulk requests that would each get a lane that pays.
     spare: SpareLanes,
-    /// Whose request came last, for whom connections are dialled then.
+    /// The tally of the last request. Connections dialled now count in it.
     tally: Option<Tally>,
 }
 
@@ -157,9 +157,9 @@ pub(crate) struct Driver {
     watch: HedgeWatch,
     claims: Vec<SpareClaim>,
     standstill: Standstill,
-    /// When it was looked last for lanes that are not served, and those found, with the bytes that their servers had not acknowledged.
+    /// When the driver last looked for unserved lanes, and the lanes found then, with the bytes that their servers hadn't acknowledged.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// The number of hedges asked for. Some were not needed any more when they could be sent.
+    /// The number of hedges asked for, including those no longer needed when they could be sent.
     hedges_asked: u64,
 }
 
@@ -187,7 +187,7 @@ impl Driver {
         }
     }
 
-    /// Runs until every handle to the engine is gone.
+    /// Runs until every handle to the engine is dropped.
     pub(crate) async fn run(
         mut self,
         mut commands: UnboundedReceiver<DriverCommand>,
@@ -210,12 +210,12 @@ impl Driver {
                 () = timer => {}
                 _ = &mut ended => return,
             }
-            // Before what has come meanwhile, which may ask for what is idle.
+            // This comes before the new commands, which may ask for idle connections.
             self.look_for_a_standstill(Instant::now());
             self.look_for_the_unserved(Instant::now());
             let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
-                // A thread that had no core meanwhile learns only now what has come in time.
+                // A thread that had no core for a while sees only now the events that came in time.
                 tokio::task::yield_now().await;
                 while let Ok(command) = commands.try_recv() {
                     batch.push(command);
@@ -225,7 +225,7 @@ impl Driver {
             }
             self.carry_out();
             if !self.claims.is_empty() {
-                // Their requests are counted in what was said of the lanes to spare.
+                // The number of spare lanes that was told last counts their requests.
                 self.claims.clear();
                 self.origins.iter().for_each(|entry| entry.spare.set_again());
             }
@@ -233,7 +233,7 @@ impl Driver {
         }
     }
 
-    /// Takes what has come, in turn, and returns when it did.
+    /// Handles the batch in turn, and returns the time at which it did.
     fn take_all(&mut self, batch: &mut Vec<DriverCommand>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
@@ -309,7 +309,7 @@ impl Driver {
             DriverCommand::IdleReadable { .. } => {}
         }
         self.carry_out();
-        // Unless the next request has it already.
+        // Unless the next request already uses the connection.
         if let Some(lane) = rests {
             self.rest(now, lane);
         }
@@ -333,8 +333,8 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Finds another lane for an attempt whose lane was gone. Used lanes become fewer by one each time. But a server that closes every new
-    /// connection at once must not keep us dialling. Then the caller's attempt has failed, with nothing sent.
+    /// Finds another lane for an attempt whose lane was gone. Each time there is one used lane fewer, so this ends. But a server that
+    /// closes every new connection at once must not keep us dialling. After a few new lanes the attempt fails, with nothing sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
         self.control.note(|| TraceEvent::Finished { attempt: submission.attempt.0, bytes: 0 });
@@ -459,7 +459,7 @@ impl Driver {
                         open.connection = shared;
                     }
                 } else {
-                    // The server has closed it this very moment: replaced for free, the request untouched.
+                    // The server has just closed the connection. The request is untouched, so it gets another one for free.
                     self.forget(lane);
                     self.dispatcher.handle(now, DispatchEvent::Stale { lane });
                     self.dispatcher.handle(now, DispatchEvent::Closed { lane });
@@ -505,10 +505,10 @@ fn sent(submission: &Submission, lane: LaneId, role: Role) -> TraceEvent {
     TraceEvent::Sent { attempt: submission.attempt.0, lane: lane.0, role, label, bytes: request.body.len() }
 }
 
-/// Resolves when every handle is gone.
+/// Resolves when every handle is dropped.
 pub(crate) type ShutdownSignal = tokio::sync::oneshot::Receiver<()>;
 
-/// The handle by which the engine's tasks reach the driver, and the threads that they run on.
+/// The channel by which the engine's tasks reach the driver, and the threads that they run on.
 pub(crate) struct DriverHandle {
     pub(crate) commands: UnboundedSender<DriverCommand>,
     pub(crate) express: Handle,
@@ -518,17 +518,17 @@ pub(crate) struct DriverHandle {
 }
 
 impl DriverHandle {
-    /// Tells the driver. After its end nobody listens, and nothing is left to be said.
+    /// Sends the driver a command. After the driver's end the command is dropped, because nothing is left to do.
     pub(crate) fn tell(&self, command: DriverCommand) {
         let _ = self.commands.send(command);
     }
 
-    /// The runtime of a freight thread; lanes are spread over them by number.
+    /// Returns the runtime of a freight thread. The lane's number selects the thread.
     pub(crate) fn freight(&self, number: u64) -> &Handle {
         &self.freight[number as usize % self.freight.len()]
     }
 
-    /// Records a moment where the caller wants that; `what` is made only then.
+    /// Records an event if the caller asked for a trace. Only then is `what` called.
     pub(crate) fn note(&self, what: impl FnOnce() -> TraceEvent) {
         if let Some(trace) = &self.trace {
             trace.note(what());
@@ -542,8 +542,8 @@ impl Driver {
     fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
         if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
             let expected = submission.request.expected;
-            // Until its answer tells, a request of unknown size is compared with small ones on any lane. Alone on a freight lane it would
-            // have no comparison.
+            // A request of unknown size is compared with small requests, whichever lane it is on, until its answer shows that it is large.
+            // If it counted as bulk, it could be the only one on a freight lane and have nothing to be compared with.
             let role = if submission.request.is_opener() { Role::Express } else { role };
             self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
         }
@@ -555,7 +555,7 @@ impl Driver {
         }
     }
 
-    /// Asks for hedges of those that are stragglers.
+    /// Asks for hedges of the stragglers.
     fn look_for_stragglers(&mut self, now: Instant) {
         if self.watch.next_look().is_none_or(|at| at > now) {
             return;

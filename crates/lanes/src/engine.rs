@@ -36,25 +36,25 @@ use crate::{
 };
 use retrying::FinishedAttempt;
 
-/// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
+/// Most freight threads. There is one per core, since they decrypt. Eight outrun any network card we have seen.
 const FREIGHT_THREADS_MAX: usize = 8;
 
-/// A body of no more bytes goes without a share of the limit of bandwidth. It fits into a packet, and a request for a token mustn't wait
-/// for the end of uploads.
+/// A body up to this size needs no share of the bandwidth limit. It fits into a packet, and a request for a token mustn't wait until
+/// uploads have ended.
 const SHARELESS_MAX: u64 = 1400;
 
-/// Connections in a row that may be gone before the request comes without that being an attempt. After the first
-/// one a new one is dialled, or one that was just used.
+/// This many stale connections in a row don't count as attempts. After the first one, the request gets a new connection or one that was
+/// used just before.
 const STALE_MAX: u32 = 3;
 
-/// The target of log events about attempts after the first. Fields: `attempt` (the coming one, counted
-/// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
+/// The target of log events about attempts after the first. Fields: `attempt` (the number of the next one, counted from 1), `after_ms`
+/// (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
 
-/// A running engine. Clones share it; the last one dropped ends its threads.
+/// A running engine. Clones share it. Its threads end when the last clone is dropped.
 ///
-/// It runs on threads of its own, one for express lanes and decisions and a few for freight. So a host program's runtime can't stall it,
-/// and futures of its methods may be awaited on any runtime.
+/// It has its own threads: one for express lanes and decisions, and a few for freight. So a host program's runtime can't stall it, and the
+/// futures of its methods may be awaited on any runtime.
 #[derive(Clone)]
 pub struct Lanes {
     inner: Arc<EngineState>,
@@ -85,8 +85,7 @@ impl Lanes {
     /// Starts the engine's threads. Nothing is dialled yet.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that is no URL, or threads that can't
-    /// be started.
+    /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that isn't a URL, or threads that can't be started.
     pub fn start(config: Config) -> Result<Self, Error> {
         let transport = Dialer {
             tls: tokio::sync::OnceCell::new(),
@@ -100,10 +99,10 @@ impl Lanes {
         Self::start_over(Arc::new(transport), config)
     }
 
-    /// Starts an engine whose connections this transport opens.
+    /// Starts an engine that opens connections by this transport.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub(crate) fn start_over(transport: Arc<dyn Transport>, config: Config) -> Result<Self, Error> {
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
@@ -155,8 +154,8 @@ impl Lanes {
         })
     }
 
-    /// The same engine for another caller, whose requests name `user_agent` and whose calls end as
-    /// [`Config::retry_for`] and [`Config::retry_unanswered_for`] say.
+    /// Returns the same engine for another caller. Its requests name `user_agent`. Its calls end after the times that [`Config::retry_for`]
+    /// and [`Config::retry_unanswered_for`] describe.
     #[must_use]
     pub fn for_caller(
         &self,
@@ -172,8 +171,8 @@ impl Lanes {
         &self.user_agent
     }
 
-    /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists,
-    /// and so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
+    /// Returns the same engine to repeat a call that ended because its origin took the request and never answered. Since the origin exists,
+    /// the call may go on for [`Config::retry_for`]. Returns `None` if the call ended otherwise, or after that time.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
@@ -184,12 +183,13 @@ impl Lanes {
     /// Carries out one attempt. Dropping the future cancels it and frees its lane.
     ///
     /// # Errors
-    /// See [`Kind`](crate::Kind); an answer with an error status is no error.
+    /// See [`Kind`](crate::Kind). An answer with an error status is not an error here.
     pub async fn exchange(&self, request: Request) -> Result<Response, Error> {
         self.exchange_as(self.number(), request, None, None).await
     }
 
-    /// The same under a number. `tracker` is watched for whether a hedge is wanted; `hedge_of` says that this is one.
+    /// Carries out one attempt with the given number. `tracker` reports whether a hedge is wanted. `hedge_of` is set if this attempt is
+    /// one.
     async fn exchange_as(
         &self,
         attempt: AttemptId,
@@ -215,12 +215,12 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries a call through as many attempts as it needs, until nothing has come from the origin for [`Config::retry_for`]. It keeps to
-    /// backoff, the process's retry budget and the pace that throttles have asked for. An attempt that is slow beside comparable ones gets
-    /// a hedge on another connection, where the call allows that. At most two requests or 2 % of all get one.
+    /// Carries out a call in as many attempts as it needs, until the origin has sent nothing for [`Config::retry_for`]. Attempts keep to
+    /// backoff, the process's retry budget and the pace that throttles demand. If the call allows it, an attempt that is slow beside
+    /// comparable ones gets a hedge on another connection. At most two requests or 2 % of all get one.
     ///
     /// # Errors
-    /// The call's own refusal to make a request.
+    /// The call's refusal to make a request.
     pub async fn run<C: Call>(&self, call: &C) -> Result<CallOutcome, C::Refusal> {
         let started = Instant::now();
         let mut backoff = Backoff::default();
@@ -232,7 +232,7 @@ impl Lanes {
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
             let _asking = outage.asked();
-            // Counted apart, because an attempt that fails takes its bytes back.
+            // Counted apart, because the bytes of a failed attempt are subtracted again.
             let sent = tally::current().filter(|_| !request.body.is_empty()).map(|all| all.part());
             request.tally.clone_from(&sent);
             let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
@@ -252,7 +252,7 @@ impl Lanes {
                 let lost = sent.map_or(0, |sent| sent.bytes_sent());
                 self.inner.shared.counts.add(tally::current().as_ref(), Metric::ByteLost, lost);
             }
-            // The connection was gone before the request came: nobody's failure, so long as new ones are better.
+            // The connection was gone before the request came. That isn't a failure, as long as new connections work.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
             if is_stale && stale < STALE_MAX {
                 stale += 1;
@@ -307,19 +307,19 @@ impl Lanes {
         }
     }
 
-    /// Says what the origin is likely to speak, so that the right number of connections is opened before the first
-    /// handshake has shown it. ALPN alone decides what is spoken.
+    /// States the protocol that the origin probably speaks, so that the right number of connections is opened before the first handshake.
+    /// ALPN alone decides the actual protocol.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
         self.inner.control.tell(DriverCommand::Expect(origin.clone(), protocol));
     }
 
-    /// Announces requests whose kind is still being found out, so that connections for them are opened meanwhile; 0 takes back those that
-    /// have not come.
+    /// Announces requests whose kind isn't known yet, so that connections for them are opened meanwhile. 0 withdraws those that haven't
+    /// come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
         self.inner.control.tell(DriverCommand::Anticipate(origin.clone(), requests, tally::current()));
     }
 
-    /// Returns what has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
+    /// Returns the measured path to the origin. It is empty if the engine has ended.
     pub async fn path(&self, origin: &Origin) -> Path {
         let (reply, path) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Path(origin.clone(), reply));
@@ -331,20 +331,20 @@ impl Lanes {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
-    /// Returns how long a server may be silent: `most`, and half of the time for which is tried again, so that another
-    /// connection is tried before that is over.
+    /// Returns how long a server may be silent: `most`, but no more than half of the time for retries. So there is time to try another
+    /// connection.
     pub fn silence_max(&self, most: Duration) -> Duration {
         if self.retry_for.is_zero() { most } else { most.min(self.retry_for / 2) }
     }
 
-    /// Returns the lanes that would pay for more requests for bulk from an origin.
+    /// Returns how many more lanes would pay for bulk requests to an origin.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
-    /// Returns the origin that calls wait for, and of those the one that has said nothing for longest.
+    /// Returns an origin that calls wait for. Of several, it is the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<Origin> {
         let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
@@ -356,12 +356,12 @@ impl Lanes {
         &self.inner.memory
     }
 
-    /// Returns what has been done so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> Counters {
         self.inner.shared.counts.snapshot()
     }
 
-    /// Returns how long what was answered so far had to wait.
+    /// Returns how long the answered requests have waited.
     pub fn times(&self) -> Times {
         self.inner.shared.counts.times()
     }
@@ -391,10 +391,10 @@ impl Lanes {
         self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
 
-    /// Waits on the engine's clock: the caller's runtime may have none.
+    /// Waits on the engine's clock, since the caller's runtime may have none.
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
-            // Made there too: a timer is its runtime's, and the caller's may be gone before it ends.
+            // Made there too: a timer belongs to its runtime, and the caller's may be gone before it ends.
             let slept = self.inner.control.express.spawn(async move { tokio::time::sleep(pause).await });
             // Ends early only with the engine, which the next exchange then reports.
             let _ = slept.await;
@@ -418,7 +418,7 @@ impl Lanes {
     }
 }
 
-/// Tells the driver when a caller has gone.
+/// Tells the driver when the caller has dropped the future.
 struct CancelOnDrop<'a> {
     control: &'a DriverHandle,
     attempt: Option<AttemptId>,
@@ -444,8 +444,8 @@ fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
 }
 
-/// Opens as many descriptors as a runtime has at most, and closes them: its own two, and three for signals. The signals' are opened by
-/// tokio with the first runtime of a program that uses them, and it panics where it can't.
+/// Opens as many descriptors as a runtime needs at most, and closes them: two for itself, and three for signals. In a program that uses
+/// signals, tokio opens those three with the first runtime, and panics if it can't.
 fn can_be_opened() -> io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);
@@ -454,10 +454,10 @@ fn can_be_opened() -> io::Result<()> {
 
 fn spawn(name: &str, runtime: Runtime, main: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
     let failed = |e| Error::because(Kind::Invalid, "the engine's threads can't start", e);
-    // As a task: what a runtime blocks on is woken by a system call, even from its own thread.
+    // Spawned as a task, because the future that a runtime blocks on is woken by a system call, even from its own thread.
     let body = move || {
         let main = runtime.spawn(main);
-        // Nobody ends it but itself.
+        // Nothing else ends this task.
         let _ = runtime.block_on(main);
     };
     thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(failed)

@@ -1,4 +1,4 @@
-//! Why an attempt brought no answer.
+//! The failures of an attempt.
 
 use std::{fmt, io};
 
@@ -17,31 +17,31 @@ pub struct Error {
     is_last: bool,
 }
 
-/// The kind of failure, as far as a caller decides by it.
+/// The kind of failure, as far as callers need it for a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The host name did not resolve.
     Resolve,
     /// No address took a connection, or the proxy refused one.
     Connect,
-    /// The server's certificate was not accepted, or ours by the server. Never worth another attempt.
+    /// The server's certificate was not accepted, or the server refused ours. Another attempt can't help.
     Certificate,
-    /// TLS failed otherwise.
+    /// TLS failed for another reason.
     Tls,
-    /// The port speaks TLS where `http` was asked for, or no TLS where `https` was, or none of its versions that are accepted.
-    /// Never worth another attempt.
+    /// The port speaks TLS but the URL says `http`, or no TLS although it says `https`, or only TLS versions that aren't accepted. Another
+    /// attempt can't help.
     Scheme,
     /// Nothing moved for the no-progress time.
     Timeout,
     /// The connection ended or the stream was reset before the answer was complete.
     Interrupted,
-    /// The peer's bytes break HTTP.
+    /// The peer's bytes aren't valid HTTP.
     Protocol,
-    /// The sink refused bytes: the error's source says why.
+    /// The sink refused bytes. The error's source tells the reason.
     Sink,
     /// The request body's file could not be read, or ended early.
     Source,
-    /// The request itself can't be sent: the caller's mistake.
+    /// The request itself can't be sent. This is the caller's mistake.
     Invalid,
     /// The engine was shut down.
     Closed,
@@ -78,7 +78,7 @@ impl Error {
         self
     }
 
-    /// A request that was not sent because its throttle key has got a limit since it was admitted.
+    /// The request was not sent, because its throttle key was limited after the request was admitted.
     pub(crate) fn held() -> Self {
         Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
     }
@@ -88,14 +88,13 @@ impl Error {
         self.held
     }
 
-    /// Marks a request that found its connection gone, which had been used before: the server most likely closed it before
-    /// the request came.
+    /// Marks a request whose connection, used before, was gone. The server most likely closed it before the request came.
     pub(crate) fn stale(mut self) -> Self {
         self.stale = true;
         self
     }
 
-    /// Returns whether most likely the connection was gone before the request came.
+    /// Returns whether the connection was most likely gone before the request came.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
     }
@@ -106,24 +105,24 @@ impl Error {
         self
     }
 
-    /// Returns whether the rest of a body that broke off isn't worth asking for any more.
+    /// Returns whether the body broke off too often, so that requesting the rest isn't worthwhile.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// The same error for somebody else who waited for the same thing.
+    /// Returns a copy of the error for another waiter.
     pub(crate) fn again(&self) -> Self {
         let mut error = Self::new(self.kind, self.to_string());
         error.unsent = self.unsent;
         error
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Returns whether the server certainly did not act on the request: it may be sent again whatever it asks for.
+    /// Returns whether the server certainly didn't act on the request. Any request may then be sent again.
     pub fn is_unsent(&self) -> bool {
         self.unsent
             || matches!(
@@ -137,7 +136,7 @@ impl Error {
         matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted)
     }
 
-    /// Returns whether the system has no more threads, descriptors or memory for it.
+    /// Returns whether the system lacked threads, descriptors or memory for it.
     pub fn is_exhausted(&self) -> bool {
         let code = self.cause::<io::Error>().and_then(io::Error::raw_os_error);
         matches!(code, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
@@ -148,7 +147,7 @@ impl Error {
         self.source.as_ref()?.downcast_ref()
     }
 
-    /// The error that a sink or a file gave, if there is one.
+    /// Returns the error of the sink or the file, if there is one.
     pub fn into_source(self) -> Option<ErrorSource> {
         self.source
     }
@@ -166,7 +165,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // Display already prints the direct cause; chains go on below it.
+        // Display already prints the direct cause, so the chain goes on below it.
         self.source.as_ref().and_then(|s| s.source())
     }
 }

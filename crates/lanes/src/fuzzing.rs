@@ -1,4 +1,5 @@
-//! Entries for fuzzers, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+//! Entry points for fuzzers. Each is a function of any bytes that panics if an invariant doesn't hold. They are built only for
+//! `crates/fuzz`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use crate::dispatch::{
 };
 pub use crate::h1::fuzzing::answer as h1_answer;
 
-/// An origin, however it is written. What is read is written so that it is read again as the same.
+/// Parses an origin. If it parses, its written form must parse to the same origin.
 pub fn origin(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(origin) = crate::Origin::parse(text) {
@@ -20,29 +21,29 @@ pub fn origin(input: &[u8]) {
     }
 }
 
-// Whatever happens in whatever order, as far as a network and callers can bring it about: what the dispatcher promises holds.
+// Draws events in any order that a network and callers can produce. The dispatcher's invariants must hold.
 
-/// Origins that are asked, and most connections to them.
+/// The number of origins, and most connections to them.
 const ORIGINS_MAX: usize = 3;
 const CEILING_MAX: usize = 12;
 
-/// Things that happen until no more are drawn.
+/// Most events that are drawn.
 const EVENTS_MAX: usize = 600;
 
-/// Ticks and ends that it takes at most until nothing is left, once nothing new comes.
+/// Most ticks and ends until nothing is left, once nothing new comes.
 const SETTLING_MAX: usize = 20_000;
 
-/// A connection as the network has it.
+/// A connection as the network sees it.
 #[derive(Debug)]
 struct SimulatedConnection {
     origin: OriginId,
     protocol: Option<Protocol>,
     is_draining: bool,
-    /// The attempts that run on it, and their role.
+    /// The attempts that run on it, with their roles.
     running: BTreeMap<AttemptId, Role>,
 }
 
-/// The knowledge of a driver.
+/// A driver's view of the dispatcher.
 struct DriverModel {
     dispatcher: Dispatcher,
     now: Instant,
@@ -57,10 +58,10 @@ struct DriverModel {
     moved: u64,
 }
 
-/// A sequence of events that these bytes draw.
+/// Runs a sequence of events drawn from these bytes.
 pub fn events(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
-    // The bytes end somewhere in the middle of an event.
+    // The bytes may end in the middle of an event.
     let _ = run(&mut drawn);
 }
 
@@ -92,7 +93,7 @@ fn run(drawn: &mut Unstructured<'_>) -> Result<()> {
 }
 
 impl DriverModel {
-    /// One thing that may happen now.
+    /// Draws one event that may happen now.
     fn happen(&mut self, drawn: &mut Unstructured<'_>) -> Result<()> {
         let origin = |drawn: &mut Unstructured<'_>| Ok(OriginId(drawn.int_in_range(0..=ORIGINS_MAX - 1)?));
         match drawn.int_in_range(0..=19_u8)? {
@@ -135,7 +136,7 @@ impl DriverModel {
                     self.tell(DispatchEvent::Sized { attempt, bytes });
                     return Ok(());
                 }
-                // Only where nothing else can be on the connection.
+                // Only if nothing else can be on the connection.
                 if let Some(lane) = self.lanes.get_mut(&lane)
                     && lane.protocol.is_some_and(|protocol| !protocol.is_multiplexed())
                     && let Some(role) = lane.running.get_mut(&attempt)
@@ -233,7 +234,7 @@ impl DriverModel {
         self.tell(DispatchEvent::Draining { lane });
     }
 
-    /// The connection is gone; what ran on it ends without it.
+    /// Closes the connection. Attempts that ran on it end without it.
     fn close(&mut self, lane: LaneId) {
         let running = self.lanes.remove(&lane).map(|lane| lane.running).unwrap_or_default();
         self.tell(DispatchEvent::Closed { lane });
@@ -316,7 +317,7 @@ impl DriverModel {
         }
     }
 
-    /// Every dial succeeds and every attempt ends from now on: all that was submitted ends.
+    /// From now on, every dial succeeds and every attempt ends. All submitted attempts must end.
     fn settle(&mut self) {
         for _ in 0..SETTLING_MAX {
             if self.waiting.is_empty() && self.running.is_empty() {
@@ -325,7 +326,7 @@ impl DriverModel {
             let dialling = self.lanes.iter().find(|(_, lane)| lane.protocol.is_none()).map(|(id, _)| *id);
             let running = self.running.keys().next().copied();
             match (dialling, running) {
-                // Dials take a round trip each: however many are made, what runs ends meanwhile.
+                // Each dial takes a round trip, and running attempts end meanwhile.
                 (_, Some(attempt)) => self.finish(attempt, true),
                 (Some(lane), None) => {
                     self.now += Duration::from_millis(10);
@@ -357,7 +358,7 @@ fn size(drawn: &mut Unstructured<'_>) -> Result<RequestSize> {
     Ok(RequestSize::new(up, down, drawn.arbitrary()?))
 }
 
-/// One of these, if there are any.
+/// Draws one of these, if there are any.
 fn pick<K: Copy + Ord, V: Copy>(
     drawn: &mut Unstructured<'_>,
     among: &BTreeMap<K, V>,

@@ -1,8 +1,8 @@
-//! An HTTP/1.1 connection: one request at a time.
+//! An HTTP/1.1 connection. It carries one request at a time.
 //!
 //! `httparse` parses heads and chunk sizes. We move the bodies: their bytes go from the connection's read buffer straight to the sink, on
-//! the thread of the lane's role. A connection can change its role in the middle of a body. The client of hyper hands bodies over as owned
-//! frames and drives the socket from a task of its own, which costs a copy and a wake-up for each.
+//! the thread of the lane's role. A connection can change its role in the middle of a body. hyper's client isn't used. It hands over bodies
+//! as owned frames, and its own task drives the socket, which costs a copy and a wake-up for each frame.
 
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -31,16 +31,16 @@ use framing::{ChunkDecoder, Framing};
 use head::Heads;
 pub(crate) use head::INFORMATIONAL_MAX;
 
-/// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
+/// A body in memory up to this size goes out in one write with its head, in one TLS record and often one packet.
 const ONE_WRITE: usize = 16 * 1024;
 
-/// Bytes of a file that are read at a time for sending.
+/// Bytes of a file that are read at a time to be sent.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// Bytes of a body that are counted as sent at a time. TLS hands as many to the socket at once.
+/// Bytes of a body that are counted as sent at a time. TLS hands this many to the socket at once.
 const COUNTED: usize = 64 * 1024;
 
-/// After a failed write, how long the answer that may have caused it is waited for.
+/// The time for which we wait, after a failed write, for the answer that may explain it.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
 
 /// An open connection.
@@ -48,12 +48,12 @@ pub(crate) struct H1 {
     stream: ByteStream,
     progress: Arc<IoProgress>,
     proxy: Option<Proxy>,
-    /// Requests so far, the one under way included.
+    /// Requests so far, including the one under way.
     asked: u64,
-    /// True if anything has come in answer to the last of them, and how long the connection had moved nothing before it.
+    /// True if bytes of the last request's answer have come. `rested` is how long the connection had moved nothing before that request.
     is_answered: bool,
     rested: Duration,
-    /// The time for which the server keeps it idle, as it has said.
+    /// The announced time for which the server keeps the connection idle.
     announced: Option<Duration>,
 }
 
@@ -66,10 +66,10 @@ impl ClientConnection for H1 {
         &self.progress
     }
 
-    /// A server that has closed the connection, or speaks unasked, has made it readable.
+    /// If the server has closed the connection, or sent bytes unasked, it is readable.
     fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
         self.progress.wake_at(1);
-        // A task that has done much in its turn would be told to wait, whatever has come.
+        // `unconstrained`, because tokio gives `Pending` to a task that has used up its cooperative budget, even if bytes have arrived.
         pin!(tokio::task::unconstrained(self.stream.fill_buf())).poll(cx).is_pending()
     }
 
@@ -94,10 +94,10 @@ impl ClientConnection for H1 {
         self.rested = self.progress.idle(Instant::now());
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
-            // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
+            // A server that refuses a body answers and closes the connection. Its answer tells more than the broken pipe.
             Err(e) if e.kind() == Kind::Interrupted => match self.read_head(&mut heads, EARLY_ANSWER).await {
                 Ok(head) => Some(head),
-                // So is that it wants another scheme, or another certificate of ours.
+                // So does the error that the server wants another scheme or another client certificate.
                 Err(said) if matches!(said.kind(), Kind::Scheme | Kind::Certificate) => return Err(said),
                 Err(_) => return Err(e),
             },
@@ -170,7 +170,7 @@ impl ClientConnection for H1 {
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, ConnectionFate) {
         if self.progress.is_given_up() {
-            // A connection given up at its first request is no fault of the request, which goes elsewhere.
+            // The connection was given up at its first request. The request isn't to blame, and goes to another one.
             return (if self.is_first() { error.stale() } else { error }, ConnectionFate::Spent);
         }
         let fate = fate(&error, self.rested());
@@ -191,19 +191,19 @@ impl H1 {
         }
     }
 
-    /// Returns how long the server says that it keeps an idle connection, unless it has said so before.
+    /// Returns how long the server keeps an idle connection, if it announces a new time.
     fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
         let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
         (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
 
-    /// Returns how long it had been idle before the request that is under way, if it had served others and brought nothing for this
-    /// one.
+    /// Returns how long the connection was idle before the present request. `None` if it had served no other request, or if bytes of an
+    /// answer came.
     fn rested(&self) -> Option<Duration> {
         (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
-    /// Returns whether a plain connection was ended before it brought anything, as most servers that want TLS do.
+    /// Returns whether a plain connection ended before any bytes came. Most servers that want TLS end it like that.
     fn may_want_tls(&self, error: &Error, request: &Request) -> bool {
         error.kind() == Kind::Interrupted
             && self.asked == 1
@@ -220,14 +220,14 @@ impl H1 {
         incoming: &mut ResponseReceiver,
     ) -> Result<PendingBody<Framing>, Error> {
         let framing = Framing::of(&request.method, &head.head)?;
-        // An answer that tells its end in two ways may mean something else to a proxy (RFC 9112, section 6.3).
+        // An answer that tells its end in two ways may be read differently by a proxy (RFC 9112, section 6.3).
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
         let keeps_idle = self.keeps_idle(&head.head);
         Ok(PendingBody { rest: framing, is_last: !keep_alive, keeps_idle, route: incoming.begin(head.head)? })
     }
 
-    /// Sends head and body. Returns the answer's head when the server answered before the body was out.
+    /// Sends head and body. Returns the answer's head if the server answered before the whole body was sent.
     async fn send(
         &mut self,
         request: &mut Request,
@@ -290,7 +290,7 @@ impl H1 {
         Ok(None)
     }
 
-    /// Sends a part of a body and counts what the socket takes of it, which holds as much of bulk as it should.
+    /// Sends a part of a body, and counts the bytes that the socket takes. The socket holds as much bulk as it may.
     async fn send_counting(
         &mut self,
         bytes: &[u8],
@@ -308,8 +308,8 @@ impl H1 {
         Ok(None)
     }
 
-    /// Writes, watching for an answer that comes before everything is written: then returns its head. Informational
-    /// answers are none; the request goes on.
+    /// Writes while watching for an early answer, whose head it then returns. An informational answer doesn't count, and the request goes
+    /// on.
     async fn write_all(
         &mut self,
         mut bytes: &[u8],
@@ -349,7 +349,7 @@ impl H1 {
         }
     }
 
-    /// Reads the next head to its end; `None` when it was an informational one.
+    /// Reads the next head to its end. Returns `None` if it was an informational one.
     async fn next_head(
         &mut self,
         heads: &mut Heads,
@@ -370,7 +370,7 @@ impl H1 {
         }
     }
 
-    /// Sleeps until as much of a body has come as is worth waking up for.
+    /// Sleeps until enough of a body has come to be worth waking up for.
     async fn gather(&mut self, left: u64, gathering: &mut BodyPacing) -> Result<(), Error> {
         let low_water = gathering.low_water(left, self.progress.window());
         self.progress.wake_at(low_water);
@@ -387,7 +387,7 @@ impl H1 {
         Ok(())
     }
 
-    /// Hands what has been read, or else the next read, to the incoming answer; at most `limit` bytes of it.
+    /// Hands at most `limit` bytes to the incoming answer: bytes already read, or else those of the next read.
     async fn take_some(
         &mut self,
         limit: u64,
@@ -414,7 +414,7 @@ impl H1 {
         Ok((taken, route))
     }
 
-    /// Returns how many bytes of the current chunk are left; 0 after the last one.
+    /// Returns how many bytes of the current chunk are left. 0 follows the last chunk.
     async fn next_chunk(&mut self, chunked: &mut ChunkDecoder, timeout: Duration) -> Result<u64, Error> {
         loop {
             if let Some(left) = chunked.left() {
@@ -431,21 +431,21 @@ impl H1 {
     }
 }
 
-/// Returns the fate of a connection after an error. A connection that had served others, brought nothing for this request and had `rested`
-/// for a while was most likely closed for being idle.
+/// Returns the fate of a connection after an error. The server most likely closed it for being idle if it had served other requests, had
+/// `rested` for a while, and brought nothing for this request.
 fn fate(error: &Error, rested: Option<Duration>) -> ConnectionFate {
     let was_idle = rested.is_some_and(|rested| rested >= RESTED);
     match error.kind() {
         Kind::Timeout if was_idle => ConnectionFate::Lost,
         Kind::Timeout => ConnectionFate::Broken,
         Kind::Interrupted if was_idle => ConnectionFate::Stale,
-        // Some servers close a connection after so many requests: no fault of its address.
+        // Some servers close a connection after a number of requests. Their address isn't to blame.
         Kind::Interrupted if rested.is_none() && !error.is_unsent() => ConnectionFate::Broken,
         _ => ConnectionFate::Spent,
     }
 }
 
-/// The error of a plain connection that was ended before it brought anything: the server may be going away, or want TLS.
+/// The error of a plain connection that ended before any bytes came. The server may be restarting, or want TLS.
 fn unanswered(error: Error) -> Error {
     let doing =
         "connection closed before anything came; if TLS is spoken there, write https:// instead of http://";
@@ -455,21 +455,21 @@ fn unanswered(error: Error) -> Error {
     }
 }
 
-/// Bytes that a fast body is read by. A thread that wakes for less pays for the switch, and hands the file little at a time. A GiB over TLS
-/// on loopback, where the server's turn comes between any two packets, came in 0.96 s and 5,000 to 13,000 reads. By this it came in 0.91 s
-/// and 5,000 reads.
+/// A fast body is read in pieces of this many bytes. A thread that wakes for fewer pays for more context switches, and writes the file in
+/// small pieces. A GiB over TLS on loopback took 0.96 s without this and needed 5,000 to 13,000 reads, since the server could run between
+/// any two packets. With it, the GiB took 0.91 s and 5,000 reads.
 const GATHERED: u32 = 128 * 1024;
 
-/// A body is fast while so much of it comes in this time, 6 MiB/s; a thread that is shared needs some of it for its turns.
+/// A body is fast if this many bytes come within this time, at 6 MiB/s. A shared thread needs a part of the time for other tasks.
 const FAST: Duration = Duration::from_millis(20);
 
 /// Longest wait for more than the first byte.
 const WAIT_MAX: Duration = Duration::from_millis(40);
 
-/// The rest of a body that is read as it comes: nothing may wait for bytes that don't belong to it.
+/// The last bytes of a body, which are read as they come. No read may wait for bytes beyond the body.
 const REST: u64 = 8 * GATHERED as u64;
 
-/// A window must be wider: while one half of it is read, the other comes.
+/// The least window for this: while one half of it is read, the other comes.
 const WINDOW_MIN: u32 = 2 * GATHERED;
 
 /// The pace of one body.
@@ -494,13 +494,13 @@ impl BodyPacing {
         }
     }
 
-    /// Takes note that more did not come in [`WAIT_MAX`].
+    /// Takes note that more bytes didn't come within [`WAIT_MAX`].
     fn was_in_vain(&mut self) {
         self.is_fast = false;
     }
 
-    /// Returns how many bytes are worth waking up for where `left` of the body are to come: 1, or more while it is fast. They come through
-    /// a window of so many bytes, unless it is 0.
+    /// Returns how many bytes are worth waking up for if `left` bytes of the body are to come: 1, or more while the body is fast. `window`
+    /// is the connection's receive window; 0 means that TCP decides.
     fn low_water(&self, left: u64, window: u32) -> u32 {
         let fits = window == 0 || window >= WINDOW_MIN;
         if self.is_fast && left > REST && fits { GATHERED } else { 1 }

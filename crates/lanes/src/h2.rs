@@ -1,7 +1,7 @@
-//! An HTTP/2 connection: many streams at once, by the `h2` crate.
+//! An HTTP/2 connection, with many streams at once, over the `h2` crate.
 //!
-//! hyper isn't between us and `h2`, because it hides facts that we decide by. These are the server's stream limit, the moment a window is
-//! given back, and which errors leave a request unprocessed.
+//! We use `h2` without hyper, because hyper hides facts that we need. These are the server's stream limit, the moment a window is given
+//! back, and the errors that leave a request unprocessed.
 
 mod first_flights;
 
@@ -35,29 +35,29 @@ use first_flights::FirstFlights;
 /// Bytes that a stream may send us before we give its window back. An express body fits whole.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
 
-/// Bytes that an express connection may send us: eight large express bodies, 16 MiB at 50 ms being 2.5 Gbit/s.
+/// Bytes that an express connection may send us: eight large express bodies. 16 MiB at 50 ms are 2.5 Gbit/s.
 const EXPRESS_WINDOW: u32 = 16 << 20;
 
-/// Bytes that a freight stream, and with it its connection, may send us: 16 MiB fill 1 Gbit/s at 128 ms.
+/// Bytes that a freight stream and its connection may send us. 16 MiB fill 1 Gbit/s at 128 ms.
 const FREIGHT_WINDOW: u32 = 16 << 20;
 
-/// Largest frame that we take. The default of 16 KiB is also the size of a TLS record; larger frames only save headers.
+/// Largest frame that we accept. The default of 16 KiB equals the size of a TLS record. Larger frames only save frame headers.
 const FREIGHT_FRAME: u32 = 256 * 1024;
 
-/// Longest head, and longest trailers, of an answer; a longer one resets its stream. h2's default is 16 MiB.
+/// Longest head, and longest trailers, of an answer. A longer one resets its stream. The default of `h2` is 16 MiB.
 const HEAD_MAX: u32 = 64 * 1024;
 
-/// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
+/// A body in memory up to this size is handed to the connection at once. A larger one waits for the window.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Bytes of a file that are read at a time for sending.
+/// Bytes of a file that are read at a time to be sent.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// A connection without a byte for so long is slow if a hedge on another was sooner. On a far path a connection rests
-/// for a round trip between two flights.
+/// A connection that moved nothing for this time is slow if a hedge on another one was faster. On a far path, a connection is silent for a
+/// round trip between two flights.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// A handle to an open connection, for one request. Clones share it.
+/// A handle to an open connection for one request. Clones share the connection.
 #[derive(Clone)]
 pub(crate) struct H2 {
     send: SendRequest<Bytes>,
@@ -65,13 +65,13 @@ pub(crate) struct H2 {
     progress: Arc<IoProgress>,
     /// The number of answers that have begun.
     answers: Arc<AtomicU64>,
-    /// The same number, and the time without a moved byte, before the handle's request.
+    /// The number of answers that had begun before this handle's request, and how long the connection had moved nothing.
     answered: u64,
     rested: Duration,
 }
 
 impl H2 {
-    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime; `ended` is called at its end.
+    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime, which calls `ended` at its end.
     pub(crate) async fn open(
         stream: ByteStream,
         progress: Arc<IoProgress>,
@@ -162,7 +162,7 @@ impl ClientConnection for H2 {
             self.flights.written();
             failed("sending a request", e)
         };
-        // By a handle that ends here: one that waits for a stream's turn holds that stream open.
+        // Sent by a clone that is dropped here. A handle that waits for a stream's turn keeps that stream open.
         let sent = self.send.clone().send_request(head, body.is_empty());
         let (answer, mut out) = sent.map_err(lost)?;
         let mut answer = pin!(final_answer(answer));
@@ -215,7 +215,7 @@ impl ClientConnection for H2 {
             let Some(bytes) = with_timeout(next, &self.progress, timeout, doing).await? else { break };
             let len = bytes.len();
             let route = incoming.take_whole(bytes)?;
-            // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
+            // Given back after the sink has taken the bytes. So a slow sink slows only its own stream.
             body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
             shared.received(len, incoming.is_bulk(), incoming.tally()).await;
             if route == Route::Stop {
@@ -226,7 +226,7 @@ impl ClientConnection for H2 {
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate) {
-        // A connection that had rested, and answered nobody since, was most likely gone before the request came.
+        // If the connection was idle, and has answered nothing since, it was most likely gone before the request came.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
@@ -239,19 +239,19 @@ impl ClientConnection for H2 {
     }
 }
 
-/// Returns the fate of a connection after an error, when it has moved nothing for `idle`. One that moves nothing any more is not asked
-/// again: TCP itself would take a quarter of an hour.
+/// Returns the fate of a connection after an error, if it has moved nothing for `idle`. A connection that moves nothing any more gets no
+/// other request: TCP alone would take a quarter of an hour to end it.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> ConnectionFate {
     match error.kind() {
         Kind::Interrupted if error.is_stale() => ConnectionFate::Stale,
         Kind::Timeout if idle >= timeout => ConnectionFate::Broken,
-        // Cancelled because a hedge was sooner.
+        // Cancelled because a hedge was faster.
         Kind::Closed if is_hedged && idle >= QUIET => ConnectionFate::Slow,
         _ => ConnectionFate::Usable,
     }
 }
 
-/// The answer behind informational ones; `None` where those are too many.
+/// Returns the answer that follows informational ones. `None` if there are too many of those.
 async fn final_answer(mut answer: ResponseFuture) -> io::Result<Option<http::Response<RecvStream>>> {
     let mut informational = 0;
     let answered = poll_fn(|cx| {
@@ -318,7 +318,7 @@ async fn send_body(
     out.send_data(Bytes::new(), true).map_err(|e| failed("sending a body", e))
 }
 
-/// Sends bytes as the windows allow.
+/// Sends bytes as fast as the windows allow.
 async fn send_bytes(
     out: &mut SendStream<Bytes>,
     mut bytes: Bytes,
@@ -355,8 +355,8 @@ fn failed(doing: &str, e: ::h2::Error) -> Error {
     unprocessed(interrupted(doing, io_error(e)))
 }
 
-/// Marks errors that say by protocol that the server didn't act. These are a refused stream, and a stream above a GOAWAY's last one (RFC
-/// 9113, sections 8.7 and 6.8), which `h2` ends with a remote GOAWAY error.
+/// Marks errors that by protocol prove that the server didn't act. These are a refused stream, and a stream above the last one of a GOAWAY
+/// (RFC 9113, sections 8.7 and 6.8). `h2` ends the latter with a remote GOAWAY error.
 fn unprocessed(e: Error) -> Error {
     let h2 = e
         .cause::<io::Error>()
@@ -367,21 +367,21 @@ fn unprocessed(e: Error) -> Error {
     if refused { e.unsent() } else { e }
 }
 
-// Gathers the small writes of one turn into one.
+// Gathers the small writes of one turn of the connection task into one write.
 //
-// `h2` writes and flushes each DATA frame by itself. A thousand small uploads would be a thousand TLS records and system calls. At a
-// connection's start they would be packets too, of which only ten may leave before the first acknowledgement (RFC 6928). Here a flush that
-// follows fresh writes is put off to the connection task's next turn, when whatever else was ready has been written too.
+// `h2` writes and flushes each DATA frame by itself. A thousand small uploads would be a thousand TLS records and system calls. At the
+// start of a connection they would also be packets, of which only ten may leave before the first acknowledgement (RFC 6928). So a flush
+// that follows fresh writes is delayed to the connection task's next turn, when all other ready frames have been written too.
 
-/// Bytes that are gathered at most: two full TLS records. Larger writes go through as they are.
+/// Most bytes that are gathered: two full TLS records. Larger writes go through directly.
 const GATHERED_MAX: usize = 32 * 1024;
 
 pub(crate) struct WriteCoalescer<S> {
     inner: S,
     gathered: Vec<u8>,
-    /// Bytes of it that have been written on.
+    /// Gathered bytes that have been passed on.
     written: usize,
-    /// True if something was gathered since the last flush was asked for.
+    /// True if bytes were gathered since the last flush.
     fresh: bool,
     flights: Arc<FirstFlights>,
 }
@@ -407,7 +407,7 @@ impl<S: AsyncWrite + Unpin> WriteCoalescer<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes room for `len` more bytes; true when they are to be gathered.
+    /// Makes room for `len` more bytes. Returns whether they are to be gathered.
     fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
         if self.gathered.len() + len > GATHERED_MAX {
             ready!(self.poll_drain(cx))?;
@@ -486,7 +486,7 @@ mod tests {
     fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
         let quiet = after(Kind::Closed, true, QUIET);
         assert_eq!((quiet, quiet.avoided_for()), (ConnectionFate::Slow, Some(SLOW_FOR)));
-        assert_eq!(after(Kind::Closed, true, QUIET / 2), ConnectionFate::Usable, "others come on it");
+        assert_eq!(after(Kind::Closed, true, QUIET / 2), ConnectionFate::Usable, "other answers come on it");
         assert_eq!(after(Kind::Closed, false, TIMEOUT), ConnectionFate::Usable, "the caller has gone");
     }
 
@@ -496,7 +496,7 @@ mod tests {
         assert_eq!(after(Kind::Timeout, false, TIMEOUT / 2), ConnectionFate::Usable);
     }
 
-    /// Remembers each write.
+    /// Records each write.
     #[derive(Default)]
     struct Writes(Vec<Vec<u8>>);
 

@@ -1,9 +1,8 @@
-//! Stragglers among running requests, and their hedges: sent a second time, on another connection.
+//! Stragglers among running requests, and their hedges. A hedge is the same request sent a second time, on another connection.
 //!
-//! A straggler is slow compared to comparable requests, not to an idle link: those of the same origin and kind that were
-//! under way while it was. When everything is slow nothing is hedged, since a hedge would only add to it. What
-//! waits for a lane is not watched; time counts from when the request went out, and from when anything of its answer
-//! came last.
+//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. An idle link isn't the
+//! measure. If all requests are slow, none is hedged, since hedges would only add load. Requests that wait for a lane aren't watched. Time
+//! counts from when the request was sent, and from when bytes of its answer last came.
 
 mod tracker;
 
@@ -17,42 +16,41 @@ use rustc_hash::FxHashMap;
 use crate::dispatch::{AttemptId, OriginId, Role};
 pub(crate) use tracker::{Tracker, TrackerReading};
 
-/// The share of requests that may be hedged, as one of so many, and how many always may. Dean and Barroso ("The Tail at
-/// Scale", 2013) cut the 99.9th percentile to a twentieth with 2 % more requests.
+/// One request in `ONE_OF` may be hedged, and `ALWAYS` requests in any case. Dean and Barroso ("The Tail at Scale", 2013) cut the 99.9th
+/// percentile to a twentieth with 2 % more requests.
 const ONE_OF: u64 = 50;
 const ALWAYS: u64 = 2;
 
-/// Multiple of the usual silence that makes a straggler. Slow answers are common up to about twice the 95th percentile.
+/// A silence of this many times the usual one makes a straggler. Answers within about twice the 95th percentile are common.
 const TIMES_USUAL: u32 = 3;
 
-/// No small request is a straggler before: nearby, a busy server, a collector's pause or a turn of the scheduler explains so
-/// much. On a longer path [`TIMES_USUAL`] is the bound, three round trips, which is what a new connection for the hedge takes.
-/// TCP itself mends a lost tail after 200 ms and more, and a handshake's loss after a second.
+/// The least silence that makes a small request a straggler. Nearby, a busy server, a garbage collection or a scheduler's delay explains
+/// shorter ones. On a longer path, [`TIMES_USUAL`] is the bound: three round trips, as long as a new connection for the hedge takes. TCP
+/// repairs a lost last packet only after 200 ms or more, and a lost handshake packet after a second.
 const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
-/// No bulk either: its segments queue, a lost one stalls its stream for some round trips, and writing its bytes may block
-/// a thread that other bodies share.
+/// The same for bulk. Its segments queue, and a lost one stalls its stream for some round trips. Writing its bytes may also block a thread
+/// that other bodies share.
 const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 
-/// The shortest silence that makes a straggler where nothing comparable runs, so that it is compared with what was usual
-/// before.
+/// The least silence that makes a straggler if no comparable request runs. It is then compared with earlier requests.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
-/// The same where other requests are silent too, or where bulk stopped and nothing tells its usual pace. Most likely it is the path then,
-/// and a new connection probes it.
+/// The same if other requests are silent too, or if bulk stopped and its usual pace is unknown. The path is then the likely cause, and a
+/// hedge's new connection probes it.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// A body that moves is a straggler when the rest of it would take this many times what a hedge would.
+/// A body that moves is a straggler if its rest would take this many times as long as a hedge would.
 const TIMES_SLOWER: f64 = 3.0;
 
-/// The shortest time between two looks at everything that runs.
+/// The shortest time between two looks at all running requests.
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
-/// A look that comes later than this finds a process that stood still: its silences are its own.
+/// A look that comes later than this shows that the process stood still, so the silences may be its own fault.
 const LATE: Duration = Duration::from_millis(30);
 
-/// Among which requests of its origin one can be found slow: those with the same number. Whoever makes the requests knows
-/// which take equally long: a listing thinks longer than a read.
+/// A number for requests of an origin that usually take equally long. The caller knows which do: a server needs longer for a listing than
+/// for a read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Alike(pub u8);
 
@@ -64,22 +62,22 @@ struct ComparisonGroup {
     role: Role,
 }
 
-/// Returns how many more requests may be hedged by a process that has sent so many.
+/// Returns how many more requests may be hedged, after this many requests and hedges of the process.
 pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
     (requests / ONE_OF).max(ALWAYS).saturating_sub(hedges)
 }
 
-/// Watches what runs and may be hedged.
+/// Watches running requests that may be hedged.
 #[derive(Debug)]
 pub(crate) struct HedgeWatch {
-    /// True if bodies come as fast as they can, so that a slow one says something.
+    /// True if bodies come as fast as they can, so that a slow one is a sign.
     judges_bodies: bool,
     running: FxHashMap<AttemptId, WatchedAttempt>,
     groups: FxHashMap<ComparisonGroup, Baseline>,
     next_look: Option<Instant>,
-    /// Silences from before are not counted.
+    /// Silences from before this time don't count.
     stood_still: Option<Instant>,
-    /// True if bulk is held back, and until when it was.
+    /// True while bulk is held back. `held_until` is the time of the last change.
     is_held: bool,
     held_until: Option<Instant>,
 }
@@ -94,13 +92,13 @@ struct WatchedAttempt {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Judgement {
-    /// After so long a silence.
+    /// A straggler, after this silence.
     Straggler(Duration),
     LookAgain(Instant),
 }
 
 impl HedgeWatch {
-    /// A watch. Where the caller caps the rate, bodies are as slow as that wants it.
+    /// Makes a watch. It shouldn't judge bodies if the caller caps the rate, since they are slow on purpose.
     pub(crate) fn new(judges_bodies: bool) -> Self {
         Self {
             judges_bodies,
@@ -113,7 +111,7 @@ impl HedgeWatch {
         }
     }
 
-    /// An attempt was given to a lane. `expected` are the bytes of its body, if they are known.
+    /// Takes note that an attempt was given to a lane. `expected` is the size of its body in bytes, if known.
     pub(crate) fn begin(
         &mut self,
         now: Instant,
@@ -127,7 +125,7 @@ impl HedgeWatch {
         self.look_at(now + silent_min(role));
     }
 
-    /// An attempt has ended.
+    /// Takes note that an attempt has ended.
     pub(crate) fn end(&mut self, now: Instant, attempt: AttemptId) {
         let Some(ended) = self.running.remove(&attempt) else { return };
         if let Some(seen) = ended.tracker.snapshot().filter(|seen| seen.is_whole) {
@@ -138,25 +136,24 @@ impl HedgeWatch {
         }
     }
 
-    /// An attempt turned out to be bulk.
+    /// Takes note that an attempt turned out to be bulk.
     pub(crate) fn turned_freight(&mut self, attempt: AttemptId) {
         if let Some(running) = self.running.get_mut(&attempt) {
             running.group.role = Role::Freight;
         }
     }
 
-    /// Bulk is held back from now on, or isn't any more.
+    /// Takes note that bulk is held back from now on, or no longer.
     pub(crate) fn hold_bulk(&mut self, now: Instant, is_held: bool) {
         (self.is_held, self.held_until) = (is_held, Some(now));
     }
 
-    /// When to look again.
+    /// Returns when to look again.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.next_look
     }
 
-    /// Finds the stragglers, the longest silent first, at most `most` of them. `is_all` says that nothing but what is
-    /// watched is under way.
+    /// Returns at most `most` stragglers, the longest silent first. `is_all` tells that all requests under way are watched.
     pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<AttemptId> {
         let planned = self.next_look.take();
         if planned.is_some_and(|at| now > at + LATE) {
@@ -185,7 +182,7 @@ impl HedgeWatch {
         }
         stragglers.sort_unstable_by_key(|(silence, attempt)| (*silence, *attempt));
         if stragglers.len() as u64 > most {
-            // There may be more to spend by then.
+            // More hedges may be allowed by then.
             self.look_at(now + BULK_SILENT_MIN);
             stragglers.truncate(most as usize);
         }
@@ -202,7 +199,7 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Since when an attempt is silent through no fault of ours.
+    /// Returns since when an attempt is silent through no fault of Laneway's.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {
@@ -249,7 +246,7 @@ impl HedgeWatch {
         let concurrent = peers.and_then(|peers| peers.usual_silence(Some(seen.sent)));
         let usual = concurrent.or_else(|| peers?.usual_silence(None));
         let Some((peers, usual)) = peers.zip(usual) else {
-            // A few long streams show little of what is usual.
+            // A few long streams show little about usual silences.
             let is_stuck = running.group.role == Role::Freight && seen.head.is_some();
             return match is_stuck && silence >= ALL_SILENT_MIN {
                 true => Judgement::Straggler(silence),
@@ -270,7 +267,7 @@ impl HedgeWatch {
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
-        // The activity beside it may change before.
+        // Other requests' activity may change before the limit is reached.
         Judgement::LookAgain(soon.min(now + limit - silence))
     }
 
@@ -286,7 +283,7 @@ impl HedgeWatch {
         let (Some(head), Some(expected)) = (seen.head, running.expected) else { return false };
         let took = now.saturating_duration_since(head);
         let least = silent_min(running.group.role);
-        // A rate that was held back, or of a process that stood still, is nobody's fault.
+        // If bulk was held back, or the process stood still, the server isn't to blame for the rate.
         let is_disturbed =
             self.stood_still.into_iter().chain(self.held_until).any(|at| at > head) || self.is_held;
         if took < least || seen.bytes == 0 || is_disturbed || others == ConcurrentActivity::Silent {
@@ -309,43 +306,43 @@ fn silent_min(role: Role) -> Duration {
     }
 }
 
-/// Bytes that others got at most so long ago show that the path is alive; beside a longer silence, in half of that.
+/// If another request received bytes this recently, the path is alive. Beside a longer silence, half of that silence counts as recent.
 const RECENTLY: Duration = Duration::from_millis(30);
 
-/// Answered requests since an attempt went out, for each silent one, when nothing moves any more. At the end of a run only stragglers are
-/// left.
+/// If nothing moves any more, others still count as moving if this many requests, for each silent attempt, were answered since it was sent.
+/// At the end of a run, only stragglers are left.
 const ANSWERED_TO_SILENT: usize = 4;
 
-/// Activity beside an attempt, in its origin.
+/// The activity of other requests to the same origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConcurrentActivity {
-    /// Others get something, or have got all that they wanted.
+    /// Others receive bytes, or have received all of theirs.
     Moving,
-    /// There are no others.
+    /// No others are running.
     None,
-    /// Others get nothing either.
+    /// Others receive nothing either.
     Silent,
 }
 
-/// Everything that is watched, at one moment.
+/// A snapshot of all requests that hedging watches: for each origin when bytes last came, and for each group how many requests are silent.
 #[derive(Debug, Default)]
 struct Activity {
-    /// Each origin's last two moves, so that one can be left out.
+    /// Each origin's last two moves, so that one attempt's can be left out.
     moves: FxHashMap<OriginId, [Option<Move>; 2]>,
     silent: FxHashMap<ComparisonGroup, usize>,
 }
 
-/// When, and by which attempt; that of an attempt that has ended is nobody's any more.
+/// When bytes came, and to which attempt; `None` for one that has ended.
 type Move = (Instant, Option<AttemptId>);
 
 impl Activity {
-    /// An attempt is running.
+    /// Takes note of a running attempt.
     fn running(&mut self, attempt: AttemptId, group: ComparisonGroup, moved: Instant, is_silent: bool) {
         self.note(group.origin, (moved, Some(attempt)));
         *self.silent.entry(group).or_default() += usize::from(is_silent);
     }
 
-    /// An attempt has been answered.
+    /// Takes note of an answered attempt.
     fn answered(&mut self, origin: OriginId, at: Instant) {
         self.note(origin, (at, None));
     }
@@ -360,7 +357,7 @@ impl Activity {
         }
     }
 
-    /// Returns what goes on beside an attempt that is silent since then, while so many of its kind were answered.
+    /// Returns the activity beside an attempt that is silent since `since`, while `answered` requests of its group were answered.
     fn others(
         &self,
         now: Instant,
@@ -382,24 +379,24 @@ impl Activity {
     }
 }
 
-/// The number of times that are remembered, and for how long: enough for a high quantile, and no older than what the path is now.
+/// Most remembered answers, and for how long: enough for a high quantile, and recent enough to describe the present path.
 const REMEMBERED: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// Fewer say nothing of what is usual.
+/// The fewest answers that show the usual values.
 const FEWEST: usize = 3;
 
-/// Whose longest silence is taken for usual. Of 64 three may be stragglers themselves.
+/// The quantile of the longest silences that counts as usual. Of 64 answers, three may be stragglers themselves.
 const USUAL: f64 = 0.95;
 
-/// Smaller bodies come in one read and say nothing of a rate.
+/// The least size of a body that shows a rate. Smaller ones come in one read.
 const BODY_MIN: u64 = 64 * 1024;
 
 /// One answer that came whole.
 #[derive(Clone, Copy, Debug)]
 struct ResponseSample {
     ended: Instant,
-    /// The longest time in which nothing of it came, that before its head included.
+    /// The longest time in which no byte of it came, the wait for its head included.
     silence: Duration,
     /// Bytes a second of its body.
     rate: Option<f64>,
@@ -412,7 +409,7 @@ struct Baseline {
 }
 
 impl Baseline {
-    /// Takes note of an answer that has come whole.
+    /// Takes note of a complete answer.
     fn note(&mut self, now: Instant, seen: &TrackerReading) {
         let took = seen.head.map(|head| seen.moved.saturating_duration_since(head).as_secs_f64());
         let rate = took.filter(|took| seen.bytes >= BODY_MIN && *took > 0.0);
@@ -423,7 +420,7 @@ impl Baseline {
         self.answers.push_back(ResponseSample { ended: now, silence: seen.silence, rate });
     }
 
-    /// Forgets what is too old.
+    /// Forgets answers that are too old.
     fn forget_before(&mut self, now: Instant) {
         let is_old = |a: &ResponseSample| now.saturating_duration_since(a.ended) > REMEMBERED_FOR;
         while self.answers.front().is_some_and(is_old) {
@@ -431,17 +428,17 @@ impl Baseline {
         }
     }
 
-    /// When the last answer came.
+    /// Returns when the last answer ended.
     fn last(&self) -> Option<Instant> {
         self.answers.back().map(|answer| answer.ended)
     }
 
-    /// Returns how many ended after `since`.
+    /// Returns how many answers ended after `since`.
     fn count_since(&self, since: Instant) -> usize {
         self.since(Some(since)).count()
     }
 
-    /// Returns how long a silence is usual among those that ended after `since`, or among all.
+    /// Returns the usual silence of answers that ended after `since`, or of all.
     fn usual_silence(&self, since: Option<Instant>) -> Option<Duration> {
         let mut silences: Vec<_> = self.since(since).map(|answer| answer.silence).collect();
         silences.sort_unstable();
@@ -449,7 +446,7 @@ impl Baseline {
         enough.then(|| silences[(silences.len() as f64 * USUAL).ceil() as usize - 1])
     }
 
-    /// The median rate of bodies, bytes a second, among those that ended after `since`, or among all.
+    /// Returns the median rate of bodies that ended after `since`, or of all, in bytes a second.
     fn usual_rate(&self, since: Option<Instant>) -> Option<f64> {
         let mut rates: Vec<_> = self.since(since).filter_map(|answer| answer.rate).collect();
         rates.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! An answer as it comes in: into the request's sink, or into memory.
+//! An answer as it arrives, into the request's sink or into memory.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
-/// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
-/// longer gets more as it comes: a head may say anything.
+/// The longest body whose whole memory is reserved when its first bytes come, as its head announces. A longer one gets memory as it comes,
+/// because a head may announce any length.
 const ROOM_AT_ONCE: u64 = 1 << 20;
 
-/// The answer being received: into the request's sink, or into memory.
+/// An answer that is being received, into the request's sink or into memory.
 pub(crate) struct ResponseReceiver {
     sink: Option<Box<dyn Sink>>,
     head: Option<Head>,
@@ -29,7 +29,7 @@ pub(crate) struct ResponseReceiver {
     sinking: bool,
     collected: BytesMut,
     sunk: u64,
-    /// The role that the body rides in.
+    /// The role in which the body is carried.
     role: Role,
     tracker: Option<Arc<Tracker>>,
     pass: Option<AdmissionPass>,
@@ -69,20 +69,20 @@ impl ResponseReceiver {
         }
     }
 
-    /// Says what the body rides as.
+    /// Sets the role in which the body is carried.
     pub(crate) fn riding_as(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    /// Tells what the request came through when the server answers that it is asked too much. Who judges the answer may be
-    /// behind with it, and hundreds more would go out meanwhile.
+    /// Sets the pass that the request was admitted with. It is told at once if the server answers that it is overloaded. Otherwise hundreds
+    /// more requests could go out before the answer is judged.
     pub(crate) fn through(mut self, pass: Option<AdmissionPass>) -> Self {
         self.pass = pass;
         self
     }
 
-    /// Notes the answer's signs of life there, and logs that the origin is back if it was away.
+    /// Sets where the answer's signs of life are noted. Logs that the origin is back if it was away.
     pub(crate) fn heard_by(mut self, outage: Option<(Arc<Outage>, Origin)>) -> Self {
         if let Some((outage, _)) = &outage {
             outage.sent(self.sent_at);
@@ -91,24 +91,24 @@ impl ResponseReceiver {
         self
     }
 
-    /// Counts the answer where its caller does.
+    /// Sets the tally that the answer also counts in.
     pub(crate) fn tallied(mut self, tally: Option<Tally>) -> Self {
         self.tally = tally;
         self
     }
 
-    /// Says which credential signed the request.
+    /// Sets the number of the credential that signed the request.
     pub(crate) fn signed_by(mut self, credential: u64) -> Self {
         self.credential = credential;
         self
     }
 
-    /// Where the answer counts besides.
+    /// Returns the tally that the answer also counts in.
     pub(crate) fn tally(&self) -> Option<&Tally> {
         self.tally.as_ref()
     }
 
-    /// Returns whether the body is bulk, riding as freight.
+    /// Returns whether the body is carried as freight.
     pub(crate) fn is_bulk(&self) -> bool {
         self.role == Role::Freight
     }
@@ -118,12 +118,12 @@ impl ResponseReceiver {
         self.tracker.as_ref().is_some_and(|tracker| tracker.is_hedged())
     }
 
-    /// Returns what the body rides as.
+    /// Returns the role in which the body is carried.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
 
-    /// Takes the head: where the body goes.
+    /// Takes the head. Returns where the body goes.
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
@@ -151,13 +151,14 @@ impl ResponseReceiver {
         Ok(route)
     }
 
-    /// Returns how long the body is by what the answer's head says.
+    /// Returns the body's length, as the head announces it.
     pub(crate) fn announced(&self) -> Option<u64> {
         let head = self.head.as_ref().filter(|head| head.status.is_success())?;
         head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// Waits until the sink may have more of the body. The connection's time without progress begins anew then: nobody has read from it.
+    /// Waits until the sink can take more of the body. The connection's time without progress then begins anew, since it wasn't read
+    /// meanwhile.
     pub(crate) async fn has_room(&mut self, progress: &IoProgress) {
         let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) else { return };
         let mut has_waited = false;
@@ -199,7 +200,7 @@ impl ResponseReceiver {
         }
         let good = self.head.as_ref().is_some_and(|h| h.status.is_success());
         if good && self.collected.len() + bytes.len() > Response::COLLECTED_BODY_MAX {
-            return Err(Error::new(Kind::Protocol, "the answer is larger than any this request can have"));
+            return Err(Error::new(Kind::Protocol, "the answer is too large for this request"));
         }
         if self.collected.capacity() == 0
             && let Some(len) = self.announced()
@@ -211,9 +212,9 @@ impl ResponseReceiver {
         Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
     }
 
-    /// Takes a chunk that is owned already: kept as it is where it is the whole body.
+    /// Takes an owned chunk. It isn't copied if it is the whole body.
     pub(crate) fn take_whole(&mut self, bytes: Bytes) -> Result<Route, Error> {
-        // The first of several is copied to where the others follow.
+        // The first of several chunks is copied to the memory that the others follow into.
         let is_part = self.announced().is_some_and(|len| len > bytes.len() as u64);
         if self.sinking || is_part || !self.collected.is_empty() {
             return self.take(&bytes);
@@ -228,7 +229,7 @@ impl ResponseReceiver {
         }
     }
 
-    /// The response, once the body has ended.
+    /// Returns the response, once the body has ended.
     pub(crate) fn finish(self, protocol: Protocol, stopped: bool) -> Result<Response, Error> {
         let head = self.head.ok_or_else(|| Error::new(Kind::Protocol, "an answer ended without a head"))?;
         if let Some(tracker) = self.tracker.filter(|_| head.status.is_success()) {

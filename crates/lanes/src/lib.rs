@@ -4,14 +4,14 @@
 //! The dispatcher, a state machine without clock or socket, picks the lane and the moment. A connection carries the request out, and the
 //! body's bytes go straight into the caller's [`Sink`].
 //!
-//! The invariant: every request handed in ends exactly once, with a response or an [`Error`], and whatever it held (a
-//! slot, a connection, memory) is free again by then.
+//! The invariant: each request ends exactly once, with a response or an [`Error`]. By then everything it held (a slot, a connection,
+//! memory) is free again.
 //!
-//! This crate knows no object store. It signs nothing, follows no redirects and
-//! reads no status code's meaning; a [`Call`] tells it whether an answer is worth another attempt.
+//! This crate knows no object store. It signs nothing, follows no redirects and doesn't interpret status codes. A [`Call`] tells it whether
+//! an answer is worth another attempt.
 //!
-//! It is internal to the project: `laneway`, `laneway-store` and `laneway-experiments` stand on it, and it changes with them. Programs
-//! use `laneway`, which re-exports what its signatures name.
+//! The crate is internal: `laneway`, `laneway-store` and `laneway-experiments` depend on it, and it changes with them. Programs use
+//! `laneway`, which re-exports the types in its signatures.
 
 mod addresses;
 pub mod attempts;

@@ -1,21 +1,20 @@
-//! The process-wide bound on bytes in flight.
+//! The process-wide limit on bytes in flight.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Reservations are counted in these units, so that a semaphore's 32-bit permits reach 4 TiB.
+/// The unit of reservations. With it, a semaphore's 32-bit permits reach 4 TiB.
 const UNIT: usize = 1024;
 
-/// Bytes of buffers that may be in flight at once, shared by everything that runs on one engine. Waiting reservations
-/// are served in the order in which they asked.
+/// Bytes of buffers that may be in flight at once, over all users of one engine. Waiting reservations are served in order.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     semaphore: Arc<Semaphore>,
     total: usize,
 }
 
-/// A part of the budget, given back when dropped.
+/// A part of the budget. It returns when this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     _permit: Option<OwnedSemaphorePermit>,
@@ -28,11 +27,11 @@ impl MemoryBudget {
         Self { semaphore: Arc::new(Semaphore::new(units)), total: units }
     }
 
-    /// Waits until `bytes` are free and takes them. A wish larger than the whole budget is cut down to it, so that it
-    /// can be met at all: its owner then runs alone.
+    /// Waits until `bytes` are free and takes them. A request larger than the whole budget gets the whole budget, since it could never be
+    /// met otherwise.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let units = bytes.div_ceil(UNIT).clamp(1, self.total) as u32;
-        // The semaphore is never closed; without a permit the reservation holds nothing.
+        // The semaphore is never closed. Without a permit the reservation would hold nothing.
         Reservation { _permit: Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok() }
     }
 

@@ -1,4 +1,4 @@
-//! An origin (scheme, host and port), and what its path has shown so far.
+//! An origin (scheme, host and port), and the measured path to it.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -11,13 +11,13 @@ use crate::error::{Error, Kind};
 /// The security of a connection to an [`Origin`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scheme {
-    /// Clear text; HTTP/1.1 only.
+    /// Clear text, with HTTP/1.1 only.
     Http,
-    /// TLS; the protocol is what ALPN gives.
+    /// TLS, with the protocol that ALPN selects.
     Https,
 }
 
-/// The protocol that a connection speaks, with what follows from it for those that decide.
+/// The protocol of a connection, and its properties that others decide by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Protocol {
     name: &'static str,
@@ -40,8 +40,8 @@ impl Protocol {
         self.name
     }
 
-    /// Returns whether a connection carries many requests at once. It then outlives a request that is dropped. A connection that
-    /// carries one request at a time ends with a dropped one, but may turn from express into freight in the middle of a body.
+    /// Returns whether a connection carries many requests at once. Such a connection survives a request that is dropped. One that carries
+    /// one request at a time doesn't, but it can turn from express into freight in the middle of a body.
     pub fn is_multiplexed(self) -> bool {
         self.is_multiplexed
     }
@@ -53,22 +53,21 @@ impl fmt::Debug for Protocol {
     }
 }
 
-/// Scheme, host and port of a server. Connections are shared between requests of the same origin only.
+/// Scheme, host and port of a server. Only requests of the same origin share connections.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Origin {
     /// `http` or `https`.
     pub scheme: Scheme,
-    /// Host name or address, lower case, an IPv6 address without brackets.
+    /// Host name or address in lower case. An IPv6 address has no brackets.
     pub host: Arc<str>,
     /// TCP port.
     pub port: u16,
-    /// The certificate shown to a server that asks for one. Connections on which another one was shown, or none, are
-    /// another origin's.
+    /// The certificate for a server that asks for one. Connections with another one, or with none, belong to another origin.
     pub client_certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Origin {
-    /// Reads the origin of an `http://` or `https://` URL; path and query are ignored.
+    /// Reads the origin of an `http://` or `https://` URL. Path and query are ignored.
     ///
     /// # Errors
     /// [`Kind::Invalid`] when the URL has another scheme, no host, or doesn't parse.
@@ -87,24 +86,23 @@ impl Origin {
                 let number = address.split('%').next().unwrap_or_default();
                 (address, number.parse::<Ipv6Addr>().is_ok())
             }
-            // These belong to addresses or to users, and a name that had one would be another origin once it is written out.
+            // These characters belong to addresses or users. A name with one of them would be another origin once it is written out.
             None => (whole, !whole.contains(['[', ']', ':', '%'])),
         };
         if !is_host {
-            return Err(invalid("what it has in brackets is no address"));
+            return Err(invalid("the text in brackets isn't an address"));
         }
-        // A suffix of the host that is no port would be left out, and the scheme's own port taken.
+        // A suffix that isn't a port would be ignored, and the scheme's default port used.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
         let port = match named.and_then(|named| named.strip_prefix(whole)) {
             Some("" | ":") => Some(default_port(scheme)),
             behind => behind.and_then(|behind| number(behind.strip_prefix(':')?)),
         };
-        let port = port.ok_or_else(|| invalid("its port is no number up to 65535"))?;
+        let port = port.ok_or_else(|| invalid("its port isn't a number up to 65535"))?;
         Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, client_certificate: None })
     }
 
-    /// Returns what the `Host` header and `:authority` say: the port is left out where it is the scheme's own, since
-    /// signatures cover this text.
+    /// Returns the value of the `Host` header and `:authority`. The scheme's default port is left out, since signatures cover this text.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() };
         if self.port == default_port(self.scheme) { host } else { format!("{host}:{}", self.port) }
@@ -121,7 +119,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A port as digits say it, without a sign.
+/// Parses a port of digits, without a sign.
 fn number(port: &str) -> Option<u16> {
     port.parse().ok().filter(|_| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -133,16 +131,16 @@ fn default_port(scheme: Scheme) -> u16 {
     }
 }
 
-/// The path that connections to an origin have shown so far. Callers that weigh requests against bytes plan by it.
+/// The measured path of connections to an origin. Callers use it to weigh requests against bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Path {
     /// The shortest round trip seen.
     pub round_trip: Option<Duration>,
-    /// The protocol that the origin speaks, or is expected to.
+    /// The protocol that the origin speaks, or is expected to speak.
     pub protocol: Option<Protocol>,
-    /// The best rate at which bytes of all origins together came in the last ten seconds, a second.
+    /// The best rate at which bytes of all origins together came in the last ten seconds, in bytes a second.
     pub rate: Option<f64>,
-    /// True if bulk has filled the path, so that the rate is what it carries; else it carries at least so much.
+    /// True if bulk has filled the path, so that `rate` is its capacity. Otherwise the capacity is at least `rate`.
     pub is_full: bool,
 }
 

@@ -1,7 +1,7 @@
-//! An origin that is away: since when it has brought nothing, though it was asked.
+//! The outage of an origin: since when it has sent nothing, although it was asked.
 //!
-//! Servers are restarted, networks change, a front end answers 502 until its back ends are up. None of that is a failure
-//! of the one request that met it, so how long it has lasted is known of the origin, for all its calls.
+//! Servers restart, networks change, and a front end answers 502 until its back ends are up. That isn't a failure of the single request
+//! that met it. So the outage's length is measured per origin, for all its calls.
 
 use std::time::{Duration, Instant};
 
@@ -10,32 +10,32 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// The target of log events for an origin that has brought nothing for a second though it was asked, and for its return. Fields: `origin`,
+/// The target of log events for an origin that has sent nothing for a second although it was asked, and for its return. Fields: `origin`,
 /// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
 pub const ORIGIN: &str = "laneway::origin";
 
-/// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
+/// After this long without a failure, no request was made, and the next failure begins a new outage. It is longer than the longest pause
 /// and the usual timeout with a silent server together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// A request that was put on a connection so lately may be answered yet: nothing is given up meanwhile. Longer than the round trip
-/// to any region, with TLS's before it.
+/// A request sent this recently may still be answered, so no call is given up before. It is longer than the round trip to any region, with
+/// TLS's before it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// An outage that is over sooner is not reported.
+/// An outage that ends sooner is not reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// One origin's signs of life. Its answers note their signs of life while they come in, on whatever thread.
+/// One origin's signs of life. Its answers record them while they arrive, on any thread.
 #[derive(Debug)]
 pub(crate) struct Outage {
     born: Instant,
-    /// The last sign of life: microseconds after `born` and one more; 0 is none.
+    /// The last sign of life: microseconds after `born`, plus one. 0 means none.
     heard: AtomicU64,
-    /// The same of the last request that was put on a connection.
+    /// The same for the last request that was put on a connection.
     sent: AtomicU64,
     /// True once there has been any answer.
     has_answered: AtomicBool,
-    /// Calls that wait for an answer, or to ask again.
+    /// Calls that wait for an answer, or for their next attempt.
     asking: AtomicU64,
     state: Mutex<OutageState>,
 }
@@ -52,7 +52,7 @@ impl Drop for OutageWaiter<'_> {
 
 #[derive(Debug, Default)]
 struct OutageState {
-    /// Since when nothing has come, and when somebody failed last.
+    /// Since when nothing has come, and when an attempt last failed.
     away: Option<(Instant, Instant)>,
     is_reported: bool,
 }
@@ -72,24 +72,24 @@ impl Outage {
     /// Takes note of an answer, which may be a sign of life.
     pub(crate) fn answered(&self, now: Instant, status: StatusCode) {
         self.has_answered.store(true, Relaxed);
-        // These say that it is not at work, or not for us.
+        // These statuses mean that the server isn't at work, or not for us.
         if !matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
             self.heard(now);
         }
     }
 
-    /// For how long it is asked again and again: `unanswered` is for an origin that has never answered, which may not exist.
+    /// Returns for how long calls retry. `unanswered` is for an origin that has never answered, which may not exist.
     pub(crate) fn is_tried_for(&self, retry_for: Duration, unanswered: Duration) -> Duration {
         if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
 
-    /// Counts a call as waiting for the origin for as long as what is returned lives.
+    /// Counts a call as waiting for the origin while the result lives.
     pub(crate) fn asked(&self) -> OutageWaiter<'_> {
         self.asking.fetch_add(1, Relaxed);
         OutageWaiter(self)
     }
 
-    /// Returns the last sign of life, if calls wait for another: `Some(None)` where there was none yet.
+    /// Returns the last sign of life if calls wait for another. `Some(None)` means that there was none yet.
     pub(crate) fn awaited_since(&self) -> Option<Option<Instant>> {
         (self.asking.load(Relaxed) > 0).then(|| self.last_heard())
     }
@@ -104,7 +104,7 @@ impl Outage {
         self.sent.fetch_max(self.micros(now), Relaxed);
     }
 
-    /// Returns whether there has been one since.
+    /// Returns whether there was a sign of life after `then`.
     pub(crate) fn heard_since(&self, then: Instant) -> bool {
         self.last_heard().is_some_and(|heard| heard > then)
     }
@@ -127,7 +127,7 @@ impl Outage {
         state.away = Some((since, now));
     }
 
-    /// For how long nothing has come by now.
+    /// Returns for how long nothing has come.
     pub(crate) fn lasts(&self, now: Instant) -> Duration {
         let away = self.lock().away;
         let since = away.map(|(since, _)| since).filter(|since| !self.heard_since(*since));
@@ -138,24 +138,24 @@ impl Outage {
     pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
         let lasts = self.lasts(now);
         let sent = self.instant(&self.sent).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
-        // It is added once, however often an answer is waited for.
+        // The extra time is added once, however often an answer is awaited.
         let grace =
             ANSWER_WITHIN.min(retry_for / 4).saturating_sub(sent.max(lasts.saturating_sub(retry_for)));
         retry_for.saturating_sub(lasts).max(grace)
     }
 
-    /// Returns whether it has lasted for as long as is tried again. Where nothing is, a single failure says nothing of the origin.
+    /// Returns whether the outage has lasted for as long as calls retry. Without retries, a single failure says nothing about the origin.
     pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
         !retry_for.is_zero() && self.left(now, retry_for).is_zero()
     }
 
-    /// Returns whether it is to be reported that the origin is away: once.
+    /// Returns whether to report now that the origin is away. True only once.
     pub(crate) fn is_to_be_reported(&self, now: Instant) -> bool {
         let lasts = self.lasts(now);
         lasts >= REPORTED_AFTER && !std::mem::replace(&mut self.lock().is_reported, true)
     }
 
-    /// Returns how long an outage took that was reported and is over: once.
+    /// Returns the length of a reported outage that has ended. `Some` only once.
     pub(crate) fn is_over(&self, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         let (since, _) = state.away.filter(|_| state.is_reported)?;
@@ -192,7 +192,7 @@ mod tests {
         Duration::from_secs(secs)
     }
 
-    /// For how long nothing has come when an attempt fails after a silence.
+    /// Returns for how long nothing has come, after an attempt failed that was silent for `silent` seconds.
     fn failed(outage: &Outage, now: Instant, silent: u64) -> Duration {
         outage.failed(now, secs(silent));
         outage.lasts(now)
@@ -238,7 +238,7 @@ mod tests {
     fn an_origin_is_given_up_when_it_was_away_for_as_long_as_is_tried_again() {
         let now = Instant::now();
         let outage = Outage::new(now);
-        assert!(!outage.is_given_up(now, secs(120)), "nobody has asked");
+        assert!(!outage.is_given_up(now, secs(120)), "no request was made");
         outage.failed(now, Duration::ZERO);
         assert!(!outage.is_given_up(now + secs(119), secs(120)));
         assert!(outage.is_given_up(now + secs(120), secs(120)));

@@ -1,23 +1,23 @@
-//! The caller's cap on bytes a second.
+//! The caller's limit on bytes a second.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Each body that is being sent moves once in so many seconds, and in one more at most where one large chunk is ahead. Servers time out
-/// bodies that stand still, the strictest ones seen after 5 s.
+/// Each body that is being sent moves once in this many seconds, and in one more at most behind a large chunk. Servers time out bodies that
+/// stand still, the strictest after 5 s.
 const TURN_SECS: u64 = 2;
 
-/// So many bodies at least go in a turn side by side, because the server answers one while others move.
+/// At least this many bodies go side by side, because the server answers one while others move.
 const BODIES_MIN: u64 = 4;
 
-/// The most bytes that one body takes in a turn, as lanes count bodies by so many, and all of them together: a semaphore's permits are 32
-/// bits.
+/// The most bytes that one body takes in a turn (lanes count sent bytes in such steps), and the most of all bodies together, which fit a
+/// semaphore's 32-bit permits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 
-/// A bound on bytes a second. Engines that hold clones of one keep to it together.
+/// A limit on bytes a second. Engines with clones of it share it.
 #[derive(Clone, Debug)]
 pub struct Bandwidth(Arc<BandwidthLimit>);
 
@@ -25,16 +25,16 @@ pub struct Bandwidth(Arc<BandwidthLimit>);
 struct BandwidthLimit {
     pace: Mutex<Pace>,
     shares: BandwidthShares,
-    /// The bytes of a turn that no body has claimed.
+    /// The bytes of a turn that no body has reserved.
     unclaimed: Arc<Semaphore>,
 }
 
 /// The shares of a limit for bodies that are sent side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BandwidthShares {
-    /// The bytes that all of them may send in a turn.
+    /// The bytes that all bodies together may send in a turn.
     turn: u64,
-    /// The bytes that one of them sends at a time.
+    /// The bytes that one body sends at a time.
     chunk: u64,
 }
 
@@ -44,40 +44,40 @@ impl BandwidthShares {
         Self { turn, chunk: (turn / BODIES_MIN).min(CHUNK_MAX) }
     }
 
-    /// Returns what a body of `len` bytes claims of a turn for as long as it is sent.
+    /// Returns how much of a turn a body of `len` bytes reserves while it is sent.
     fn claim(self, len: u64) -> u32 {
-        // No chunk is that large.
+        // A chunk always fits.
         u32::try_from(len.min(self.chunk)).unwrap_or(u32::MAX)
     }
 }
 
 impl Bandwidth {
-    /// At most `bytes` a second.
+    /// A limit of `bytes` a second.
     pub fn limited_to(bytes: u64) -> Self {
         let shares = BandwidthShares::of(bytes);
         let unclaimed = Arc::new(Semaphore::new(shares.turn as usize));
         Self(Arc::new(BandwidthLimit { pace: Mutex::new(Pace::new(bytes)), shares, unclaimed }))
     }
 
-    /// Waits until a body of `len` bytes may be begun, in the order of asking: until its share of the limit keeps it moving. It has the
-    /// share as long as what is returned lives.
+    /// Waits until a share of the limit is free that keeps a body of `len` bytes moving, in the order of requests. The body has the share
+    /// while the result lives.
     pub(crate) async fn share(&self, len: u64) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.0.unclaimed).acquire_many_owned(self.0.shares.claim(len)).await.ok()
     }
 
-    /// Returns what a body sends at a time.
+    /// Returns how many bytes of a body to send at a time.
     pub(crate) fn chunk(&self) -> usize {
         self.0.shares.chunk as usize
     }
 
-    /// Takes note of `bytes` that move now: how long to pause so that the rate is kept.
+    /// Takes note of `bytes` that move now. Returns the pause that keeps the rate.
     pub(crate) fn take(&self, now: Instant, bytes: usize) -> Duration {
         self.0.pace.lock().unwrap_or_else(PoisonError::into_inner).take(now, bytes)
     }
 }
 
-/// A schedule that lets bytes pass at a rate. Unused time is not saved up, so there are no bursts beyond one chunk.
+/// A schedule that lets bytes pass at a rate. Unused time isn't saved up, so no burst exceeds one chunk.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_second: f64,
@@ -89,7 +89,7 @@ impl Pace {
         Self { bytes_per_second: bytes_per_second.max(1) as f64, next: None }
     }
 
-    /// Takes note of `bytes` that move now: how long to pause so that the rate is kept.
+    /// Takes note of `bytes` that move now. Returns the pause that keeps the rate.
     pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> Duration {
         let next = self.next.map_or(now, |n| n.max(now))
             + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second);
@@ -107,12 +107,12 @@ mod tests {
 
     use super::*;
 
-    /// The longest time for which a body of 1 MiB stood still while 200 small ones, each followed by another, were sent beside it.
+    /// Returns the longest standstill of a body of 1 MiB while 200 small ones, each followed by another, were sent beside it.
     fn standstill(limit: u64, small: u64, shares: BandwidthShares) -> Duration {
         let (start, mut pace) = (Instant::now(), Pace::new(limit));
         let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);
         let mut waiting: VecDeque<u64> = (0..200).map(|_| small).chain([left]).collect();
-        // When each body under way may send, and what it has left.
+        // When each body under way may send next, and its remaining bytes.
         let mut under_way = BinaryHeap::new();
         let mut now = start;
         while left > 0 {
@@ -150,7 +150,7 @@ mod tests {
             }
         }
         let unshared = BandwidthShares { turn: u64::MAX, chunk: CHUNK_MAX };
-        assert!(standstill(32 << 10, 10_000, unshared) > Duration::from_secs(30), "what shares are for");
+        assert!(standstill(32 << 10, 10_000, unshared) > Duration::from_secs(30), "shares prevent this");
     }
 
     #[test]

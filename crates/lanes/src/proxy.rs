@@ -1,4 +1,4 @@
-//! The choice of a connection's proxy, and tunnels through it.
+//! The choice of a connection's proxy, and tunnels through a proxy.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,23 +20,23 @@ pub(crate) struct Proxies {
     direct: Vec<NoProxyRule>,
 }
 
-/// A proxy. What is said to it itself goes over TLS where its URL says `https`.
+/// A proxy. We speak to the proxy itself over TLS if its URL says `https`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) origin: Origin,
     pub(crate) protocol: ProxyProtocol,
-    /// The variable that has set it.
+    /// The variable that set it.
     set_by: &'static str,
 }
 
-/// The protocol in which a proxy is asked for connections, with the credentials that its URL carries.
+/// The proxy's protocol, with the credentials of its URL.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum ProxyProtocol {
     Http {
         /// The value of `Proxy-Authorization`.
         authorization: Option<String>,
     },
-    /// RFC 1928, with the user and the password of RFC 1929. The proxy resolves the names of hosts.
+    /// RFC 1928, with the user and password of RFC 1929. The proxy resolves host names.
     Socks5 { login: Option<(String, String)> },
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Proxy {
 
 impl Proxies {
     /// # Errors
-    /// [`Kind::Invalid`] for a proxy that is no `http://`, `https://` or `socks5://` URL.
+    /// [`Kind::Invalid`] for a proxy that isn't an `http://`, `https://` or `socks5://` URL.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let parse = |url: &Option<String>, variables: &[&'static str]| {
             let is_it = |name: &&&str| std::env::var(name).ok().as_deref() == url.as_deref();
@@ -72,8 +72,8 @@ impl Proxies {
         })
     }
 
-    /// The proxy for `origin`, if it isn't reached directly. Loopback always is, and so are the addresses at which clouds
-    /// hand this machine its credentials: no proxy could reach the one, none may see the other.
+    /// Returns the proxy for `origin`, unless it is reached directly. Loopback and the clouds' credential services always are: a proxy
+    /// can't reach this machine's loopback, and must not see its credentials.
     pub(crate) fn for_origin(&self, origin: &Origin) -> Option<&Proxy> {
         let proxy = match origin.scheme {
             Scheme::Https => self.https.as_ref(),
@@ -90,7 +90,7 @@ impl Proxies {
 }
 
 impl Proxy {
-    /// The proxy and what has set it, for errors.
+    /// The proxy and the variable that set it, for errors.
     pub(crate) fn named(&self) -> String {
         format!("the proxy in {}, {self}", self.set_by)
     }
@@ -103,7 +103,7 @@ impl Proxy {
         }
     }
 
-    /// Returns whether the proxy opens a connection for an origin of plain HTTP too, instead of taking its requests.
+    /// Returns whether the proxy opens a tunnel even for plain HTTP, instead of taking the requests.
     pub(crate) fn tunnels_all(&self) -> bool {
         matches!(self.protocol, ProxyProtocol::Socks5 { .. })
     }
@@ -114,7 +114,7 @@ impl Proxy {
             Some((credentials, host)) => (Some(credentials), host),
             None => (None, rest),
         };
-        // Both schemes leave names to the proxy: a machine that needs one often can't resolve them.
+        // With either scheme the proxy resolves names, since a machine behind a proxy often can't.
         if ["socks5", "socks5h"].iter().any(|socks| scheme.eq_ignore_ascii_case(socks)) {
             let login = credentials.map(login).transpose()?;
             return Ok(Self {
@@ -126,7 +126,7 @@ impl Proxy {
         let address = format!("{scheme}://{host}");
         if !["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) {
             let why = "it must start with http://, https:// or socks5://";
-            return Err(Error::new(Kind::Invalid, format!("{address:?} is no proxy URL: {why}")));
+            return Err(Error::new(Kind::Invalid, format!("{address:?} isn't a proxy URL: {why}")));
         }
         let origin = Origin::parse(&address)?;
         let authorization = credentials.map(|c| {
@@ -138,10 +138,10 @@ impl Proxy {
     }
 }
 
-/// The port of a SOCKS proxy whose URL names none (RFC 1928, section 3).
+/// The port of a SOCKS proxy whose URL has none (RFC 1928, section 3).
 const SOCKS_PORT: u16 = 1080;
 
-/// Returns where a SOCKS proxy is. Its connections begin in clear text, as those of plain HTTP do.
+/// Returns the address of a SOCKS proxy. Connections to it begin in clear text, like plain HTTP.
 fn socks_origin(host: &str) -> Result<Origin, Error> {
     let mut origin = Origin::parse(&format!("http://{host}"))?;
     let authority = host.split(['/', '?', '#']).next().unwrap_or(host);
@@ -151,8 +151,7 @@ fn socks_origin(host: &str) -> Result<Origin, Error> {
     Ok(origin)
 }
 
-/// Reads the user and the password of a SOCKS proxy. Each has 1 to 255 bytes (RFC 1929, section 2). The error repeats
-/// neither.
+/// Reads the user and password of a SOCKS proxy. Each has 1 to 255 bytes (RFC 1929, section 2). The error contains neither.
 fn login(credentials: &str) -> Result<(String, String), Error> {
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     let read = |part: &str| {
@@ -163,13 +162,13 @@ fn login(credentials: &str) -> Result<(String, String), Error> {
     read(user).zip(read(password)).ok_or_else(|| Error::new(Kind::Invalid, message))
 }
 
-/// The address that a host is written as, if it is one. An IPv4 address may be dressed up as an IPv6 one.
+/// Returns the address if the host is one. An IPv4 address may be written as an IPv6 one.
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
-/// Returns whether the address is this machine's, or a metadata service that hands it its own credentials. Those are the clouds'
-/// (169.254.169.254, and AWS's fd00:ec2::254), ECS's (169.254.170.2) and EKS's (169.254.170.23, fd00:ec2::23).
+/// Returns whether the address is this machine's, or a metadata service that hands it credentials. Those are the clouds' (169.254.169.254,
+/// and AWS's fd00:ec2::254), ECS's (169.254.170.2) and EKS's (169.254.170.23, fd00:ec2::23).
 fn is_of_this_machine(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
@@ -187,7 +186,7 @@ enum NoProxyRule {
     Everything,
     /// Addresses: `10.0.0.0/8`, `fd00::/8`.
     Network(IpNet),
-    /// An address, or a name with all its subdomains (also written `.name` and `*.name`), of any port or of one.
+    /// An address, or a name with all its subdomains (also written `.name` and `*.name`), with one port or any.
     Host { host: String, address: Option<IpAddr>, port: Option<u16> },
 }
 
@@ -200,7 +199,7 @@ impl NoProxyRule {
         if let Ok(network) = rule.replace(['[', ']'], "").parse::<IpNet>() {
             return Self::Network(network);
         }
-        // The last of several colons is part of an IPv6 address, unless that stands in brackets.
+        // The last of several colons is part of an IPv6 address, unless the address is in brackets.
         let (host, port) = match rule.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
             _ => (rule, None),
@@ -229,8 +228,7 @@ fn named(variables: &str, error: &Error) -> Error {
     Error::new(Kind::Invalid, format!("the proxy of {variables}: {error}"))
 }
 
-// A tunnel through a proxy: by CONNECT (RFC 9110, section 9.3.6) for what goes over TLS to its origin, and by SOCKS5
-// (RFC 1928) for everything.
+// Tunnels through a proxy: CONNECT (RFC 9110, section 9.3.6) for TLS to the origin, and SOCKS5 (RFC 1928) for everything.
 
 /// Asks a proxy for a tunnel to the origin.
 ///
@@ -250,7 +248,7 @@ pub(crate) async fn tunnel(
     }
 }
 
-/// The name of the host goes to the proxy, so that no other resolver hears it.
+/// The proxy gets the host's name, so that no other resolver learns it.
 async fn by_socks(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     origin: &Origin,
@@ -298,7 +296,7 @@ async fn by_connect(
     request += "\r\n";
     stream.write_all(request.as_bytes()).await.map_err(failed)?;
     stream.flush().await.map_err(failed)?;
-    // One byte at a time: what follows the head belongs to TLS. A head is some hundred bytes, once a connection.
+    // One byte at a time, because the bytes after the head belong to TLS. A head has some hundred bytes, once per connection.
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() > 8192 {

@@ -1,4 +1,4 @@
-//! The request that goes out, its body of segments of memory and files, and its submission to the driver.
+//! A request, its body of memory and file segments, and its submission to the driver.
 
 use std::fmt;
 use std::fs::File;
@@ -20,12 +20,12 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Origin, Response, Sink};
 
-/// Signs a request again whose signature is old. It is called on the engine's threads, and waits for nothing.
+/// Signs a request again if its signature is old. It runs on the engine's threads and must not wait.
 pub type Renew = Arc<dyn Fn(&mut Request) + Send + Sync>;
 
 /// One attempt's request.
 pub struct Request {
-    /// Where it goes.
+    /// The server.
     pub origin: Origin,
     /// The method.
     pub method: Method,
@@ -35,24 +35,24 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
-    /// Body bytes that the answer is expected to have, if that is known. They decide between express and freight.
+    /// Expected body bytes of the answer, if known. They decide between express and freight.
     pub expected: Option<u64>,
-    /// Where a 2xx answer's body goes; without one it is collected in memory.
+    /// Takes the body of a 2xx answer. Without a sink it is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
-    /// The time for which the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
+    /// The time that the server may go without progress, instead of [`Config::no_progress`](crate::Config::no_progress).
     pub no_progress: Option<Duration>,
-    /// The number of the credential that signed it, which the [response](crate::Response::credential) tells again: by then
-    /// another credential may be in use.
+    /// The number of the credential that signed it. The [response](crate::Response::credential) repeats it, since another credential may be
+    /// in use by then.
     pub credential: u64,
-    /// Called when the request has waited so long for its lane that its signature is old.
+    /// Called if the request has waited for its lane until its signature is old.
     pub renew: Option<Renew>,
-    /// Raised by one when it goes onto a connection, whatever becomes of it there.
+    /// Incremented when the request goes onto a connection, whatever its result.
     pub sent: Option<Arc<AtomicU64>>,
-    /// The pass that it needs when its turn for a lane comes.
+    /// The pass that is checked when a lane is free for it.
     pub(crate) pass: Option<AdmissionPass>,
     /// Where its answer's signs of life are noted.
     pub(crate) outage: Option<Arc<Outage>>,
-    /// Where it counts besides.
+    /// The tally that it also counts in.
     pub(crate) tally: Option<Tally>,
 }
 
@@ -77,7 +77,7 @@ impl Request {
         }
     }
 
-    /// The same request once more, without its sink.
+    /// Returns a copy of the request without its sink.
     pub(crate) fn again(&self) -> Self {
         Self {
             origin: self.origin.clone(),
@@ -97,7 +97,7 @@ impl Request {
         }
     }
 
-    /// The `Content-Length` to add. A method that has a body by its meaning declares an empty one too (RFC 9110, section 8.6). Otherwise
+    /// Returns the `Content-Length` to add. A method that usually has a body declares an empty one too (RFC 9110, section 8.6). Otherwise
     /// stores answer 411.
     pub(crate) fn undeclared_length(&self) -> Option<u64> {
         let has_body =
@@ -105,20 +105,20 @@ impl Request {
         (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
 
-    /// Returns whether its answer may be of any size.
+    /// Returns whether its answer may have any size.
     pub(crate) fn is_opener(&self) -> bool {
         self.expected.is_none() && self.sink.is_some()
     }
 }
 
 impl fmt::Debug for Request {
-    /// Leaves headers and query out: they carry credentials.
+    /// Leaves out headers and query, which carry credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{} ({} bytes)", self.method, self.origin, self.target.path(), self.body.len())
     }
 }
 
-/// A request body: its segments one after another. Cheap to clone, so that an attempt can be made again.
+/// A request body as a sequence of segments. It is cheap to clone, so an attempt can be repeated.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     segments: Vec<Segment>,
@@ -130,7 +130,7 @@ pub struct Body {
 pub enum Segment {
     /// Bytes in memory.
     Memory(Bytes),
-    /// A range of a file, read with `pread` as it is sent. Reading fewer bytes than `len` fails the request with
+    /// A range of a file, read with `pread` while it is sent. If it has fewer bytes than `len`, the request fails with
     /// [`Kind::Source`](crate::Kind::Source).
     File {
         /// The open file.
@@ -174,7 +174,7 @@ impl Body {
         self.len == 0
     }
 
-    /// The segments in order; none of them is empty.
+    /// The segments in order, without empty ones.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -189,7 +189,7 @@ impl Segment {
         }
     }
 
-    /// Returns whether the segment holds nothing.
+    /// Returns whether the segment is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -217,7 +217,7 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Resu
     })
 }
 
-/// The bytes of a body that lies in memory, one after the other in one buffer.
+/// Returns the bytes of a body in memory as one buffer. `None` if a segment is a file.
 pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
     if let [Segment::Memory(one)] = segments {
         return Some(one.clone());
@@ -230,19 +230,19 @@ pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
     Some(all.into())
 }
 
-/// A request that has waited longer for its lane is signed again. Signatures say when they were made, and stores refuse old ones; below
-/// a second a second signature costs more than it is worth.
+/// A request that has waited longer than this for its lane is signed again. Stores refuse signatures with an old date. Below a second,
+/// another signature costs more than it is worth.
 const SIGNED_FOR: Duration = Duration::from_secs(1);
 
-/// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
+/// A submitted request, and the channel for its outcome. If the caller no longer waits, it is cancelled.
 pub(crate) struct Submission {
     pub(crate) attempt: AttemptId,
     pub(crate) request: Request,
     pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
     pub(crate) submitted: Instant,
-    /// The number of new lanes that turned out to be gone when it was to be sent on them.
+    /// The number of new lanes that were gone when the request came to them.
     pub(crate) bounces: u8,
-    /// Where it shows its signs of life, if it may be hedged.
+    /// Records its progress, if it may be hedged.
     pub(crate) tracker: Option<Arc<Tracker>>,
     /// The attempt that this one is a hedge of.
     pub(crate) hedge_of: Option<AttemptId>,

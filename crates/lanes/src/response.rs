@@ -19,7 +19,7 @@ pub struct Head {
 }
 
 impl fmt::Debug for Head {
-    /// Leaves the headers' values out: a session's URL is a secret.
+    /// Leaves out the headers' values: an upload session's URL is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} headers", self.status, self.headers.len())
     }
@@ -41,13 +41,11 @@ impl Head {
 pub struct Response {
     /// Status and headers.
     pub head: Head,
-    /// The body where no sink took it: everything of a 2xx answer, at most
-    /// [`Response::ERROR_BODY_MAX`] bytes of another.
+    /// The body if no sink took it: all of a 2xx answer, or at most [`Response::ERROR_BODY_MAX`] bytes of another.
     pub body: Bytes,
     /// Bytes that the sink took.
     pub sunk: u64,
-    /// True if the body was ended before its end: by the sink, or because an unsuccessful answer's is longer than
-    /// [`Response::ERROR_BODY_MAX`].
+    /// True if the body was cut off: by the sink, or because an unsuccessful answer's is longer than [`Response::ERROR_BODY_MAX`].
     pub stopped: bool,
     /// The protocol that the connection spoke.
     pub protocol: Protocol,
@@ -60,25 +58,25 @@ pub struct Response {
 }
 
 impl fmt::Debug for Response {
-    /// Leaves the body out: it may be a token.
+    /// Leaves out the body, which may be a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}, {} bytes collected, {} sunk", self.head, self.body.len(), self.sunk)
     }
 }
 
 impl Response {
-    /// Bytes of an unsuccessful answer's body that are read. A longer one is cut there, and its HTTP/1.1 connection closed
-    /// or its HTTP/2 stream reset. Stores' error documents have a few KiB.
+    /// Most bytes of an unsuccessful answer's body. A longer one is cut off, and its HTTP/1.1 connection closed or its HTTP/2 stream reset.
+    /// Stores' error documents have a few KiB.
     pub const ERROR_BODY_MAX: usize = 64 * 1024;
-    /// The largest 2xx body that is collected without a sink: beyond it the request fails with
-    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes stays well below it.
+    /// The largest 2xx body that is collected without a sink. A larger one fails the request with
+    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes is well below this.
     pub const COLLECTED_BODY_MAX: usize = 64 << 20;
 }
 
 /// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the lane that reads it.
 ///
-/// The chunks are borrowed from the connection's read buffer: whoever needs them longer copies them. Bodies of other
-/// answers never reach the sink; they are collected into [`Response::body`](crate::Response::body).
+/// The chunks are borrowed from the connection's read buffer. Copy them to keep them. Bodies of other answers never reach the sink, but are
+/// collected into [`Response::body`](crate::Response::body).
 pub trait Sink: Send + 'static {
     /// Called once with the head, before any byte.
     ///
@@ -86,16 +84,16 @@ pub trait Sink: Send + 'static {
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError>;
 
-    /// The next bytes of the body, never empty. May block for a file's `pwrite` when the route is
-    /// [`Route::Freight`], and must not otherwise.
+    /// Takes the next bytes of the body, never empty. It may block for a file's `pwrite` if the route is [`Route::Freight`], but not
+    /// otherwise.
     ///
     /// # Errors
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
 
-    /// Returns whether the next bytes may come. Until they may no more of the body is read, so that the server stops sending: an HTTP/1.1
-    /// connection's socket fills, an HTTP/2 stream is given no more window. That is not counted as a lack of progress; but what is
-    /// held up keeps its lane, and of HTTP/2 a part of its connection's window.
+    /// Returns whether the next bytes may come. Until then the body isn't read further, so the server stops sending: the socket of an
+    /// HTTP/1.1 connection fills, and an HTTP/2 stream gets no more window. That doesn't count as a lack of progress. But the request keeps
+    /// its lane meanwhile, and with HTTP/2 a part of the connection's window.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
@@ -104,14 +102,13 @@ pub trait Sink: Send + 'static {
 /// Where the rest of a body is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// Where it is.
+    /// On the present thread.
     Stay,
-    /// On a freight thread, whose work may block: this turned out to be bulk. An HTTP/1.1 connection changes its role
-    /// and moves there; an HTTP/2 stream stays on its connection, and its sink's writes run on a freight thread. Said
-    /// by [`Sink::begin`] only; from [`Sink::write`] it means [`Stay`](Self::Stay).
+    /// On a freight thread, which may block, because the body is bulk. An HTTP/1.1 connection becomes freight and moves there. An HTTP/2
+    /// stream stays on its connection, and only its sink's writes run there. [`Sink::begin`] may return this; from [`Sink::write`] it means
+    /// [`Stay`](Self::Stay).
     Freight,
-    /// Nowhere: no more of it is wanted. The request ends successfully with
-    /// [`Response::stopped`](crate::Response::stopped) set.
+    /// Nowhere, since no more of it is wanted. The request ends successfully with [`Response::stopped`](crate::Response::stopped) set.
     Stop,
 }
 

@@ -1,7 +1,7 @@
-//! The decision whether and when an attempt is made again.
+//! Decides whether and when an attempt is repeated.
 //!
-//! Time without anything from the origin bounds it, not a count: a restarted server is away for seconds or minutes, however many requests
-//! met it. Only a request that fails by itself, while its origin serves others, ends after so many attempts.
+//! The limit is the time without anything from the origin, not a count: a restarting server is away for seconds or minutes, however many
+//! requests meet it. A count limits only a request that fails while its origin serves others.
 
 #[cfg(test)]
 mod scenario;
@@ -11,44 +11,44 @@ use std::time::{Duration, Instant};
 
 use crate::outage::Outage;
 
-/// Attempts of a call that fails while its origin serves others, and over how long they are made at least.
+/// Most attempts of a call that fails while its origin serves others, and the least time over which they are made.
 const LONE_MAX: u32 = 8;
 const LONE_FOR: Duration = Duration::from_secs(30);
 
-/// Throttled attempts of one call while its origin serves others: a store that is only slow to admit work is waited for much
-/// longer than one that fails.
+/// Most throttled attempts of a call while its origin serves others. We wait much longer for a store that is slow to admit work than for
+/// one that fails.
 const THROTTLED_MAX: u32 = 40;
 
-/// The most retries without a pause. They follow an attempt that the server certainly didn't process, or one that taught us something,
-/// such as the bucket's region.
+/// Most retries without a pause. They follow an attempt that the server certainly didn't process, or one that taught us something, such as
+/// the bucket's region.
 const FREE_MAX: u32 = 10;
 
-/// The first pause, doubled each time. AWS's and Google's clients start between 0.1 and 1 s.
+/// The first pause. It doubles each time. AWS's and Google's clients start between 0.1 and 1 s.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
-/// The longest pause after a failure: so much later than the origin itself we come back from an outage, at most.
+/// The longest pause after a failure. After an outage, we come back at most this much later than the origin.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The longest pause after a throttle that we choose by ourselves.
+/// The longest pause that we choose ourselves after a throttle.
 const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 
-/// The longest `Retry-After` that is obeyed; a server that asks for more is taken to be down.
+/// The longest `Retry-After` that Laneway obeys. A server that asks for more counts as down.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// Bytes of a body that have to come so that its breaking off isn't a failure like the one before. Fewer cost more in requests than they
-/// bring.
+/// If this many bytes of a body came before it broke off, it doesn't count as one more failure in a row. Fewer bytes are worth less than
+/// the request that brings them.
 const PROGRESS_MIN: u64 = 256 << 10;
 
-/// The end of an attempt, as far as trying again depends on it.
+/// The end of an attempt, as far as a retry depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptFailure {
-    /// Another attempt may help. Before it failed nothing came for so long.
+    /// Another attempt may help. The server was silent for this time before the failure.
     Transient { silent: Duration },
-    /// The server asked to slow down, perhaps for so long.
+    /// The server asked to slow down, perhaps for a given time.
     Throttled(Option<Duration>),
-    /// The server certainly did nothing: at once.
+    /// The server certainly did nothing. Retry at once.
     Unprocessed,
-    /// The call knows better now: at once.
+    /// The call has learned something. Retry at once.
     Learned,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum AttemptFailure {
 pub(crate) struct RetryLimits<'a> {
     /// The origin's signs of life.
     pub(crate) outage: &'a Outage,
-    /// The time for which nothing may come from it.
+    /// The time that may pass without anything from the origin.
     pub(crate) retry_for: Duration,
 }
 
@@ -74,16 +74,16 @@ pub(crate) struct Backoff {
 
 #[derive(Debug)]
 struct FailureStreak {
-    /// When the first was.
+    /// When the first failed.
     since: Instant,
     count: u32,
-    /// The time that the call has paused or heard nothing since then. While it waited for its lane or moved, it didn't fail.
+    /// The time since then in which the call paused or heard nothing. While it waited for a lane or moved bytes, it wasn't failing.
     lost: Duration,
 }
 
 impl Backoff {
-    /// Returns how long to wait before the next attempt, or `None` when there shall be none. `began` is when the one that failed did;
-    /// `random` is uniform in 0..1.
+    /// Returns how long to wait before the next attempt, or `None` if there must be none. `began` is when the failed attempt did. `random`
+    /// is uniform in 0..1.
     pub(crate) fn next(
         &mut self,
         failure: AttemptFailure,
@@ -109,7 +109,7 @@ impl Backoff {
             AttemptFailure::Throttled(_) => Duration::ZERO,
         };
         let since = self.last_failed.replace(now).unwrap_or(began);
-        // Before a silence the origin may have served others, and then been away.
+        // Before a silence, the origin may have served others before it went away.
         let is_lone = match silent.is_zero() {
             true => outage.heard_since(since),
             false => outage.heard_since(now.checked_sub(silent).map_or(since, |began| since.max(began))),
@@ -126,12 +126,12 @@ impl Backoff {
             return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;
-        // A silence was pause enough, and while we pause we don't notice that it is over.
+        // The silence counts as a pause, since a pause can't notice the origin's return.
         let pause = pause(self.failed, PAUSE_MAX, random).saturating_sub(silent);
         if is_lone {
             return self.next_alone(now, silent, pause, retry_for);
         }
-        // Not later than the time is over, and then for the last time.
+        // The last attempt comes no later than the end of the time.
         Some(pause.min(left))
     }
 
@@ -162,19 +162,19 @@ impl Backoff {
     }
 }
 
-/// The answer to a call whose pause is over.
+/// The decision for a call whose pause is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetryTurn {
     Go,
-    /// Others are asking whether the origin is back: so long.
+    /// Others are asking whether the origin is back. Wait this long.
     Wait(Duration),
     /// Nothing has come for too long.
     End,
 }
 
 impl RetryBudget {
-    /// Decides whether a failed call may ask again. While nothing comes from an origin, only as many calls ask as the process may, so that
-    /// thousands don't come down on a server that is about to be back.
+    /// Decides whether a failed call may ask again. While an origin sends nothing, the retry budget limits how many calls ask. So thousands
+    /// of them don't hit a server that is about to be back.
     pub(crate) fn turn(
         &mut self,
         failed: Instant,
@@ -193,15 +193,15 @@ impl RetryBudget {
     }
 }
 
-/// The pause after the `n`th failure: exponential, with half of it drawn at random so that clients that failed
-/// together don't come back together.
+/// Returns the pause after the `n`th failure. It is exponential, and half of it is random, so clients that failed together don't come back
+/// together.
 fn pause(n: u32, most: Duration, random: f64) -> Duration {
     let full = PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(most);
     full.mul_f64(0.5 + random / 2.0)
 }
 
-/// The process-wide bound on retries: when most of what is sent fails, trying again makes it worse. A retry costs one, a
-/// success gives a tenth back, as in gRPC's throttle, and so does time: a few are always made that find out when it is over.
+/// The process-wide limit on retries. If most requests fail, retries make it worse. A retry costs one token, and a success returns a tenth,
+/// as in gRPC's throttle. Time returns tokens too, so a few retries always go and notice the end of an outage.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     left: f64,
@@ -209,10 +209,10 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Retries that may be made in a row without any success.
+    /// Most retries in a row without any success.
     const CAPACITY: f64 = 500.0;
 
-    /// Tokens that come back in a second: for a server that is away the price of a monitor.
+    /// Tokens that come back in a second. For a server that is away, this is the load of a monitor.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {
@@ -233,12 +233,12 @@ impl RetryBudget {
     }
 }
 
-/// The breaks of one body's answers so far, where its bytes are not asked for again but the rest is.
+/// The breaks of one body's answers so far, if the caller requests only the rest after a break.
 #[derive(Debug, Default)]
 pub struct Breaks(Mutex<Backoff>);
 
 impl Breaks {
-    /// The attempts so far, begun anew if `came` bytes are progress.
+    /// Returns the attempts so far. They begin anew if `came` bytes are progress.
     pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Backoff> {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if came >= PROGRESS_MIN {
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// It is sent for minutes each time, over a slow path, and broken by two short outages.
+    /// It is sent for minutes each time, over a slow path, and two short outages break it.
     #[test]
     fn a_call_that_two_outages_break_far_apart_is_tried_again() {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! State that all connections share: counters, and the limits that they keep to.
+//! State that all connections share: counters and limits.
 
 use std::future::Future;
 use std::io;
@@ -16,11 +16,11 @@ use crate::tally::{Metric, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
-/// A stream that gets nothing while its connection moves is given this many times the timeout, ten minutes. A whole memory budget of small
-/// bodies on a slow uplink ends together, but a request that the server forgot must still end.
+/// A stream that receives nothing while its connection moves is given this many timeouts, ten minutes. A whole memory budget of small
+/// bodies on a slow uplink may end together. But a request that the server has forgotten must end too.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
-/// The number of looks within a timeout whether the peer acknowledges anything.
+/// The number of checks, within a timeout, whether the peer acknowledges anything.
 const LOOKS: u32 = 2;
 
 pub(crate) struct SharedState {
@@ -31,7 +31,7 @@ pub(crate) struct SharedState {
     pub(crate) up: Valve,
 }
 
-/// The counters, as they are counted.
+/// The running counters.
 #[derive(Debug, Default)]
 pub(crate) struct CounterCells {
     all: Tally,
@@ -63,12 +63,12 @@ impl CounterCells {
         }
     }
 
-    /// Returns what everybody has done.
+    /// Returns the sums over all callers.
     pub(crate) fn all(&self) -> &Tally {
         &self.all
     }
 
-    /// Counts what is done for whoever has this tally.
+    /// Counts in the sums, and in this tally if there is one.
     pub(crate) fn add(&self, tally: Option<&Tally>, what: Metric, n: u64) {
         self.all.add(what, n);
         if let Some(tally) = tally {
@@ -76,7 +76,7 @@ impl CounterCells {
         }
     }
 
-    /// Counts the waits of a request that was answered.
+    /// Counts the waits of an answered request.
     pub(crate) fn answered(&self, response: &Response) {
         self.first_byte.add(response.first_byte);
         self.queued.add(response.queued);
@@ -88,7 +88,7 @@ impl CounterCells {
 }
 
 impl SharedState {
-    /// Returns what lets bulk of a direction through.
+    /// Returns the valve for bulk of a direction.
     pub(crate) fn valve(&self, direction: Direction) -> &Valve {
         match direction {
             Direction::Down => &self.down,
@@ -96,13 +96,13 @@ impl SharedState {
         }
     }
 
-    /// Returns what a request's body is sent under.
+    /// Returns the limits for sending the request's body.
     pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> BodySender<'a> {
         let (is_bulk, tally) = (request.body.len() > Rules::CHOSEN.freight_above, request.tally.as_ref());
         BodySender { shared: self, is_bulk, tally }
     }
 
-    /// Counts received body bytes and keeps the caller's rate; bulk also yields to small requests.
+    /// Counts received body bytes and waits as the caller's rate demands. Bulk also yields to small requests.
     pub(crate) async fn received(&self, bytes: usize, is_bulk: bool, tally: Option<&Tally>) {
         self.counts.add(tally, Metric::ByteReceived, bytes as u64);
         self.keep_pace(bytes).await;
@@ -121,7 +121,7 @@ impl SharedState {
     }
 }
 
-/// A body on its way out.
+/// A body that is being sent.
 #[derive(Clone, Copy)]
 pub(crate) struct BodySender<'a> {
     shared: &'a SharedState,
@@ -130,17 +130,17 @@ pub(crate) struct BodySender<'a> {
 }
 
 impl BodySender<'_> {
-    /// Has the connection hold as much of it as it should.
+    /// Lets the connection hold as much of the body as its kind may.
     pub(crate) fn limit(&self, progress: &IoProgress) {
         progress.sends(self.is_bulk);
     }
 
-    /// Returns how much of it goes at a time, `most` at the most.
+    /// Returns how much of the body to send at a time, at most `most`.
     pub(crate) fn at_once(&self, most: usize) -> usize {
         self.shared.pace.as_ref().map_or(most, |pace| pace.chunk().min(most))
     }
 
-    /// Counts bytes that are out and keeps the caller's rate; bulk also yields to small requests.
+    /// Counts sent bytes and waits as the caller's rate demands. Bulk also yields to small requests.
     pub(crate) async fn sent(&self, bytes: usize) {
         self.shared.counts.add(self.tally, Metric::ByteSent, bytes as u64);
         self.shared.keep_pace(bytes).await;
@@ -150,11 +150,11 @@ impl BodySender<'_> {
     }
 }
 
-/// Waits for I/O as long as something moves: bytes on the connection, or what was written to it and lies in the system's
-/// buffers, as the peer acknowledges it. That can take longer than the timeout where the way up is slow.
+/// Waits for I/O while anything moves: bytes on the connection, or written bytes in the system's buffers that the peer acknowledges. On a
+/// slow uplink, those can take longer than the timeout.
 ///
 /// # Errors
-/// [`Kind::Timeout`] when nothing has moved for `timeout`; [`Kind::Interrupted`] when the I/O fails.
+/// [`Kind::Timeout`] if nothing has moved for `timeout`; [`Kind::Interrupted`] if the I/O fails.
 pub(crate) async fn with_timeout<T>(
     io: impl Future<Output = io::Result<T>>,
     progress: &IoProgress,
@@ -168,7 +168,7 @@ pub(crate) async fn with_timeout<T>(
             biased;
             waited = tokio::time::timeout(left, &mut io) => waited,
             () = progress.given_up() => {
-                let why = format!("the connection is silent and given up, {doing}");
+                let why = format!("the connection was silent and was given up while {doing}");
                 return Err(Error::new(Kind::Timeout, why));
             }
         };
@@ -185,7 +185,7 @@ pub(crate) async fn with_timeout<T>(
                 if idle >= timeout {
                     break;
                 }
-                // A connection that has been silent for half of the time isn't given all of it again.
+                // A connection that has been silent for half of the time doesn't get the whole time again.
                 left = (timeout - idle).min(timeout / LOOKS);
             }
         }
@@ -215,7 +215,7 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A connection whose buffers are full, and its peer.
+    /// A connection with full buffers, and its peer.
     async fn full() -> (WatchedSocket, Arc<IoProgress>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -239,7 +239,7 @@ mod tests {
         let (_watched, progress, mut peer) = full().await;
         let before = progress.unacknowledged().unwrap();
         tokio::time::pause();
-        // From now on time passes when nobody has anything to do.
+        // From here on, time passes when no task has anything to do.
         let reading = async {
             tokio::time::sleep(TIMEOUT * 3 / 4).await;
             let mut into = vec![0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! Lanes for bulk that would pay, for those who have large objects to claim.
+//! Lanes that would pay for more bulk. Callers with large objects claim them.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// The lanes to spare of one origin, as its dispatcher sees them.
+/// The spare lanes of one origin, as its dispatcher counts them.
 #[derive(Debug)]
 pub(crate) struct SpareLanes {
     lanes: watch::Sender<usize>,
@@ -18,12 +18,12 @@ impl SpareLanes {
         Self { lanes: watch::Sender::new(0), claimed: Arc::default() }
     }
 
-    /// Tells how many more requests for bulk would each get a lane that pays.
+    /// Sets how many more bulk requests would each get a lane that pays.
     pub(crate) fn set(&self, lanes: usize) {
         self.lanes.send_replace(lanes);
     }
 
-    /// Tells once more what there is: claims have ended, and others may have looked in vain.
+    /// Reports the same number again: claims have ended, and callers may have looked in vain.
     pub(crate) fn set_again(&self) {
         if *self.lanes.borrow() > 0 {
             self.lanes.send_modify(|_| ());
@@ -35,15 +35,15 @@ impl SpareLanes {
     }
 }
 
-/// The number of requests for bulk from an origin that would each get a lane that pays, beside those that there are. A large download
-/// claims such lanes and asks for its object in as many more ranges.
+/// The number of further bulk requests to an origin that would each get a lane that pays. A large download claims such lanes and requests
+/// as many more ranges of its object.
 #[derive(Debug)]
 pub struct Spare {
     lanes: watch::Receiver<usize>,
     claimed: Arc<AtomicUsize>,
 }
 
-/// A lane for one more request.
+/// A claimed lane for one more request.
 #[derive(Debug)]
 pub struct SpareClaim(Arc<AtomicUsize>);
 
@@ -52,13 +52,13 @@ tokio::task_local! {
 }
 
 impl SpareClaim {
-    /// Runs a future, whose first request has the lane: as soon as the dispatcher counts that, the claim ends.
+    /// Runs a future whose first request uses the lane. The claim ends when the dispatcher counts that request.
     pub fn scope<F: Future>(claim: Option<Self>, future: F) -> impl Future<Output = F::Output> {
-        // No `async fn`: that would hold the future twice.
+        // Not an `async fn`, which would hold the future twice.
         CLAIM.scope(Cell::new(claim), future)
     }
 
-    /// Takes the claim of the surrounding [`scope`](Self::scope), where there is one.
+    /// Takes the claim of the surrounding [`scope`](Self::scope), if there is one.
     pub(crate) fn take() -> Option<Self> {
         CLAIM.try_with(Cell::take).ok().flatten()
     }
@@ -75,7 +75,7 @@ impl Spare {
         self.lanes.borrow().saturating_sub(self.claimed.load(Ordering::Relaxed))
     }
 
-    /// Claims a lane, where there is one.
+    /// Claims a lane, if there is one.
     pub fn claim(&self) -> Option<SpareClaim> {
         let lanes = *self.lanes.borrow();
         let one_more = |claimed| (claimed < lanes).then_some(claimed + 1);
@@ -83,7 +83,7 @@ impl Spare {
         Some(SpareClaim(Arc::clone(&self.claimed)))
     }
 
-    /// Returns when a lane may have become free, or when there are fewer; never once the engine has ended.
+    /// Resolves when a lane may have become free, or when there are fewer. It never resolves once the engine has ended.
     pub async fn changed(&mut self) {
         if self.lanes.changed().await.is_err() {
             std::future::pending().await

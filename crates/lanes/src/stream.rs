@@ -19,13 +19,13 @@ pub(crate) use carried::OriginBytes;
 use carried::TrafficMeter;
 pub(crate) use watched::{IoProgress, WatchedSocket};
 
-/// A connection's bytes. Reads are offered as the buffer they already lie in.
+/// A connection's byte stream. Readers get a view of the buffer, without a copy.
 pub(crate) struct ByteStream(SocketLayers);
 
 enum SocketLayers {
     Plain(Box<BufferedSocket<WatchedSocket>>),
     Tls(Box<RecordBatcher<TlsStream<BufferedSocket<WatchedSocket>>>>),
-    /// To an origin, through a proxy that is itself spoken to over TLS.
+    /// To an origin, through a proxy that is reached over TLS itself.
     Nested(Box<RecordBatcher<TlsStream<TlsStream<BufferedSocket<WatchedSocket>>>>>),
 }
 
@@ -104,8 +104,8 @@ impl AsyncWrite for ByteStream {
     }
 }
 
-/// Makes a layer that reads ahead a stream. Its reads take from the buffer that it offers by `AsyncBufRead`. Its writes go straight to the
-/// layer below, the named field. `$below` is what that layer has to be for reading.
+/// Makes `$layer` a stream that reads ahead. Its reads take bytes from the buffer that it offers by `AsyncBufRead`. Its writes go straight
+/// to the layer below, in the named field. `$below` is the trait that the layer below needs for reading.
 macro_rules! reads_ahead_and_writes_through {
     ($layer:ident, $inner:ident, $below:path) => {
         impl<S: $below + Unpin> tokio::io::AsyncRead for $layer<S> {
@@ -161,8 +161,7 @@ macro_rules! reads_ahead_and_writes_through {
     };
 }
 
-/// A socket that is read in large chunks, however small those are that are asked for: rustls asks for what completes
-/// a record, at most 16 KiB.
+/// A socket that is read in large chunks, however little a caller asks for. Rustls asks for the rest of a record, at most 16 KiB.
 #[derive(Debug)]
 pub(crate) struct BufferedSocket<S> {
     socket: S,
@@ -195,13 +194,12 @@ impl<S: AsyncRead + Unpin> AsyncBufRead for BufferedSocket<S> {
 
 reads_ahead_and_writes_through!(BufferedSocket, socket, AsyncRead);
 
-/// A TLS connection whose reads bring all records that have arrived, up to the buffer's size, and never wait for more
-/// than the first of them.
+/// A TLS connection. A read returns all records that have arrived, up to the buffer's size, and never waits for more than the first.
 #[derive(Debug)]
 pub(crate) struct RecordBatcher<S> {
     tls: S,
     held: ReadBuffer,
-    /// The error that ended the reading. It is told once all bytes before it have been consumed.
+    /// The error that ended reading. It is returned once all bytes before it have been consumed.
     failed: Option<io::Error>,
 }
 
@@ -250,19 +248,19 @@ impl<S: AsyncBufRead + Unpin> AsyncBufRead for RecordBatcher<S> {
 reads_ahead_and_writes_through!(RecordBatcher, tls, AsyncBufRead);
 
 /// Bytes that are read, or gathered, at a time: few enough to stay in a core's second-level cache until they are written. A GiB over TLS on
-/// loopback into a memory-backed file took 1.23 s of CPU by records of 16 KiB and 1.14 s by 64 KiB. By 128 KiB it took 1.03 s, by 256 KiB
-/// 0.98 s and by 1 MiB 1.05 s.
+/// loopback into a memory-backed file took 1.23 s of CPU with 16 KiB (a record) and 1.14 s with 64 KiB. It took 1.03 s with 128 KiB, 0.98 s
+/// with 256 KiB and 1.05 s with 1 MiB.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Buffers that a thread keeps for the next connection: as many as one needs at a time.
+/// Most buffers that a thread keeps for later connections. A connection needs two at a time.
 const SPARE_BUFFERS_MAX: usize = 2;
 
 thread_local! {
     static SPARE_BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes on their way through a connection. The connection has their buffer only until they are consumed. Hundreds of idle lanes hold none,
-/// and the busy ones of a thread share one that is still in its cache.
+/// Bytes that a connection has read but not passed on. It holds a buffer only until they are consumed. So hundreds of idle lanes hold none,
+/// and the busy lanes of a thread share one that is still in its cache.
 #[derive(Debug, Default)]
 struct ReadBuffer {
     /// Empty while the connection has no buffer.
@@ -272,7 +270,7 @@ struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// Returns what has not been consumed yet.
+    /// Returns the bytes that haven't been consumed yet.
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -285,7 +283,7 @@ impl ReadBuffer {
         self.end == READ_BUFFER_BYTES
     }
 
-    /// Where the next bytes go. [`filled`](Self::filled) has to be told afterwards, also when none came.
+    /// Returns the room for the next bytes. The caller must call [`filled`](Self::filled) afterwards, even if none came.
     fn room(&mut self) -> &mut [u8] {
         if self.buffer.is_empty() {
             let spare = SPARE_BUFFERS.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
@@ -329,16 +327,16 @@ impl Drop for ReadBuffer {
     }
 }
 
-/// Returns how many buffers this thread has to lend.
+/// Returns how many spare buffers this thread has.
 #[cfg(test)]
 fn spare_buffers() -> usize {
     SPARE_BUFFERS.with(|spare| spare.borrow().len())
 }
 
-/// The signals of one connection's path. A transport tells what it knows. By default it knows nothing, and nothing is concluded then.
+/// The signals of one connection's path. Each method returns what the transport knows. By default that is nothing.
 pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
-    /// About how many bytes have come and can't be read yet, or weren't. Without it what was read counts, which comes in bursts behind
-    /// each lost packet.
+    /// Returns about how many bytes have arrived but can't be read yet, or haven't been. Without it only the bytes read count, which come
+    /// in bursts behind each lost packet.
     fn waiting(&self) -> Option<u64> {
         None
     }
@@ -353,25 +351,25 @@ pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// The round trip that the connection's packets take now, and how long none has come or gone. Without it a queue on the path isn't
-    /// seen, and lanes are added that bring nothing and leave again.
+    /// Returns the present round trip of the connection's packets, and how long none has come or gone. Without it a queue on the path isn't
+    /// noticed, and useless lanes are added and removed again.
     fn flow(&self, _direction: Direction) -> Option<TcpSample> {
         None
     }
 }
 
-/// Shared by all connections of an origin, closed ones included.
+/// State shared by all connections of an origin, closed ones included.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    /// Bytes that have come, and bytes that the peers have acknowledged.
+    /// Bytes that have arrived, and bytes that the peers have acknowledged.
     pub(crate) carried: Arc<TrafficMeter>,
-    /// Bytes that each connection with bulk to us may have outstanding; 0 leaves it to TCP.
+    /// Bytes that each connection that downloads bulk may have in flight. 0 leaves it to TCP.
     pub(crate) window: AtomicU32,
-    /// Bytes that each connection that uploads bulk may have in its send buffer; 0 leaves it to TCP.
+    /// Bytes that each connection that uploads bulk may have in its send buffer. 0 leaves it to TCP.
     pub(crate) send_buffer: AtomicU32,
-    /// Bytes of such a connection's bulk that the kernel may take beyond what it may send at once.
+    /// Bytes of bulk that the kernel takes from such a connection beyond those it may send at once.
     pub(crate) unsent: AtomicU32,
-    /// Bytes a second that it may send; `u32::MAX` leaves it to TCP.
+    /// Bytes a second that such a connection may send. `u32::MAX` leaves it to TCP.
     pub(crate) pace: AtomicU32,
 }
 

@@ -1,4 +1,4 @@
-//! An answer whose body is read as it comes, by whoever asked for it.
+//! An answer whose body the caller reads as it comes.
 
 pub(crate) mod waiting;
 
@@ -20,38 +20,39 @@ use waiting::BodyBuffer;
 pub struct Streamed {
     /// Status and headers.
     pub head: Head,
-    /// The body: of a 2xx answer as it comes, of another at most [`Response::ERROR_BODY_MAX`] bytes.
+    /// The body. A 2xx answer's comes as it arrives; another's has at most [`Response::ERROR_BODY_MAX`] bytes.
     pub body: BodyStream,
 }
 
-/// A body as it comes. Laneway holds at most [`BodyStream::ROOM`] unread bytes and one read of the connection, and over HTTP/2 the stream's
-/// window. The connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
+/// A body that is read as it comes. Laneway holds at most [`BodyStream::ROOM`] unread bytes, one read of the connection, and over HTTP/2
+/// the stream's window. Beyond that it stops reading, so the server stops sending. When this is dropped, its request is cancelled and its
+/// lane free.
 pub struct BodyStream {
     shared: Arc<BodyBuffer>,
-    /// `None` once it has ended. In a mutex, which nobody locks, because a stream may be looked at from several threads.
+    /// `None` once it has ended. The mutex is never locked. It only lets several threads share a reference to the stream.
     exchange: Mutex<Option<Pin<Box<ExchangeFuture>>>>,
-    /// The error that ended it, which is told once all that came before is taken.
+    /// The error that ended it. It is returned after all bytes before it.
     error: Option<Error>,
 }
 
 type ExchangeFuture = dyn Future<Output = Result<Response, Error>> + Send;
 
-/// The begin of an answer.
+/// The beginning of an answer.
 enum StreamStart {
-    /// With the first bytes of its body.
+    /// The first bytes of its body have come.
     Coming(Head),
-    /// All at once, with its end.
+    /// The answer has ended already.
     Whole(Response),
 }
 
 impl Lanes {
-    /// Carries out one attempt whose answer's body is read as it comes; the request's own sink is not asked. Dropping the future, or
-    /// later the body, cancels it and frees its lane.
+    /// Carries out one attempt whose answer's body the caller reads as it comes. The request's own sink is ignored. Dropping the future, or
+    /// later the body, cancels the attempt and frees its lane.
     ///
     /// # Errors
-    /// As [`exchange`](Self::exchange) before the body has begun; afterwards the body ends with the error.
+    /// The same as [`exchange`](Self::exchange) before the body has begun. Later errors end the body.
     pub async fn stream(&self, mut request: Request) -> Result<Streamed, Error> {
-        // An answer of unknown size that turns out to be bulk changes the lane, or where others share that is asked for anew.
+        // If an answer of unknown size turns out to be bulk, it changes its lane's role. If others share the lane, it is requested again.
         let may_move = request.method == Method::GET && request.expected.is_none();
         let again = may_move.then(|| request.again());
         let mut body = self.begin(request, may_move);
@@ -81,7 +82,7 @@ impl Lanes {
 }
 
 impl BodyStream {
-    /// Bytes that may wait to be read before the connection is read no further.
+    /// Most bytes that wait to be read. Beyond them the connection isn't read further.
     pub const ROOM: usize = waiting::ROOM;
 
     fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamStart, Error>> {
@@ -90,12 +91,12 @@ impl BodyStream {
         }
         match std::task::ready!(self.poll_end(context)) {
             Some(ended) => Poll::Ready(ended.map(StreamStart::Whole)),
-            // Nobody asks how it began after its end.
+            // After its end, this is never called.
             None => Poll::Pending,
         }
     }
 
-    /// The end of the exchange; `None` where that was told before.
+    /// Returns the end of the exchange. `None` if that was returned before.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Response, Error>>> {
         let exchange = self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = exchange else { return Poll::Ready(None) };
@@ -104,7 +105,7 @@ impl BodyStream {
         Poll::Ready(Some(ended))
     }
 
-    /// An answer that has ended: what its sink took, or what was collected of it.
+    /// Makes the answer of an exchange that has ended.
     fn whole(self, response: Response) -> Streamed {
         let Response { head, body, .. } = response;
         if !body.is_empty() {

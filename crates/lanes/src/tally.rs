@@ -1,7 +1,7 @@
-//! Counts of what some of an engine's calls ask for and move, counted apart from the others'.
+//! Counters for some of an engine's calls, apart from the others'.
 //!
-//! A call goes through layers that have no use for the tally; it is noted beside the future that the call runs in, as
-//! [`attempts`](crate::attempts) are.
+//! A call goes through layers that don't pass the tally on. So it is stored beside the future that the call runs in, as in
+//! [`attempts`](crate::attempts).
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::future::Either;
 
-/// Counts what calls and jobs ask for and move, apart from what else the engine does meanwhile. Clones count together; reading
-/// costs the calls nothing.
+/// Counts the requests and bytes of some calls and jobs, apart from the engine's other work. Clones count together. Reading costs the calls
+/// nothing.
 ///
-/// Every attempt counts, those too that failed, were cancelled, or lost against their hedge. What a call has been doing when it is
-/// dropped may be counted a moment later.
+/// Every attempt counts, even one that failed, was cancelled, or lost against its hedge. The last work of a dropped call may be counted a
+/// moment later.
 #[derive(Clone, Default)]
 pub struct Tally(Arc<TallyCells>);
 
 #[derive(Default)]
 struct TallyCells {
     counts: [AtomicU64; Metric::ALL],
-    /// Is told how many bytes have moved.
+    /// Called with the number of bytes moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// The tally that counts the same and more.
+    /// The tally that this one is a part of.
     outer: Option<Tally>,
 }
 
-/// A thing that is counted.
+/// A counted quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Metric {
     Connection,
@@ -49,24 +49,24 @@ impl Metric {
 }
 
 impl Tally {
-    /// Another tally, for a part of what this one counts.
+    /// Returns a tally for a part of this one.
     #[must_use]
     pub fn part(&self) -> Self {
         Self(Arc::new(TallyCells { outer: Some(self.clone()), ..TallyCells::default() }))
     }
 
     /// A tally that reports progress to `watch`: body bytes moved so far, sent and received together. It reports each time that a
-    /// connection has read some (up to 256 KiB) or the system has taken some to send (up to 64 KiB).
+    /// connection has read bytes (up to 256 KiB) or the system has taken bytes to send (up to 64 KiB).
     ///
-    /// It runs on the engine's own threads, where it holds up every other request. It must not block: let it store the number, or wake a
-    /// task. Connections that move bytes at the same time may report out of order, so that the largest number counts. Bytes that a retry or
-    /// a hedge moves again are counted again. Where it panics the request fails.
+    /// `watch` runs on the engine's own threads and holds up all other requests there, so it must not block. Let it store the number, or
+    /// wake a task. Connections that move bytes at the same time may report out of order, so the largest number counts. Bytes that a retry
+    /// or a hedge moves again count again. If `watch` panics, the request fails.
     pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Arc::new(TallyCells { watch: Some(Box::new(watch)), ..TallyCells::default() }))
     }
 
-    /// Connections that were opened. They outlive requests and serve whoever comes: one counts where the request belongs that was
-    /// the last to come for its server before it was dialled, and nowhere else.
+    /// Connections opened. They outlive requests and serve any caller. So each counts in one tally only: that of the last request to its
+    /// server before it was dialled.
     pub fn connections(&self) -> u64 {
         self.read(Metric::Connection)
     }
@@ -76,7 +76,7 @@ impl Tally {
         self.read(Metric::Handshake)
     }
 
-    /// Requests sent, every attempt counted, those for credentials too.
+    /// Requests sent, counting every attempt, those for credentials included.
     pub fn requests(&self) -> u64 {
         self.read(Metric::Request)
     }
@@ -91,7 +91,7 @@ impl Tally {
         self.read(Metric::Throttle)
     }
 
-    /// Hedges: second requests for what a slow first one is to bring.
+    /// Hedges: second requests for the answer of a slow first one.
     pub fn hedges(&self) -> u64 {
         self.read(Metric::Hedge)
     }
@@ -101,7 +101,7 @@ impl Tally {
         self.read(Metric::ByteSent)
     }
 
-    /// Body bytes that were sent by attempts which failed, as far as is known: they have to be sent again.
+    /// Body bytes sent by attempts that failed, as far as known. They have to be sent again.
     pub fn bytes_lost(&self) -> u64 {
         self.read(Metric::ByteLost)
     }
@@ -129,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// Returns whether both are the same, or neither is any.
+    /// Returns whether both are the same tally, or both are `None`.
     pub(crate) fn is_same(one: Option<&Self>, other: Option<&Self>) -> bool {
         one.map(|tally| Arc::as_ptr(&tally.0)) == other.map(|tally| Arc::as_ptr(&tally.0))
     }
@@ -154,17 +154,17 @@ tokio::task_local! {
     static CURRENT: Tally;
 }
 
-/// Runs a future whose calls are counted in `tally`; without one, wherever those around it are. Tasks that it spawns count
-/// elsewhere, unless they are given what is [`current`].
+/// Runs a future whose calls count in `tally`, or without one in the surrounding tally. Tasks that it spawns count elsewhere, unless they
+/// get the [`current`] tally.
 pub fn scope<F: Future>(tally: Option<Tally>, future: F) -> impl Future<Output = F::Output> {
-    // No `async fn`: that would hold the future twice.
+    // Not an `async fn`, which would hold the future twice.
     match tally {
         Some(tally) => Either::Left(CURRENT.scope(tally, future)),
         None => Either::Right(future),
     }
 }
 
-/// Where the calls of the surrounding [`scope`] are counted.
+/// Returns the tally of the surrounding [`scope`].
 pub fn current() -> Option<Tally> {
     CURRENT.try_with(Tally::clone).ok()
 }

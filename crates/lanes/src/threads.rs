@@ -1,4 +1,4 @@
-//! Means by which threads share their state: the standard library's locks and numbers. Modules that take these from here, and nothing else
-//! that blocks a thread, are also run under a scheduler that draws who goes on (`crates/handovers`).
+//! Locks and atomics of the standard library. Modules that take these from here, and block a thread by nothing else, also run under a
+//! scheduler that draws which thread goes on (`crates/handovers`).
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};

@@ -1,10 +1,10 @@
-//! The rate at which requests go to a server that has asked to slow down.
+//! The rate of requests to a server that has asked to slow down.
 //!
-//! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go in turn, at
-//! a rate that [`RequestRate`] decides. The limit is dropped when it no longer binds.
+//! A key (usually a part of a bucket) has no limit until its first throttle. After that its requests go in turn, at a rate that
+//! [`RequestRate`] decides. The limit is dropped when it no longer binds.
 //!
-//! A request may also name its object and direction. The server's refusal then limits that object alone, in that direction,
-//! until [`SEVERAL`] objects of the key are refused together.
+//! A request may also name its object and direction. A refusal then limits only that object in that direction, until [`SEVERAL`] objects of
+//! the key are refused together.
 
 mod rate;
 #[cfg(test)]
@@ -22,39 +22,39 @@ use rate::RequestRate;
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Two bare 503s of an object within this time are a throttle: alone it is a server that failed, as S3's do now and then.
+/// Two bare 503s of one object within this time are a throttle. A single one is a failure, such as S3's servers have now and then.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// So many objects of a key that are refused within [`TOGETHER`] limit the whole key. A store that bounds what one object takes (GCS: one
-/// write a second) refuses one, or two by chance; a store that bounds a folder refuses whatever comes.
+/// If this many objects of a key are refused within [`TOGETHER`], the whole key is limited. A store that limits single objects (GCS: one
+/// write a second) refuses one, or two by chance. A store that limits a folder refuses any of its objects.
 const SEVERAL: usize = 3;
 
-/// A limit that nobody has asked for in so long is forgotten: what the server bears now is another matter.
+/// A limit that wasn't used for this long is forgotten, since the server may bear more by now.
 const LIMIT_LASTS: Duration = Duration::from_secs(120);
 
-/// Below so many keys none is looked for that may be forgotten.
+/// With fewer keys than this, no key is forgotten.
 const KEYS_KEPT: usize = 64;
 
-/// A request that has to wait longer asks again after half of it, because the rate may have grown meanwhile. It does so too after the
-/// longest wait, in which a searching rate doesn't double.
+/// A request that has to wait longer than `WAIT_SURE` asks again after half of the wait, because the rate may have grown meanwhile. It
+/// waits at most `WAIT_MAX`, in which a searching rate doesn't double.
 const WAIT_SURE: Duration = Duration::from_millis(40);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
-/// Timers are no finer.
+/// Timers are no finer than this.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// The lateness by which a waiter may ask without losing a turn for everybody.
+/// A waiter may ask this late without losing a turn for all.
 const LATENESS: Duration = Duration::from_millis(20);
 
-/// After a cut nothing goes for as long as so many requests take: the server's bucket is empty then, and what came a
+/// After a cut, nothing is sent for as long as this many requests take. The server's token bucket is empty then, and a request that comes a
 /// little early would be refused again.
 const PAUSED: f64 = 4.0;
 
-/// The limits of all keys. Only throttled keys and the last window's counts are kept.
+/// The limits of all keys. Only throttled keys and the counts of the last window are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     keys: HashMap<String, ThrottleKey>,
-    /// At so many keys those that tell nothing any more are forgotten: twice what was left last time.
+    /// At this many keys, useless ones are forgotten. It is twice the number that was left last time.
     full_at: usize,
 }
 
@@ -63,20 +63,20 @@ struct ThrottleKey {
     limit: Option<RateLimit>,
     seen: UnlimitedTraffic,
     gate: Arc<Gate>,
-    /// The objects that were refused last, the newest one last: fewer than [`SEVERAL`], each once.
+    /// The last refused objects, the newest at the end. They are fewer than [`SEVERAL`], each once.
     refused_last: Vec<ObjectHash>,
 }
 
-/// An object and a direction, as a hash: equal ones slow each other down and do no other harm.
+/// A hash of an object and a direction. If two are equal, they slow each other down, which does no other harm.
 type ObjectHash = u64;
 
-/// Requests that have passed without a limit.
+/// The requests of a key without a limit.
 #[derive(Debug)]
 struct UnlimitedTraffic {
     window_began: Instant,
     sent: u32,
     good: u32,
-    /// Requests that were sent and that were answered well, a second, in the last full window.
+    /// Requests sent and good answers, per second, in the last full window.
     before: (f64, f64),
 }
 
@@ -84,32 +84,32 @@ struct UnlimitedTraffic {
 struct RateLimit {
     rate: RequestRate,
     line: Arc<Mutex<AdmissionQueue>>,
-    /// The number of requests that may go at once now, and the part of the next one.
+    /// The number of requests that may go at once now, with a fraction for the next.
     credit: f64,
-    /// Until when `credit` is reckoned. In the future while nobody shall go.
+    /// The time up to which `credit` counts. It is in the future while no request may go.
     reckoned: Instant,
 }
 
-/// Waiting requests, by numbers in the order of their coming.
+/// Waiting requests, numbered in order of arrival.
 #[derive(Debug, Default)]
 struct AdmissionQueue {
     waiting: BTreeSet<u64>,
     numbers: u64,
 }
 
-/// A check that a key's requests are still admitted as they were. They wait for lanes after that, by the hundred perhaps, and
-/// would still go out at the old rate when it has been cut.
+/// Tells whether a key's admitted requests may still be sent. They wait for lanes after their admission, perhaps by the hundred. After a
+/// cut they would otherwise go out at the old rate.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
-    /// The last refusals and their times: no more than [`TOGETHER`] before the newest.
+    /// The last refusals with their times, none older than [`TOGETHER`] before the newest.
     refusals: Mutex<Vec<(Option<ObjectHash>, Instant)>>,
-    /// When objects that are limited alone were last cut, and whether there are any.
+    /// When single objects were last cut, and whether there are any.
     cuts: Mutex<HashMap<ObjectHash, Instant>>,
     has_cuts: AtomicBool,
 }
 
-/// A request's leave to be sent: its key's gate, the object that it is about, and when it was admitted.
+/// A request's permission to be sent: its key's gate, its object, and the time of its admission.
 #[derive(Clone, Debug)]
 pub(crate) struct AdmissionPass {
     gate: Arc<Gate>,
@@ -117,7 +117,7 @@ pub(crate) struct AdmissionPass {
     admitted: Instant,
 }
 
-/// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
+/// A request that asks for admission. Once it waits, it has a place in the line. Dropping it gives up the place.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionRequest(Option<QueueTicket>);
 
@@ -127,17 +127,17 @@ struct QueueTicket {
     line: Arc<Mutex<AdmissionQueue>>,
 }
 
-/// The answer to a request that asks.
+/// The answer to a request for admission.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// Send it, unless the gate is shut when a lane is free for it.
+    /// Send it, unless the gate is shut when a lane is free.
     Go(Arc<Gate>),
     /// Ask again after this.
     Wait(Duration),
 }
 
 impl Throttles {
-    /// Returns how long a request about the object has to wait with asking again; `None` is not at all.
+    /// Returns how long a request for this object has to wait before it asks again. `None` means not at all.
     pub(crate) fn wait_alone(
         &mut self,
         object: &str,
@@ -147,11 +147,11 @@ impl Throttles {
         self.keys.get_mut(object)?.limit.as_mut()?.wait(place, now)
     }
 
-    /// Admits a request at `now`, or says how long to wait with asking again.
+    /// Admits a request at `now`, or returns how long to wait before it asks again.
     pub(crate) fn admit(&mut self, key: &str, place: &mut AdmissionRequest, now: Instant) -> Admission {
         let key = self.key(key, now);
         if key.gate.is_shut() {
-            // A lane has seen the throttle before its answer was judged.
+            // A lane has seen the throttle before the call judged its answer.
             key.cut(now, now);
         }
         let Some(limit) = &mut key.limit else {
@@ -165,8 +165,8 @@ impl Throttles {
         }
     }
 
-    /// Takes note of a throttle that answers what was admitted at `admitted`, and of how long the server wants to be
-    /// left alone. It limits the object where one is named and others of the key aren't refused, else the key.
+    /// Takes note of a throttle. `admitted` is when its request was admitted, `after` the pause that the server asks for. The throttle
+    /// limits the named object if others of the key aren't refused, otherwise the key.
     pub(crate) fn throttled(
         &mut self,
         key: &str,
@@ -198,8 +198,8 @@ impl Throttles {
         }
     }
 
-    /// The key's state. Keys that were not used lately are forgotten when there are twice as many as mattered before. Each folder of a
-    /// bucket is one, and there may be any number of folders.
+    /// Returns the key's state. At twice the number of keys that mattered last time, unused keys are forgotten. Each folder of a bucket is
+    /// a key, and there may be any number of folders.
     fn key(&mut self, key: &str, now: Instant) -> &mut ThrottleKey {
         if self.keys.len() >= self.full_at.max(KEYS_KEPT) && !self.keys.contains_key(key) {
             self.keys.retain(|_, key| key.tells_something(now));
@@ -219,7 +219,7 @@ impl ThrottleKey {
     fn tells_something(&self, now: Instant) -> bool {
         match &self.limit {
             Some(limit) => now < limit.reckoned + LIMIT_LASTS || !limit.line().waiting.is_empty(),
-            // While requests are under way their 503s are counted together.
+            // While requests are under way, their 503s are counted together.
             None => now < self.seen.window_began + WINDOW || Arc::strong_count(&self.gate) > 1,
         }
     }
@@ -232,7 +232,7 @@ impl ThrottleKey {
         }
     }
 
-    /// Takes note of an object that was refused. Returns whether that is a matter of the object alone.
+    /// Takes note of a refused object. Returns whether the refusal concerns only that object.
     fn bears_with(&mut self, object: ObjectHash, has_limit: bool, now: Instant) -> bool {
         let count = self.refused_last.len();
         self.refused_last.retain(|last| *last != object);
@@ -242,14 +242,14 @@ impl ThrottleKey {
             self.refused_last.remove(0);
         }
         if self.limit.is_some() {
-            // At the rate that the key bears, one or two that are refused again and again are refused for themselves.
+            // While the key keeps to its rate, one or two objects that are refused repeatedly are refused for themselves.
             return was_among_last || has_limit;
         }
         self.gate.refused(Some(object), false, now);
         !self.gate.is_shut()
     }
 
-    /// Takes note of a throttle of what was admitted at `admitted`. Returns the limit, and whether the throttle has cut it.
+    /// Takes note of a throttle of a request admitted at `admitted`. Returns the limit, and whether the throttle has cut it.
     fn cut(&mut self, admitted: Instant, now: Instant) -> (&mut RateLimit, bool) {
         let (sent, good) = self.seen.rates(now);
         let is_cut = match &mut self.limit {
@@ -274,10 +274,10 @@ impl RateLimit {
         Self { rate, line: Arc::default(), credit: 0.0, reckoned: now }
     }
 
-    /// Returns how long to wait with asking again; `None` is not at all.
+    /// Returns how long to wait before asking again. `None` means that the request may go.
     fn wait(&mut self, place: &mut AdmissionRequest, now: Instant) -> Option<Duration> {
         self.reckon(now);
-        // A place of an older limit is worth nothing any more.
+        // A place in the line of an older limit is void.
         let number = match &place.0 {
             Some(waiting) if Arc::ptr_eq(&waiting.line, &self.line) => waiting.number,
             _ => {
@@ -293,14 +293,14 @@ impl RateLimit {
             return None;
         }
         let first = self.line().waiting.first().copied().unwrap_or(number);
-        // With gaps in the line it is shorter than that; who waits long asks again anyhow.
+        // With gaps in the line the wait is shorter. A request that waits long asks again anyhow.
         let ahead = (number - first) as f64 + 1.0 - self.credit;
         let turns = Duration::try_from_secs_f64(ahead.max(0.0) / self.rate.now()).unwrap_or(WAIT_MAX);
         let wait = (turns + self.reckoned.saturating_duration_since(now)).max(WAIT_MIN);
         Some(if wait > WAIT_SURE { (wait / 2).clamp(WAIT_SURE, WAIT_MAX) } else { wait })
     }
 
-    /// Lets turns come until `now`. Unused ones are not saved up, but for those that a late timer missed.
+    /// Adds the turns up to `now`. Unused ones are not saved up, except those that a late timer missed.
     fn reckon(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.reckoned).as_secs_f64();
         let most = 1.0 + self.rate.now() * LATENESS.as_secs_f64();
@@ -331,19 +331,19 @@ impl AdmissionQueue {
 }
 
 impl Drop for QueueTicket {
-    /// Its turn has come, or it was given up.
+    /// Leaves the line, because its turn has come or it was given up.
     fn drop(&mut self) {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&self.number);
     }
 }
 
 impl Gate {
-    /// Lets nothing more through.
+    /// Lets no more requests through.
     fn shut(&self) {
         self.is_shut.store(true, Relaxed);
     }
 
-    /// Lets nothing more through about an object that was admitted until now.
+    /// Lets no more requests for this object through that were admitted before now.
     fn cut(&self, object: ObjectHash, now: Instant) {
         let mut cuts = self.cuts();
         if cuts.len() >= KEYS_KEPT {
@@ -353,12 +353,12 @@ impl Gate {
         self.has_cuts.store(true, Relaxed);
     }
 
-    /// Returns whether an object was cut since then.
+    /// Returns whether an object was cut after `admitted`.
     fn is_cut_since(&self, object: ObjectHash, admitted: Instant) -> bool {
         self.has_cuts.load(Relaxed) && self.cuts().get(&object).is_some_and(|cut| *cut >= admitted)
     }
 
-    /// Takes note of a refusal that came at `now`; of one that is `bare` nothing is known yet but its status, 503.
+    /// Takes note of a refusal at `now`. Of a `bare` one, only the status 503 is known.
     fn refused(&self, object: Option<ObjectHash>, bare: bool, now: Instant) {
         if self.is_shut() {
             return;
@@ -381,7 +381,7 @@ impl Gate {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether what came through has to ask again.
+    /// Returns whether requests that have passed must ask again.
     fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
     }
@@ -402,13 +402,13 @@ impl AdmissionPass {
         self.gate.refused(self.object, true, now);
     }
 
-    /// Returns whether the request has to ask again.
+    /// Returns whether the request must ask again.
     pub(crate) fn is_shut(&self) -> bool {
         let is_cut = |object| self.gate.is_cut_since(object, self.admitted);
         self.gate.is_shut() || self.object.is_some_and(is_cut)
     }
 
-    /// Returns whether a bare 503 is a throttle: others came with it.
+    /// Returns whether a bare 503 is a throttle, because others came with it.
     pub(crate) fn is_throttled(&self) -> bool {
         let of_it = |(object, _): &&(Option<ObjectHash>, Instant)| *object == self.object;
         self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1
@@ -437,7 +437,7 @@ impl UnlimitedTraffic {
         self.good += good;
     }
 
-    /// Requests sent and good answers a second: what the last window showed, or this one already.
+    /// Returns requests sent and good answers per second: the larger of the last window's and this one's so far.
     fn rates(&mut self, now: Instant) -> (f64, f64) {
         self.count(now, 0, 0);
         (self.before.0.max(f64::from(self.sent)), self.before.1.max(f64::from(self.good)))
@@ -473,7 +473,7 @@ mod tests {
             Admission::Wait(wait) => Some(wait),
         };
         assert!(ask(&mut first, 0) <= ask(&mut second, 0));
-        // Who came second doesn't overtake by asking more often.
+        // The second doesn't overtake the first by asking more often.
         assert!(ask(&mut second, 520).is_some());
         assert_eq!(ask(&mut first, 520), None);
         assert_eq!(ask(&mut second, 720), None);
@@ -577,7 +577,7 @@ mod tests {
             ["hot write", "hot read", "cold write"].map(|object| passed(&mut throttles, object, now));
         throttles.throttled("b", Some("hot write"), now, later(10), None);
         assert!(write.is_shut() && !read.is_shut() && !other.is_shut());
-        // The answers to what was sent before the cut change nothing.
+        // Answers to requests sent before the cut change nothing.
         let next = passed(&mut throttles, "hot write", later(2000));
         throttles.throttled("b", Some("hot write"), now, later(2001), None);
         assert!(!next.is_shut());
@@ -626,7 +626,7 @@ mod tests {
                 throttles.throttled(&key, None, now, now, None);
             }
         }
-        // 50 keys a second, and of each hundred one that stays limited for two minutes.
+        // 50 new keys a second. One in a hundred stays limited for two minutes.
         assert!(throttles.keys.len() <= 2 * (50 + 60) + KEYS_KEPT, "{}", throttles.keys.len());
     }
 

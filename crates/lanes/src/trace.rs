@@ -1,4 +1,4 @@
-//! A record of which attempt was sent when on which lane, for plots and for questions about a single run.
+//! A record of when each attempt was sent on which lane, for plots and for the analysis of a single run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -6,14 +6,14 @@ use std::time::Instant;
 use crate::Protocol;
 use crate::dispatch::{Direction, Role};
 
-/// Most moments that a recorder keeps; what comes later is not recorded. A request makes two of about 100 bytes.
+/// Most events that a recorder keeps. Later ones are not recorded. A request makes two, of about 100 bytes each.
 const MOMENTS_MAX: usize = 1 << 20;
 
-/// Collects an engine's moments while it is in [`Config::trace`](crate::Config::trace). Clones share what is collected.
+/// Collects an engine's events while it is in [`Config::trace`](crate::Config::trace). Clones share the collection.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Vec<TraceRecord>>>);
 
-/// One thing that happened to a lane.
+/// An event, with its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceRecord {
     /// When.
@@ -22,7 +22,7 @@ pub struct TraceRecord {
     pub what: TraceEvent,
 }
 
-/// An event. Lanes and attempts are named by numbers that an engine never uses again.
+/// An event. An engine never reuses the numbers of lanes and attempts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TraceEvent {
     /// A connection is being dialled.
@@ -39,20 +39,20 @@ pub enum TraceEvent {
         /// The protocol that it speaks.
         protocol: Protocol,
     },
-    /// A request goes out.
+    /// A request is sent.
     Sent {
         /// The request.
         attempt: u64,
-        /// On which lane.
+        /// The lane.
         lane: u64,
-        /// As what.
+        /// The role that it is sent in.
         role: Role,
         /// Method and path, without the query, which may hold a signature.
         label: String,
         /// Bytes of its body.
         bytes: u64,
     },
-    /// The answer's sink asked for a freight thread; its lane, an HTTP/1.1 one, is freight from now on.
+    /// The answer's sink asked for a freight thread. Its HTTP/1.1 lane is freight from now on.
     TurnedFreight {
         /// The request.
         attempt: u64,
@@ -61,14 +61,14 @@ pub enum TraceEvent {
     Finished {
         /// The request.
         attempt: u64,
-        /// Bytes of the answer's body; 0 for one that failed.
+        /// Bytes of the answer's body. 0 if the request failed.
         bytes: u64,
     },
-    /// All bulk of a direction may move at another rate: small requests come first.
+    /// All bulk of a direction may move at this rate from now on, because small requests come first.
     Yields {
         /// The direction.
         direction: Direction,
-        /// Bytes a second; `None` is as many as the path carries.
+        /// Bytes a second. `None` means no limit.
         rate: Option<u64>,
     },
     /// The connection, or the attempt to open it, has ended.
@@ -79,14 +79,14 @@ pub enum TraceEvent {
 }
 
 impl Trace {
-    /// Returns what has been collected so far, in order.
+    /// Returns the events so far, in order.
     pub fn moments(&self) -> Vec<TraceRecord> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn note(&self, what: TraceEvent) {
         let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The time is taken under the lock, so that moments stand in its order.
+        // The time is taken under the lock, so that events are in order.
         if moments.len() < MOMENTS_MAX {
             moments.push(TraceRecord { at: Instant::now(), what });
         }

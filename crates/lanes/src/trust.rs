@@ -1,4 +1,4 @@
-//! Trusted certificates, the protocols offered by ALPN, and the reasons why a certificate is refused.
+//! Trusted certificates, the protocols offered by ALPN, and the reasons for which certificates are refused.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::client_certificate::certificates;
 use crate::error::{Error, Kind};
 use crate::{Origin, Protocol, Trust};
 
-/// The TLS settings of an engine, one for each set of protocols a lane may offer.
+/// The TLS settings of an engine, one for each set of protocols that a lane may offer.
 #[derive(Debug)]
 pub(crate) struct TlsSettings {
     both: Arc<ClientConfig>,
@@ -24,10 +24,10 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Builds the settings: the platform's roots and `extra`.
+    /// Builds the settings with the platform's roots and `extra`.
     ///
-    /// The provider is ring. With aws-lc-rs's defaults a cold upload of 50 files took 70 ms longer. The first random draw took 24 ms, and
-    /// the order of its key-exchange groups another round trip. Ring offers X25519 first, which every store answers without a
+    /// The provider is ring. With the defaults of aws-lc-rs, a cold upload of 50 files took 70 ms longer. Its first random draw took 24 ms,
+    /// and the order of its key-exchange groups cost another round trip. Ring offers X25519 first, which every store accepts without a
     /// HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
@@ -39,7 +39,7 @@ impl TlsSettings {
         let mut h1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // Not dangerous: it is the platform's own verifier that decides, which rustls takes only by this door.
+            // Not dangerous here: the platform's own verifier decides. rustls accepts it only by this method.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(CertificateVerifier::new(verifier)))
             .with_no_client_auth();
@@ -49,7 +49,7 @@ impl TlsSettings {
         Ok(Self { both: Arc::new(both), h1: Arc::new(h1) })
     }
 
-    /// The settings for a lane to this origin that may speak either protocol, or HTTP/1.1 only.
+    /// Returns the settings for a lane to this origin that may speak either protocol, or HTTP/1.1 only.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for a client certificate that can't be used.
@@ -63,7 +63,7 @@ impl TlsSettings {
             _ => Arc::clone(&self.both),
         };
         let Some(certificate) = origin.client_certificate.clone() else { return Ok(settings) };
-        // Files are read, which the thread of all express lanes doesn't wait for.
+        // The files are read on another thread, so that the express thread doesn't wait.
         let shown = tokio::task::spawn_blocking(move || certificate.shown(&settings)).await;
         let shown =
             shown.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))??;
@@ -71,8 +71,8 @@ impl TlsSettings {
     }
 }
 
-/// Returns why the platform's certificates can't be loaded. rustls doesn't report that no file descriptor was left (EMFILE, ENFILE), so
-/// we look for that ourselves.
+/// Returns why the platform's certificates can't be loaded. rustls doesn't report a lack of file descriptors (EMFILE, ENFILE), so we check
+/// for that.
 fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     match File::open("/dev/null") {
         Err(lacking) if matches!(lacking.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => lacking.into(),
@@ -80,14 +80,14 @@ fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     }
 }
 
-/// A variable by which the platform's certificates are replaced, where the platform knows it.
+/// Returns a variable that replaces the platform's certificates, on platforms that know it.
 fn variable(name: &str) -> Option<OsString> {
     let is_known = cfg!(all(unix, not(target_vendor = "apple")));
     std::env::var_os(name).filter(|value| is_known && !value.is_empty())
 }
 
-/// Returns whether what `SSL_CERT_FILE` and `SSL_CERT_DIR` name can be read: who sets them means these certificates, and would
-/// find every server refused otherwise.
+/// Checks that the files of `SSL_CERT_FILE` and `SSL_CERT_DIR` can be read. A user who sets them wants these certificates. Without this
+/// check, every server would be refused.
 ///
 /// # Errors
 /// [`Kind::Invalid`], naming the variable, the file and the cause.
@@ -116,7 +116,7 @@ pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>,
     Ok(roots)
 }
 
-/// The variable that names a file, for an error about it.
+/// Returns the variable that names a file, for an error about it.
 fn origin_of(file: &Path) -> &'static str {
     match std::env::var_os("AWS_CA_BUNDLE").is_some_and(|named| named == file) {
         true => "AWS_CA_BUNDLE: ",
@@ -124,7 +124,7 @@ fn origin_of(file: &Path) -> &'static str {
     }
 }
 
-/// The platform's verifier, which tells a certificate that is signed by itself from one whose authority nobody knows: the cure is another.
+/// The platform's verifier. It also tells a self-signed certificate from one with an unknown issuer, because the user must act differently.
 #[derive(Debug)]
 pub(crate) struct CertificateVerifier(Verifier);
 
@@ -134,7 +134,7 @@ impl CertificateVerifier {
     }
 }
 
-/// The certificate's issuer is the certificate itself.
+/// The certificate is its own issuer.
 #[derive(Debug)]
 struct SelfSigned;
 
@@ -185,7 +185,7 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// Returns whether it is refused because of who signed it. An authority's own certificate in place of a server's is such a one too.
+/// Returns whether a certificate is refused because of its signer. That includes an authority's own certificate in place of a server's.
 fn is_untrusted(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
@@ -201,7 +201,7 @@ fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
         .is_ok_and(|certificate| certificate.issuer() == certificate.subject())
 }
 
-/// Returns what is wrong with a certificate, in words that say what to do about it where there is something.
+/// Returns what is wrong with a certificate, and what to do about it if anything can be done.
 pub(crate) fn cause(why: &CertificateError) -> &'static str {
     match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",

@@ -1,4 +1,4 @@
-//! Holds bulk back while small requests are outstanding, as the dispatcher says.
+//! Holds bulk back while small requests are outstanding, at the rate that the dispatcher sets.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::threads::atomic::{AtomicBool, Ordering};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// A valve that all bulk of one direction passes.
+/// A valve that all bulk of one direction passes through.
 #[derive(Debug, Default)]
 pub(crate) struct Valve {
     is_narrow: AtomicBool,
@@ -26,13 +26,13 @@ impl Valve {
         }
     }
 
-    /// Lets `bytes` of bulk pass that have just moved: returns when the next ones may.
+    /// Takes note of `bytes` of bulk that have just moved. Waits until more may move.
     pub(crate) async fn pass(&self, bytes: usize) {
         if !self.is_narrow.load(Ordering::Acquire) {
             return;
         }
         let mut opened = std::pin::pin!(self.opened.notified());
-        // Listening begins before the look, so that no opening is missed between.
+        // Listening begins before the check, so that no opening is missed in between.
         opened.as_mut().enable();
         let pause = self.lock().as_mut().map_or(Duration::ZERO, |pace| pace.take(Instant::now(), bytes));
         if !pause.is_zero() {

@@ -1,24 +1,25 @@
-//! Bulk beside small requests: its rate while it yields, and its bytes on the way.
+//! Limits for bulk beside small requests: on its rate while it yields, and on its bytes in flight.
 //!
-//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. While small requests are more than the path
-//! carries in a moment, bulk in their direction gets a floor rate only. The floor rises with time, so that bulk is never starved. Small
-//! requests that a moment carries don't stop bulk: the path has room for both. [`AccessLink`] decides it for all origins, since they share
-//! the machine's own way to the network.
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields to a backlog of small requests:
+//! more bytes in its direction than the path carries in a [`moment`](Rules::moment), 10 ms. Bulk then moves at a low rate, which rises with
+//! time so that bulk never starves. Small requests that fit into a moment don't slow bulk. [`AccessLink`] decides for all origins, since
+//! they share one link.
 //!
-//! Left to TCP, connections fill whatever queue the path has, and a small answer waits behind it. A full mebibyte at 1 Gbit/s is 8 ms, four
-//! times the round trip of a server nearby. Bytes that don't fit are lost, of small bodies too, and a lost last packet waits for a timeout.
-//! A rate would have to be known exactly: a little above the path it fills the queue as well, and a little below it wastes the path. So
-//! [`BulkInFlight`] limits the bytes that the kernel lets each connection have outstanding, which empty as fast as the path lets them:
+//! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. A full queue of 1 MiB at 1 Gbit/s takes
+//! 8 ms, four times the round trip of a server nearby. A full queue also drops packets, of small bodies too, and a lost last packet costs a
+//! timeout. A limit on the rate would have to be exact: a little too high fills the queue, a little too low wastes the path. So
+//! [`BulkInFlight`] limits each connection's bytes in flight, which leave as fast as the path permits. Its limits are:
 //!
 //! | bulk | down: receive windows | up: send buffers |
 //! |---|---|---|
-//! | alone, on a path that it has filled, but not within a house | `2 * gain` | TCP's |
+//! | alone, on a path that it has filled, but not within one building | `2 * gain` | TCP's |
 //! | beside small requests | `growth` | `gain` |
 //! | that yields | `growth` of what it may move | as beside small requests |
 //!
-//! They are so many bandwidth-delay products, and what the path carries while a thread isn't running. The lanes that carry bulk share them.
-//! Bulk alone has room for lost packets, behind which twice as much waits as the path holds. Beside small requests, a sender that
-//! probes for a quarter more, as BBR does, finds it. On a path that bulk hasn't filled, only yielding bulk is held.
+//! The figures are in bandwidth-delay products. The bytes that the path carries in 1 ms are added, since a thread may not run for that
+//! long. The lanes that carry bulk share the sum. Bulk alone needs room for lost packets: twice what the path holds waits behind one.
+//! Beside small requests, a sender that probes for a quarter more, as BBR does, can find it. On a path that bulk hasn't filled, only
+//! yielding bulk is limited.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use super::Direction;
 use super::path_model::{PathLoad, Throughput};
 use super::rules::Rules;
 
-/// One direction of the machine's own way to the network.
+/// One direction of the machine's link to the network.
 #[derive(Debug, Default)]
 pub(super) struct AccessLink {
     rules: &'static Rules,
@@ -43,8 +44,7 @@ impl AccessLink {
         Self { rules, path, yielding, ..Self::default() }
     }
 
-    /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not, and any bulk is under way or
-    /// not.
+    /// Takes a reading of the bytes moved so far. `small_wait`: small requests wait for those in flight. `has_bulk`: bulk is under way.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
         let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held));
@@ -55,10 +55,10 @@ impl AccessLink {
         }
     }
 
-    /// Decides the rate of bulk beside so many bytes of small requests: `Some` when it differs from the last one.
+    /// Decides the rate of bulk beside `outstanding` bytes of small requests. Returns `Some` if it differs from the last one.
     pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
         if self.left_over.has_ended(now) {
-            // Small requests show anew what they need, and then bulk's share grows again.
+            // Measure again how much small requests need. Bulk's share begins low and grows again.
             self.left_over = Remainder::default();
             self.yielding.begin_anew(now);
         }
@@ -66,12 +66,12 @@ impl AccessLink {
         self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
     }
 
-    /// Returns whether bulk that waits may go, as far as small requests are concerned.
+    /// Returns whether small requests permit that waiting bulk begins.
     pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
-    /// Returns whether bulk is held to less than small requests leave of the link.
+    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
     pub(super) fn holds_bulk(&self) -> bool {
         self.yielding.is_yielding() && self.left_over.found.is_none()
     }
@@ -88,18 +88,18 @@ impl AccessLink {
         self.small_at.is_some_and(|at| now.saturating_duration_since(at) < self.rules.small_expected_for)
     }
 
-    /// Returns the small requests that bulk moves beside now.
+    /// Returns the small traffic beside which bulk moves now.
     pub(super) fn beside(&self, now: Instant) -> SmallTraffic {
         SmallTraffic { expects_small: self.expects_small(now), allowed: self.yielding.allowed() }
     }
 }
 
-/// The part of the link that small requests leave while bulk yields to them.
+/// The part of the link's rate that small requests leave unused, measured while bulk yields to them.
 #[derive(Debug, Default)]
 struct Remainder {
-    /// Their latest rates in bytes a second, the last first.
+    /// The latest rates of small requests in bytes a second, the newest first.
     rates: VecDeque<f64>,
-    /// The rate that they don't need, in bytes a second, and until when that is bulk's.
+    /// The rate that small requests leave unused, in bytes a second, and until when bulk may use it.
     found: Option<(f64, Instant)>,
 }
 
@@ -115,7 +115,7 @@ impl Remainder {
         let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
             return;
         };
-        // Room is left for them to grow.
+        // Small requests get room to grow.
         let need = latest * rules.growth;
         if latest <= before * rules.growth && need < carries {
             self.found = Some((carries - need, now + rules.remembered));
@@ -131,17 +131,17 @@ impl Remainder {
     }
 }
 
-/// One direction's state.
+/// The limit, if any, on the rate of bulk in one direction.
 #[derive(Debug, Default)]
 pub(super) struct YieldState {
     rules: &'static Rules,
-    /// Nothing while bulk moves freely.
+    /// `None` while bulk moves freely.
     hold: Option<RateCap>,
     /// The shortest round trip.
     rtt: Duration,
 }
 
-/// The rate that bulk is held to, in bytes a second, since when, and when it was decided last.
+/// The rate that bulk is held to, in bytes a second, when holding began, and when the rate was last decided.
 #[derive(Clone, Copy, Debug)]
 struct RateCap {
     rate: u64,
@@ -154,8 +154,8 @@ impl YieldState {
         Self { rules, ..Self::default() }
     }
 
-    /// Decides how many bytes a second bulk may move. It goes by the bytes of small requests outstanding, the path as far as it is known,
-    /// and the rate that small requests don't need. `Some` differs from the last rate, and `Some(None)` opens it again.
+    /// Decides how many bytes a second bulk may move. `outstanding` is the bytes of small requests, `left_over` the rate that they leave
+    /// unused. Returns `Some` if the rate differs from the last one, and `Some(None)` to remove the limit.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -166,12 +166,12 @@ impl YieldState {
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
-        // Requests that come one by one keep so much outstanding by waiting for their answers, beside bulk or not.
+        // Requests that come one by one have this much in flight while they wait for their answers, with or without bulk.
         let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
         let above = (carries * self.rules.moment.as_secs_f64())
             .min(self.rules.freight_above as f64)
             .max(on_the_way) as u64;
-        // Bulk that yields goes on until half of that is left, so that single ends don't flip it.
+        // Bulk that yields goes on yielding until half of `above` is left, so that single answers don't switch it back and forth.
         let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
         if !yields {
             return self.hold.take().map(|_| None);
@@ -179,17 +179,17 @@ impl YieldState {
         let since = self.hold.map_or(now, |hold| hold.since);
         let aged = (now.saturating_duration_since(since).as_secs_f64() / self.rules.yield_step.as_secs_f64())
             .floor();
-        // Up to a part of the path; but that of what isn't known to be the whole may be nothing.
+        // At most half of a full path's rate. A path that isn't known to be full may have shown next to nothing, so allow twice its rate.
         let most = if is_full { carries / self.rules.gain } else { carries * self.rules.gain };
         let floor = (self.rules.yield_floor * aged.exp2()).min(most.max(self.rules.yield_floor));
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
-        // A new estimate matters only where it is another one.
+        // Ignore an estimate that is close to the last one.
         let unchanged = self.hold.map(|hold| hold.rate).filter(|said| said.abs_diff(floor) <= said / 4);
         self.hold = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
         unchanged.is_none().then_some(Some(floor))
     }
 
-    /// Yields as if it began now.
+    /// Starts the rise of bulk's rate again.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         self.hold = self.hold.map(|hold| RateCap { since: now, ..hold });
     }
@@ -199,7 +199,8 @@ impl YieldState {
         self.hold.map(|hold| hold.rate)
     }
 
-    /// Returns whether new bulk may begin. It waits until running bulk has gained something, and for as long as it would lose by beginning.
+    /// Returns whether new bulk may begin. It waits until running bulk has gained speed. Then it waits some round trips more, because a
+    /// sender that is slowed at its start takes long to recover.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
         self.hold.is_none_or(|hold| now >= hold.since + wait)
@@ -210,16 +211,16 @@ impl YieldState {
         self.hold.is_some()
     }
 
-    /// Returns when to decide again without anything having happened.
+    /// Returns when to decide again if nothing happens before.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.hold.map(|hold| hold.decided + self.rules.reading_min)
     }
 }
 
-/// Small requests, as bulk sees them.
+/// The small requests beside bulk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SmallTraffic {
-    /// True while small requests are outstanding, or more of them expected.
+    /// True while small requests are outstanding or expected.
     pub(super) expects_small: bool,
     /// Bytes a second that yielding bulk may move.
     pub(super) allowed: Option<u64>,
@@ -229,7 +230,7 @@ pub(super) struct SmallTraffic {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneGroup {
     pub(super) lanes: usize,
-    /// The longest round trip of them.
+    /// Their longest round trip.
     pub(super) rtt: Duration,
 }
 
@@ -237,10 +238,10 @@ pub(super) struct LaneGroup {
 #[derive(Debug)]
 pub(super) struct BulkInFlight {
     rules: &'static Rules,
-    /// The limit of each lane in bytes; nothing where it is left to TCP.
+    /// The limit of each lane in bytes. `None` leaves it to TCP.
     applied: Option<u32>,
     unsent: u32,
-    /// The pace of each lane in bytes a second; nothing where it is left to TCP.
+    /// The pace of each lane in bytes a second. `None` leaves it to TCP.
     pace: Option<u32>,
     strangling: StranglingWatch,
 }
@@ -256,8 +257,8 @@ impl BulkInFlight {
         }
     }
 
-    /// Decides how many bytes each of the lanes may have on its way: `Some` when that differs by much from the last limit. `Some(None)`
-    /// leaves it to TCP again.
+    /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if that differs much from the last limit, and
+    /// `Some(None)` to leave it to TCP again.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -267,7 +268,7 @@ impl BulkInFlight {
         SmallTraffic { expects_small, allowed }: SmallTraffic,
     ) -> Option<Option<u32>> {
         if group.lanes == 0 && expects_small {
-            // Whoever comes next finds what held before.
+            // Keep the last limit for the bulk that comes next.
             return None;
         }
         let is_held = self.applied.is_some();
@@ -275,7 +276,7 @@ impl BulkInFlight {
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,
-            // A server that is nearer than it takes to answer is in the same house: what it may send wakes its threads less often.
+            // A server this near is in the same building. More bytes in flight wake its threads less often.
             _ if group.rtt < self.rules.service_min && !expects_small => None,
             (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
             _ if !may_hold => None,
@@ -301,10 +302,10 @@ impl BulkInFlight {
         Some(Some(bytes))
     }
 
-    /// Returns the pace of each of `lanes`, which upload bulk alone, in bytes a second: `Some` when it differs by much from the last one.
-    /// Each part of an upload ends with a pause. A sender that goes by rate (BBR) then bursts at almost three times its
-    /// share. A path of 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again. Paced at the square of the growth,
-    /// 300 Mbit/s and 80 ms had 7.5 % sent again instead of 3.1 %, and took as long.
+    /// Returns the pace of each of `lanes` while they upload bulk alone, in bytes a second: `Some` if it differs much from the last one.
+    /// Each part of an upload ends with a pause, after which a rate-based sender (BBR) sends at almost three times its share. On a path of
+    /// 1 Gbit/s and 20 ms with a queue of 512 KiB, 22 % of the packets were sent again without a pace. With the square of the growth as the
+    /// factor, 300 Mbit/s and 80 ms took as long, and had 7.5 % sent again instead of 3.1 %.
     pub(super) fn pace(
         &mut self,
         lanes: usize,
@@ -323,8 +324,8 @@ impl BulkInFlight {
         Some(Some(pace))
     }
 
-    /// Decides how many bytes of bulk the kernel takes ahead for each of `lanes`: `Some` when that differs by much from the last number.
-    /// Together they are what the path carries in a [`moment`](Rules::moment), since they go before a limit is felt. Fewer cost wake-ups.
+    /// Decides how many bytes of bulk the kernel takes ahead for each of `lanes`. Returns `Some` if that differs much from the last number.
+    /// Together they last for a [`moment`](Rules::moment) on the path, because a new limit only acts after them. Fewer bytes cost wake-ups.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
@@ -337,23 +338,23 @@ impl BulkInFlight {
     }
 }
 
-/// A watch on held bulk, which must not become slower by it.
+/// Watches that bulk doesn't become slower by being held.
 ///
-/// The bytes on the way are reckoned from the path's rate and round trip. The round trip may be longer than the shortest ever seen, because
-/// of a radio link, somebody else's queue or another route. Bulk then becomes slower, less is let in, and so on. So bulk that becomes
+/// The limit of bytes in flight comes from the path's rate and shortest round trip. A radio link, other traffic's queue or a new route can
+/// make the round trip longer. Bulk then becomes slower, so its limit falls, so it becomes slower again. To end this, bulk that becomes
 /// slower while it is held is left to TCP for a while.
 #[derive(Debug, Default)]
 pub(super) struct StranglingWatch {
     rules: &'static Rules,
-    /// The last reading that was looked at, and how many lanes there were.
+    /// The time of the last reading that was used, and the number of lanes at that time.
     read: Option<(Instant, usize)>,
-    /// The best rate of two readings on end, in bytes a second, and the last one. Bytes that gathered while bulk was held back come at
-    /// once.
+    /// The best rate that two readings in a row reached, in bytes a second, and the last rate. One reading may include bytes that gathered
+    /// while bulk was held back.
     best: f64,
     last: f64,
     slow: u32,
     lifted_until: Option<Instant>,
-    /// For how long it was left to TCP the last time.
+    /// For how long bulk was last left to TCP.
     lifted: Duration,
 }
 
@@ -362,7 +363,7 @@ impl StranglingWatch {
         Self { rules, ..Self::default() }
     }
 
-    /// Returns whether bulk over so many lanes may be held, having been so or not.
+    /// Returns whether bulk over `lanes` may be held. `is_held` tells whether it is held now.
     pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, path: &Throughput) -> bool {
         let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
         if let Some((at, rate)) = path.bulk_reading().filter(|(at, _)| is_new(*at)) {
@@ -374,10 +375,10 @@ impl StranglingWatch {
             self.slow =
                 if is_held && !are_fewer && rate * self.rules.growth < self.best { self.slow + 1 } else { 0 };
         }
-        // When small requests have ended, bulk needs some tenths to find its pace.
+        // Wait a while, because bulk needs some tenths of a second to regain its rate after small requests end.
         if self.rules.reading_min * self.slow >= self.rules.strangled_after {
             (self.slow, self.best) = (0, 0.0);
-            // Each time for twice as long, unless it bore being held for that long.
+            // The time doubles, unless bulk has been held for twice as long since then.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
             self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
             self.lifted_until = now.checked_add(self.lifted);
@@ -428,7 +429,7 @@ mod tests {
 
         #[test]
         fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
-            // 50 of 272 KiB a second take 70 ms each.
+            // 50 objects of 272 KiB a second take 70 ms each.
             let far = Duration::from_millis(50);
             let decide = |outstanding, path| {
                 YieldState::default().decide(Instant::now(), outstanding, path, None, far)
@@ -496,7 +497,7 @@ mod tests {
         const HOME: Duration = Duration::from_millis(20);
         const GIGABIT: f64 = 125e6;
 
-        /// A path that bulk has filled at so many bytes a second.
+        /// A path that bulk has filled at this rate in bytes a second.
         fn full(rate: f64) -> Throughput {
             let (mut path, now) = (Throughput::default(), Instant::now());
             for reading in 0..10 {
@@ -509,10 +510,10 @@ mod tests {
 
         const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false };
 
-        /// Small requests that come again and again.
+        /// Small requests that keep coming.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };
 
-        /// What a lane gets beside small requests.
+        /// The limit of a lane beside small requests.
         fn share(direction: Direction, lanes: usize, rtt: Duration, path: &Throughput) -> Option<u32> {
             let now = Instant::now();
             BulkInFlight::by(&Rules::CHOSEN)
@@ -578,9 +579,9 @@ mod tests {
             }
         }
 
-        /// What bulk moves in five minutes, bytes a second, on a path whose round trip is so many times the shortest that was seen.
+        /// The rate that bulk reaches over five minutes, in bytes a second. The path's round trip is `times` the shortest one.
         fn moved(direction: Direction, rtt: Duration, times: u32, expects_small: bool) -> f64 {
-            // Of a send buffer three quarters are filled, and a packet beyond it.
+            // Three quarters of a send buffer are filled, and a packet beyond it is in flight.
             let filled = if direction == Direction::Up { (0.75, 32e3) } else { (1.0, 0.0) };
             let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
             let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);

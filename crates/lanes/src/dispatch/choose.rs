@@ -1,7 +1,7 @@
-//! The choice of lanes: how many an origin has, which are dialled or given up, and which attempt goes on which.
+//! The choice of lanes: how many an origin has, which are dialled or closed, and which attempt goes on which.
 //!
-//! A connection costs about a millisecond of handshake on both ends and saves round trips. [`wanted`] weighs the two, so that a far server
-//! gets many express lanes and a near one few. All origins together stay under the ceiling, and hedges go before all that waits.
+//! A connection costs about a millisecond of handshake on both ends and saves round trips. [`wanted`] weighs the two, so a far server gets
+//! many express lanes and a near one few. All origins together stay under the ceiling. Hedges go before queued attempts.
 
 use std::time::{Duration, Instant};
 
@@ -14,24 +14,24 @@ use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Demand {
     pub(super) attempts: usize,
-    /// These and the attempts before them since there was none. A job shows its attempts a few at a time, and a job that has gone on for
-    /// long is likely to go on for as long again.
+    /// These attempts, and those that have ended since the origin last had none. A job shows its attempts a few at a time. A job that has
+    /// gone on for long is likely to go on for as long again.
     pub(super) so_far: usize,
     pub(super) bytes: u64,
-    /// The lanes that bulk wants beside them.
+    /// The lanes that the origin's bulk wants in addition.
     pub(super) freight: usize,
 }
 
-/// An origin, as far as it is known.
+/// The measured properties of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerProfile {
-    /// True when each of its lanes carries many requests at once; `has_spoken` when it has shown that.
+    /// True if each of its lanes carries many requests at once. That is a guess until `has_spoken`.
     pub(super) is_multiplexed: bool,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
-    /// The time that it takes to answer beside that.
+    /// The time that the server takes to answer, beside the round trip.
     pub(super) service: Duration,
-    /// The rate that the path has shown in the direction of most bytes.
+    /// The measured rate of the path, in the direction of most bytes.
     pub(super) path: PathRate,
 }
 
@@ -43,15 +43,15 @@ pub(super) fn wanted(rules: &Rules, demand: Demand, server: ServerProfile) -> us
     if server.is_multiplexed { multiplexed(rules, demand, server) } else { exclusive(rules, demand, server) }
 }
 
-/// Returns how many lanes to dial beside those that there are. A few more don't pay for the two round trips until they open.
+/// Returns how many lanes to dial in addition to the existing ones. A few more don't pay for the two round trips until they open.
 pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(have);
     if missing.saturating_mul(rules.change_min as usize) <= have { 0 } else { missing }
 }
 
-/// Returns how many lanes of one attempt each pay. n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake. The
-/// sum is least at the square root of n·(rtt + service)/handshake. But the attempts' bytes take their time on the path with any number of
-/// lanes. Once the path is full, another lane only divides it.
+/// Returns how many lanes pay if each carries one attempt at a time. n attempts over c lanes take n·(rtt + service)/c, and the lanes cost
+/// c·handshake. The sum is least at the square root of n·(rtt + service)/handshake. But the attempts' bytes need the same time on the path
+/// whatever the number of lanes. Once the path is full, another lane only divides it.
 fn exclusive(
     rules: &Rules,
     demand: Demand,
@@ -62,7 +62,7 @@ fn exclusive(
     let mean = (demand.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(rules, turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    // An origin that turns out to be multiplexed then has no lanes too many.
+    // Before the protocol is known, the number is low, so an origin that turns out to be multiplexed has no lanes too many.
     let usual = (rules.connections_max / 2).saturating_sub(demand.freight);
     let documented = (rules.requests_a_second * turn.as_secs_f64()) as usize;
     let most = if is_known {
@@ -73,8 +73,9 @@ fn exclusive(
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
 }
 
-/// Returns how many lanes of many attempts each pay. Bytes leave in the rounds that slow start allows, doubling from the initial window of
-/// each lane, and so do the answers' segments. More attempts than streams go in turns, and later bytes find windows that have grown.
+/// Returns how many lanes pay if each carries many attempts at once. In each round trip a lane sends as much as slow start allows: first
+/// the initial window, then twice as much each time. The same holds for the segments of its answers. Attempts beyond the number of streams
+/// go in later turns, when the windows have grown.
 fn multiplexed(
     rules: &Rules,
     demand: Demand,
@@ -83,7 +84,7 @@ fn multiplexed(
     let rtt = rtt.unwrap_or(rules.rtt_assumed);
     let (live, bytes) = (demand.attempts, (demand.bytes as f64).min(path.at_once(rules, rtt + service)));
     let time = |lanes: usize| {
-        // The fullest lane counts, and it must fit with room to spare.
+        // The fullest lane takes longest. It must fit with room to spare.
         let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
         let windows = fullest * rules.framing / INITIAL_WINDOW;
         let lanes = lanes as f64;
@@ -100,7 +101,7 @@ fn multiplexed(
 
 impl Dispatcher {
     pub(super) fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
-        // Only an origin that has a lane already leaves slots to others.
+        // An origin's first lane may take a slot that is otherwise kept free for express.
         let is_first = self.ledger.account(origin).lanes.is_empty();
         let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let hedges = self.waiting_hedges(origin, role).len();
@@ -113,7 +114,7 @@ impl Dispatcher {
         let lanes = || self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == role);
         let have = lanes().filter(|(_, lane)| !lane.is_draining()).count();
         let failed = state.failed_lately(role, now);
-        // An open lane is not free for a hedge that waits.
+        // A waiting hedge can't use an open lane, or it would have gone on it already.
         let dialling = lanes().filter(|(_, lane)| lane.is_dialling()).count();
         let for_hedges = hedges.saturating_sub(dialling + failed);
         let have = if have == 0 { 0 } else { have + failed };
@@ -126,7 +127,7 @@ impl Dispatcher {
             if self.has_all_served(now, origin) {
                 return;
             }
-            // No other origin loses a lane for announced attempts: two origins would take it from each other for ever.
+            // Announced attempts don't close other origins' lanes. Otherwise two origins could take a lane from each other for ever.
             if self.ledger.lanes().len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;
             }
@@ -135,7 +136,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many lanes there may be before another of the role is dialled. Freight never takes the last quarter, so that later
+    /// Returns how many lanes may exist before another one of the role is dialled. Freight never takes the last quarter, so that later
     /// express attempts find a slot.
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
@@ -144,14 +145,14 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many lanes for bulk the origin has or may open beside all that there are.
+    /// Returns how many freight lanes the origin has or may still open beside all other lanes.
     pub(super) fn freight_lanes_max(&self, origin: OriginId) -> usize {
         let is_there = |(_, lane): &(LaneId, &Lane)| lane.role == Role::Freight && !lane.is_draining();
         let have = self.ledger.lanes_of(origin).filter(is_there).count();
         have + self.ceiling(Role::Freight).saturating_sub(self.ledger.lanes().len())
     }
 
-    /// Makes room at the ceiling for an origin that has no lane it could use: closes an idle lane of another origin.
+    /// Makes room at the ceiling for an origin that lacks a lane: closes an idle lane of another origin. Returns whether there was one.
     fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
         let idle = self.ledger.lanes().filter(|(_, lane)| lane.origin != origin && lane.is_idle());
         let Some(id) = idle.map(|(id, _)| id).min() else { return false };
@@ -160,8 +161,8 @@ impl Dispatcher {
         true
     }
 
-    /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
-    /// only lane is given up in turns of [`turn`](super::Rules::turn).
+    /// At the ceiling, gives up a lane on which an attempt has ended if another origin waits without any lane. An origin gives up its only
+    /// lane no sooner than a [`turn`](super::Rules::turn) after it opened.
     pub(super) fn give_way(&mut self, now: Instant, id: LaneId) {
         let Some((own, since)) = self.ledger.lane(id).map(|l| (l.origin, l.since)) else { return };
         if self.ledger.lanes().len() < self.connections_max || self.waiting_without_lane(own).is_none() {
@@ -178,7 +179,7 @@ impl Dispatcher {
         }
     }
 
-    /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
+    /// Returns another origin that has work and no lane. Of several, it is the one that gave way longest ago.
     pub(super) fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
         let waits = |(origin, account): &(OriginId, &OriginAccount)| {
             *origin != own && account.lanes.is_empty() && account.express + account.freight > 0
@@ -221,7 +222,8 @@ impl Dispatcher {
         }
     }
 
-    /// The least loaded lane that may take an attempt of this weight, leaving one out and those at its address to the last.
+    /// Returns the least loaded lane that may take an attempt of this weight. Never returns `but`, and prefers lanes to addresses other
+    /// than that lane's.
     pub(super) fn pick(
         &self,
         now: Instant,
@@ -238,7 +240,7 @@ impl Dispatcher {
         let mut best: Option<((bool, bool, u64, bool), LaneId)> = None;
         for (id, lane) in self.ledger.lanes_of(origin).filter(|(id, _)| Some(*id) != but) {
             let own = lane.role == role;
-            // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
+            // A lane of the other role is lent only while it is idle, and only if no more lanes can be dialled.
             if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
@@ -250,14 +252,14 @@ impl Dispatcher {
         best.map(|(_, id)| id)
     }
 
-    /// Returns whether freight may have another of the origin's lanes. Some are left for express attempts, if there is more than one.
+    /// Returns whether freight may have another of the origin's lanes. If there are several, a quarter stays for express, at least one.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
         freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
     }
 
-    /// Returns how many bytes of the queue one open lane may take while others of its burst are still being dialled. It is a fair share, so
-    /// that the first lane to open leaves the others theirs.
+    /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. It is an equal share,
+    /// so the first lane to open leaves the others theirs. Returns `None` if no lanes are about to open.
     fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
         let state = &self.origins[origin.0];
         let timeout = state.sibling_wait();
@@ -267,12 +269,12 @@ impl Dispatcher {
             return None;
         }
         let open = of_role().filter(|l| l.is_open()).count() as u64;
-        // Attempts that wait after the first burst find all lanes open.
+        // Attempts beyond the first burst wait until all lanes are open.
         Some(self.ledger.account(origin).express_weight.min(state.at_once()).div_ceil((open + young).max(1)))
     }
 
-    /// Returns whether freight has waited long enough at the ceiling, where it can't dial a lane of its own. It has one turn then: behind a
-    /// long queue of bulk, express would wait for its end.
+    /// Returns whether freight has waited for a turn at the ceiling, where it can't dial a lane. Freight then goes first, for one turn
+    /// only. With more turns, express would wait until a long queue of bulk has ended.
     pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
         let state = &self.origins[origin.0];
         let Some((_, front)) = self.ledger.account(origin).queues.front(Role::Freight) else { return false };
@@ -286,7 +288,7 @@ impl Dispatcher {
         is_full && waited.is_some_and(|w| w >= self.rules.turn)
     }
 
-    /// Admits the hedge of a running attempt. It rides as what the first has become, however its size was judged before.
+    /// Admits the hedge of a running attempt. It takes the role that the first attempt has now, whatever its own size.
     pub(super) fn hedge(
         &mut self,
         now: Instant,
@@ -302,8 +304,7 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// Sends the origin's hedges for which there is a lane that isn't the first one's. The others keep waiting, without
-    /// keeping anybody else from the lanes that they can't use.
+    /// Sends the hedges that find a lane other than the first attempt's. The others keep waiting, and block no later attempts.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
             let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };
@@ -327,13 +328,13 @@ impl Dispatcher {
         self.ledger.attempt(attempt)?.lane
     }
 
-    /// The lane that a hedge must not go on.
+    /// Returns the lane of the attempt that this one hedges. The hedge must use another.
     fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
         self.lane_of(self.ledger.attempt(hedge)?.hedge_of?)
     }
 }
 
-/// So many lanes less a quarter, but at least one and of two or more not all.
+/// Three quarters of the lanes, but at least one, and not all of two or more.
 pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
     lanes - (lanes / 4).max(usize::from(lanes > 1))
 }
@@ -349,7 +350,7 @@ mod tests {
         const EXCLUSIVE: bool = false;
         const MULTIPLEXED: bool = true;
 
-        /// At an origin with such lanes, over a path that has shown nothing.
+        /// Lanes wanted over a path of unknown rate.
         fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
             over(PathRate::default(), is_multiplexed, attempts, bytes, rtt)
         }
@@ -437,7 +438,7 @@ mod tests {
                 service: Rules::CHOSEN.service_min,
                 path: PathRate::default(),
             };
-            // As a job shows it, which holds some at a time.
+            // A job holds some attempts at a time.
             let after = |so_far, rtt| {
                 let demand = Demand { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
                 super::super::wanted(&Rules::CHOSEN, demand, known(rtt))
@@ -600,7 +601,7 @@ mod tests {
                 );
             }
             dispatcher.handle(now, DispatchEvent::Expected { origin: ORIGIN, protocol: Protocol::H1 });
-            // When the first dial has been waited for, and not so late that it is waited for again.
+            // After the wait for the first dial, but not so late that the wait begins again.
             dispatcher.handle(now + Duration::from_millis(5), DispatchEvent::Tick);
             let lanes = dialled(&actions(&mut dispatcher));
             for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {
@@ -618,7 +619,7 @@ mod tests {
             assert_eq!(
                 sent(&hedge_as(&mut dispatcher, now, 4), 4),
                 Some(lanes[1]),
-                "any other is better than none"
+                "a lane to the same address is better than none"
             );
         }
 

@@ -1,4 +1,4 @@
-//! The dispatcher's vocabulary: events in, actions out, and the numbers of attempts, lanes and origins.
+//! The dispatcher's events and actions, and the numbers of attempts, lanes and origins.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use super::Dispatcher;
 use super::rules::Rules;
 use crate::Protocol;
 
-/// One submitted request, by the driver's number.
+/// One try of a request. The driver numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct AttemptId(pub(crate) u64);
 
-/// One connection, by the dispatcher's number.
+/// One connection. The dispatcher numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct LaneId(pub(crate) u64);
 
-/// One origin, by the driver's number, counted from 0 without gaps.
+/// One origin. The driver numbers them from 0 without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct OriginId(pub(crate) usize);
 
@@ -25,12 +25,12 @@ pub(crate) struct OriginId(pub(crate) usize);
 pub enum Role {
     /// Small requests: metadata, objects and ranges up to 1 MiB.
     Express,
-    /// Bulk.
+    /// Bulk: bodies above 1 MiB.
     Freight,
 }
 
 impl Role {
-    /// Its name in logs: `express` or `freight`.
+    /// Returns the name for logs: `express` or `freight`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Express => "express",
@@ -64,7 +64,7 @@ pub(crate) enum DispatchEvent {
         /// Its size, as far as it is known.
         size: RequestSize,
     },
-    /// A hedge of a request that runs wants to be sent, on another lane.
+    /// A hedge, which is a second try of a request that still runs, wants to be sent on another lane.
     Hedged {
         /// Its number.
         attempt: AttemptId,
@@ -75,7 +75,7 @@ pub(crate) enum DispatchEvent {
         /// The attempt that it hedges.
         hedge_of: AttemptId,
     },
-    /// Whoever wanted the request has gone. A running one also ends by [`DispatchEvent::Finished`].
+    /// The caller no longer wants the request. If its attempt runs, [`DispatchEvent::Finished`] follows.
     Cancelled {
         /// Its number.
         attempt: AttemptId,
@@ -87,7 +87,7 @@ pub(crate) enum DispatchEvent {
         /// The protocol.
         protocol: Protocol,
     },
-    /// So many attempts of unknown kind are about to come.
+    /// The caller announces attempts of unknown kind.
     Anticipated {
         /// Where to.
         origin: OriginId,
@@ -119,7 +119,7 @@ pub(crate) enum DispatchEvent {
     },
     /// A dial failed.
     DialFailed {
-        /// The lane that isn't.
+        /// The lane that was being dialled.
         lane: LaneId,
     },
     /// The server announced how many streams it takes on this lane.
@@ -129,14 +129,14 @@ pub(crate) enum DispatchEvent {
         /// The limit.
         max: usize,
     },
-    /// The answer to an attempt of unknown size tells its size.
+    /// The answer to an opener, a request of unknown size, tells its size.
     Sized {
         /// The attempt.
         attempt: AttemptId,
         /// Bytes of its body.
         bytes: u64,
     },
-    /// An attempt turned out to be bulk while it ran: its lane, where it is alone on it, is freight from now on.
+    /// A running attempt turned out to be bulk. If it is alone on its lane, the lane becomes a freight lane.
     TurnedFreight {
         /// The attempt.
         attempt: AttemptId,
@@ -148,14 +148,13 @@ pub(crate) enum DispatchEvent {
         /// True if its lane can take another request.
         reusable: bool,
     },
-    /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
-    /// the driver learns when the next request is refused, and then says [`DispatchEvent::Finished`] with a lane that is not
-    /// reusable.
+    /// The lane takes nothing new, but its requests go on: an HTTP/1.1 answer said `Connection: close`. After an HTTP/2 GOAWAY, the driver
+    /// only notices when a new request is refused. It then says [`DispatchEvent::Finished`] with `reusable` false.
     Draining {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane is gone. Of one that was idle it is learned how long its server keeps those.
+    /// The lane is gone. If it was idle, this shows how long its server keeps idle connections.
     Closed {
         /// The lane.
         lane: LaneId,
@@ -165,25 +164,25 @@ pub(crate) enum DispatchEvent {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane's first request was reset, or is silent beside others that are answered. [`DispatchEvent::Finished`] comes besides.
+    /// The lane's first request was reset, or is silent while others are answered. [`DispatchEvent::Finished`] follows.
     Unserved {
         /// The lane.
         lane: LaneId,
     },
     /// The server had closed the lane before a request was sent on it, or about to be. [`DispatchEvent::Finished`] and
-    /// [`DispatchEvent::Closed`] come besides.
+    /// [`DispatchEvent::Closed`] follow.
     Stale {
         /// The lane.
         lane: LaneId,
     },
-    /// The server says how long it keeps idle connections.
+    /// The server announces how long it keeps idle connections.
     KeepsIdle {
-        /// The lane on which it does.
+        /// The lane that announced it.
         lane: LaneId,
         /// The time.
         limit: Duration,
     },
-    /// The machine, or this process, has stood still for long.
+    /// The machine, or this process, has stood still for long, as after a suspend.
     Slept,
     /// Bytes that have moved over all lanes of an origin since the engine started.
     Moved {
@@ -191,12 +190,12 @@ pub(crate) enum DispatchEvent {
         origin: OriginId,
         /// From the server.
         down: u64,
-        /// To the server, and acknowledged; `None` where that can't be known.
+        /// To the server, and acknowledged. `None` where the system can't tell.
         up: Option<u64>,
         /// The figures of the connection that moved most since the last time, where the system tells.
         flow: Option<TcpSample>,
     },
-    /// The time asked for by [`Dispatcher::next_tick`] has come.
+    /// The time that [`Dispatcher::next_tick`] returned has come.
     Tick,
 }
 
@@ -205,9 +204,9 @@ pub(crate) enum DispatchEvent {
 pub(crate) struct TcpSample {
     /// The round trip that its packets take now, queues included.
     pub(crate) round_trip: Duration,
-    /// The time since the last of them.
+    /// The time since the last packet came.
     pub(crate) quiet: Duration,
-    /// Packets that had to be sent again, or came behind a missing one, on all connections to the origin since the last time.
+    /// Packets since the last sample, on all connections to the origin, that were sent again or came behind a missing one.
     pub(crate) disordered: u64,
 }
 
@@ -229,7 +228,7 @@ pub(crate) enum DispatchAction {
         attempt: AttemptId,
         /// The lane.
         lane: LaneId,
-        /// As what.
+        /// The role that it is sent in.
         role: Role,
     },
     /// Close an idle lane. No event is expected.
@@ -237,44 +236,44 @@ pub(crate) enum DispatchAction {
         /// The lane.
         lane: LaneId,
     },
-    /// Bulk of this direction moves at most at this rate from now on, over all lanes.
+    /// Bulk of this direction may move at most at this rate from now on, over all lanes.
     Yield {
         /// The direction.
         direction: Direction,
-        /// Bytes a second; `None` lets it go.
+        /// Bytes a second. `None` removes the limit.
         rate: Option<u64>,
     },
-    /// Each of the origin's connections that carries bulk to us may have so many bytes outstanding from now on.
+    /// Each of the origin's connections that download bulk may have at most this many bytes in flight from now on.
     Window {
         /// The origin.
         origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// Each of the origin's connections that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged
-    /// ones included, from now on.
+    /// The send buffer of each of the origin's connections that upload bulk may hold at most this many bytes from now on. Bytes that were
+    /// sent but not acknowledged count.
     SendBuffer {
         /// The origin.
         origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// The kernel takes so many bytes of bulk from each of the origin's connections that uploads it, beyond what it may send
-    /// at once.
+    /// For each of the origin's connections that upload bulk, the kernel takes at most this many bytes beyond those that it may send at
+    /// once.
     Unsent {
         /// The origin.
         origin: OriginId,
         /// Bytes.
         bytes: u32,
     },
-    /// Each of the origin's connections that uploads bulk may send so fast from now on.
+    /// Each of the origin's connections that upload bulk may send at this rate from now on.
     Pace {
         /// The origin.
         origin: OriginId,
         /// Bytes a second; `None` leaves it to TCP.
         rate: Option<u32>,
     },
-    /// So many more requests for bulk of this origin would each get a lane that pays.
+    /// This many more bulk requests to the origin would each get a lane that pays.
     Spare {
         /// The origin.
         origin: OriginId,
@@ -285,7 +284,7 @@ pub(crate) enum DispatchAction {
     Fail {
         /// The attempt.
         attempt: AttemptId,
-        /// Whose error it shares.
+        /// The lane whose error it shares.
         because: LaneId,
     },
 }
@@ -297,7 +296,7 @@ pub(super) enum RequestClass {
     Small,
     /// Bulk in one direction.
     Bulk,
-    /// An answer whose size is not known yet.
+    /// A request whose answer may have any size.
     Opener,
 }
 
@@ -306,14 +305,14 @@ pub(super) enum RequestClass {
 pub(crate) struct RequestSize {
     /// Body bytes that are sent.
     pub(super) up: u64,
-    /// Body bytes that are expected, if that is known.
+    /// Body bytes of the expected answer, if known.
     pub(super) down: Option<u64>,
-    /// True where the answer goes into a sink: without an expectation it may be of any size. A collected answer is metadata.
+    /// True if the answer goes into a sink. Without an expected size it may then have any. A collected answer is metadata, and small.
     is_streamed: bool,
 }
 
 impl RequestSize {
-    /// A request that sends `up` bytes and expects `down`, and whose answer goes into a sink or not.
+    /// A request that sends `up` bytes and expects `down`. `is_streamed` tells whether the answer goes into a sink.
     pub(crate) fn new(up: u64, down: Option<u64>, is_streamed: bool) -> Self {
         // Bounded so that sums over any number of attempts don't overflow.
         let bounded = |bytes: u64| bytes.min(1 << 42);
@@ -330,18 +329,18 @@ impl RequestSize {
         }
     }
 
-    /// Returns the body bytes that are expected, an opener's being assumed.
+    /// Returns the body bytes of the expected answer, or the assumed ones of an opener.
     pub(super) fn down(&self, rules: &Rules) -> u64 {
         let assumed = if self.class(rules) == RequestClass::Opener { rules.opener_assumed } else { 0 };
         self.down.unwrap_or(assumed)
     }
 
-    /// Returns what the request is carried as, given how many openers, express and freight attempts of its origin are alive.
+    /// Returns the request's role, given the number of its origin's openers, express attempts and freight attempts.
     pub(super) fn role(&self, rules: &Rules, openers: usize, express: usize, freight: usize) -> Role {
         match self.class(rules) {
             RequestClass::Small => Role::Express,
             RequestClass::Bulk => Role::Freight,
-            // Without express attempts all openers are among the freight ones.
+            // If there are no express attempts, all openers are freight.
             RequestClass::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
                 Role::Freight
             }
@@ -349,12 +348,12 @@ impl RequestSize {
         }
     }
 
-    /// Returns where most of its bytes go.
+    /// Returns the direction of most of its bytes.
     pub(super) fn direction(&self, rules: &Rules) -> Direction {
         if self.up > self.down(rules) { Direction::Up } else { Direction::Down }
     }
 
-    /// Returns the bytes that it counts for when lanes are compared.
+    /// Returns the bytes that it counts for when loads of lanes are compared.
     pub(super) fn weight(&self, rules: &Rules) -> u64 {
         self.up + self.down(rules) + rules.overhead
     }

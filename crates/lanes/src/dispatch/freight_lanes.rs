@@ -1,9 +1,8 @@
-//! The number of freight lanes of an origin: one, and more where they bring more.
+//! The number of freight lanes of an origin: one at first, and more if they raise goodput.
 //!
-//! One stream fills a clean path, and a second one beside it only overflows the queue. Several pay where something else holds a
-//! stream: a server that caps each connection, a window that is too small, a sender that takes lost packets for a full queue.
-//! Goodput that has stopped growing tells that a stream is held. A queue on the path tells that the path holds it. Without a queue
-//! lanes are added, and stay if goodput rises with them.
+//! One stream fills a clean path, and a second one only overflows the queue. More streams pay if something else limits each of them: a
+//! server that caps each connection, a small window, or a sender that takes lost packets for a full queue. When goodput stops growing,
+//! something limits the stream. If the path has a queue, the path is the limit. If not, lanes are added, and they stay if goodput rises.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,17 +10,17 @@ use std::time::{Duration, Instant};
 use super::event::{Direction, TcpSample};
 use super::rules::Rules;
 
-/// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
+/// Returns how many lanes keep a path busy with requests of `mean` bytes: while one waits for its next answer, others use the path.
 pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
     let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
     let others = (between / mean.max(1) as f64).ceil() as usize;
     1 + others.min(rules.side_by_side_max - 1)
 }
 
-/// The number of lanes from the first request on, to a server at this distance.
+/// Returns the number of lanes to begin with, for a server at this distance.
 fn first(rules: &Rules, rtt: Duration) -> usize {
     match rtt {
-        // Memory and processors hold bulk in the same house: a lane for each of two threads.
+        // Within one building, memory and processors limit bulk, not the path. Two lanes keep two threads busy.
         near if near < rules.service_min => 2,
         far if far >= rules.far => {
             ((rules.rate_unknown * far.as_secs_f64() / rules.far_lane) as usize).min(rules.side_by_side_max)
@@ -30,19 +29,19 @@ fn first(rules: &Rules, rtt: Duration) -> usize {
     }
 }
 
-/// A reading of the bytes that an origin's lanes have moved, and of what TCP says.
+/// A reading of the bytes that an origin's lanes have moved, and of TCP's own figures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GoodputSample {
     /// Bytes so far, in both directions.
     pub(super) bytes: u64,
-    /// Lanes that carry bulk, and those that [cover](covering) each other's pauses.
+    /// The lanes that carry bulk, and the lanes needed to [cover](covering) each other's pauses.
     pub(super) busy: usize,
     pub(super) covering: usize,
-    /// The shortest round trip that was seen, if any was.
+    /// The shortest round trip so far, if known.
     pub(super) rtt: Option<Duration>,
     /// The busiest connection's round trip and pauses, where the system tells.
     pub(super) flow: Option<TcpSample>,
-    /// The best rate of the path lately, in bytes a second, whatever it was that moved.
+    /// The path's best recent rate in bytes a second, whatever traffic showed it.
     pub(super) shown: f64,
 }
 
@@ -50,31 +49,31 @@ pub(super) struct GoodputSample {
 #[derive(Debug)]
 pub(super) struct FreightLanes {
     rules: &'static Rules,
-    /// Nothing until the distance is known.
+    /// `None` until the distance is known.
     target: Option<usize>,
-    /// The lanes that cover each other's pauses. They count besides the target.
+    /// Lanes that cover each other's pauses. The number of lanes is the larger of this and the target.
     covering: usize,
     trial: LaneTrial,
-    /// The best goodput of [`calm`](Rules::calm) windows since bulk began or was let go, bytes a second.
+    /// The best mean goodput of [`calm`](Rules::calm) windows since bulk began or was let go, in bytes a second.
     best: f64,
-    /// The best one, and the last ones, since lanes were added, and how many windows have brought no more.
+    /// The highest goodput since lanes were added, that of the last windows, and the number of windows without growth.
     risen: f64,
     latest: VecDeque<f64>,
     calm: u32,
-    /// In how many windows since then the path has shown a queue, and in how many of the calm ones the connection stood still.
+    /// Windows since lanes were added in which the path showed a queue, and windows without growth in which the connection stood still.
     queued: u32,
     paused: u32,
     /// True if packets were lost.
     has_lost: bool,
-    /// Until when what the path's own queue has shown is believed, a step that did not pay at some goodput isn't tried again, nor steps
-    /// against fallen goodput: paths change.
+    /// Paths change, so three findings are believed for a time only: the path has a queue, a step at some goodput didn't pay, or lanes
+    /// didn't help against fallen goodput.
     full_until: Option<Instant>,
     step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,
     window: Option<MeasuringWindow>,
 }
 
-/// The lanes that were added last have still to show that goodput rises by them from what it was, in bytes a second, with `lanes`.
+/// A trial of the lanes added last: goodput must rise from `goodput` (bytes a second), or their number goes back to `lanes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum LaneTrial {
     None,
@@ -111,22 +110,22 @@ impl FreightLanes {
             window: None,
         }
     }
-    /// The number of lanes that are worth having now.
+    /// Returns the number of lanes that are worth having now.
     pub(super) fn target(&self) -> usize {
         self.target.unwrap_or(1)
     }
 
-    /// The number of lanes that there are.
+    /// Returns the number of lanes that an origin with enough bulk has.
     fn lanes(&self) -> usize {
         self.target().max(self.covering)
     }
 
-    /// Takes note of how far the server is, when that is first known.
+    /// Takes note of the distance of the server when it is first known.
     pub(super) fn reached(&mut self, rtt: Duration) {
         self.target.get_or_insert(first(self.rules, rtt));
     }
 
-    /// Begins or ends watching, as there is freight or not.
+    /// Begins watching when there is freight, and ends when there is none.
     pub(super) fn watch(&mut self, now: Instant, live: bool) {
         match (live, &self.window) {
             (true, None) => {
@@ -141,13 +140,12 @@ impl FreightLanes {
         }
     }
 
-    /// Bulk was held back for small requests: the window's goodput is not what its lanes can do, and the next one's not
-    /// what a step has gained.
+    /// Takes note that bulk was held back for small requests. The goodput of this window and of a trial is then too low to judge.
     pub(super) fn yielded(&mut self) {
         if let Some(window) = &mut self.window {
             window.yielded = true;
         }
-        // It was never shown to pay.
+        // The lanes added on trial haven't been shown to raise goodput, so go back to the number before the trial.
         if let LaneTrial::Step { lanes, .. } | LaneTrial::Fallen { lanes, .. } = self.trial {
             (self.target, self.trial) = (Some(lanes), LaneTrial::None);
         }
@@ -159,12 +157,12 @@ impl FreightLanes {
         (self.risen, self.calm, self.queued, self.paused, self.has_lost) = (0.0, 0, 0, 0, false);
     }
 
-    /// When the window ends.
+    /// Returns when the window ends.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.window.map(|w| w.ends)
     }
 
-    /// Takes a reading; at a window's end decides. Returns whether the path's queue shows that bulk has filled it.
+    /// Takes a reading, and decides at the end of a window. Returns whether a queue on the path shows that bulk has filled it.
     pub(super) fn moved(&mut self, now: Instant, reading: GoodputSample) -> bool {
         let Some(window) = self.window else { return false };
         if now < window.ends {
@@ -173,8 +171,8 @@ impl FreightLanes {
         let rtt = reading.rtt.unwrap_or_default();
         self.covering = reading.covering;
         let passed = now.saturating_duration_since(window.began);
-        // A window in which nothing was counted says nothing: an upload's bytes count when it is answered. Neither does
-        // one in which bulk had to yield, or in which lanes were still being dialled.
+        // A window doesn't count if no bytes were counted in it: an upload's bytes count when it is answered. Nor does it count if bulk had
+        // to yield, or if lanes were still being dialled.
         let counts = |first: &u64| {
             reading.bytes > *first && !passed.is_zero() && reading.busy >= self.lanes() && !window.yielded
         };
@@ -194,7 +192,7 @@ impl FreightLanes {
         self.full_until.is_some_and(|until| now < until)
     }
 
-    /// One measured window in which every lane was busy.
+    /// Takes the goodput of a window in which every lane was busy.
     fn take(&mut self, now: Instant, length: Duration, goodput: f64, shown: f64) {
         if self.latest.len() == self.rules.calm as usize {
             self.latest.pop_front();
@@ -213,10 +211,10 @@ impl FreightLanes {
         }
     }
 
-    /// The lanes have found the rate of `level`.
+    /// Decides on the lanes, which have settled at a goodput of `level` bytes a second.
     fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
         let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
-        // Many young connections of small requests show a little more than bulk will find.
+        // Many young connections of small requests show a slightly higher rate than bulk can reach.
         let has_fallen = is_long
             && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
             && allowed(self.fallen_held_until);
@@ -231,18 +229,18 @@ impl FreightLanes {
                 self.begin_anew();
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
-                // The older lanes may still lose goodput, so that two steps are judged together.
+                // The older lanes may still lose goodput, so two steps are judged together.
                 self.add(2, LaneTrial::Fallen { lanes, goodput: goodput.min(level) });
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
-                // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
+                // If a slow disk or a standstill limits goodput, more lanes don't raise it, so they go again.
                 (self.target, self.trial) = (Some(lanes), LaneTrial::None);
                 self.fallen_held_until = Some(now + self.rules.remembered);
                 self.begin_anew();
             }
             _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
             LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,
-            // Goodput that has fallen since then is held by something else.
+            // If goodput has fallen since the step that didn't pay, something else limits it now.
             LaneTrial::None
                 if self
                     .step_held
@@ -251,7 +249,7 @@ impl FreightLanes {
         }
     }
 
-    /// Adds lanes, unless the path's own queue has shown that it is full, of what it is known to carry.
+    /// Adds lanes on trial, unless a queue has shown that the path is full and goodput is about the path's rate.
     fn step(&mut self, now: Instant, level: f64, shown: f64) {
         let is_paused = self.paused * self.rules.pause >= self.calm;
         if self.queued > 0 && !is_paused {
@@ -264,7 +262,7 @@ impl FreightLanes {
         self.add(times, LaneTrial::Step { lanes: self.lanes(), goodput: level });
     }
 
-    /// Multiplies the lanes, for `trial` to be judged.
+    /// Multiplies the number of lanes. `trial` says how to judge the result.
     fn add(&mut self, times: usize, trial: LaneTrial) {
         self.trial = if self.lanes() < self.rules.lanes_max { trial } else { LaneTrial::None };
         self.target = Some((self.lanes() * times).min(self.rules.lanes_max));
@@ -295,12 +293,12 @@ mod tests {
             lanes.reached(rtt);
             lanes.watch(now, true);
             let mut bulk = Self { lanes, now, bytes: 0.0, shown: 0.0, flow: None, targets: Vec::new() };
-            // Nothing can be said of the first window.
+            // The first window shows nothing.
             bulk.passes(1, |_| 0.0);
             bulk
         }
 
-        /// Goodput of so many lanes in bytes a second, for some windows.
+        /// Lets some windows pass. `rate` gives the goodput for a number of lanes, in bytes a second.
         fn passes(&mut self, windows: usize, rate: impl Fn(usize) -> f64) {
             for _ in 0..windows {
                 let next = self.lanes.next_tick().unwrap();
@@ -320,7 +318,7 @@ mod tests {
             }
         }
 
-        /// The path shows this round trip from now on.
+        /// Sets the path's figures from now on.
         fn sees(&mut self, round_trip: Duration, quiet: Duration, disordered: u64) {
             self.flow = Some(TcpSample { round_trip, quiet, disordered });
         }
@@ -336,7 +334,7 @@ mod tests {
         (0..8).for_each(|doublings| bulk.passes(1, |_| 1e6 * f64::from(1 << doublings)));
         bulk.sees(RTT * 2, NO_PAUSE, 0);
         bulk.passes(2, |_| 125e6);
-        // BBR drains the queue that it has found the path by.
+        // BBR then drains the queue that it made while it looked for the path's rate.
         bulk.sees(RTT, NO_PAUSE, 0);
         bulk.passes(100, |_| 125e6);
         assert_eq!(bulk.most(), 1);

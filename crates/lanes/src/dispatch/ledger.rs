@@ -1,7 +1,7 @@
-//! The ledger: attempts, the lanes that carry them, and every sum over both. Nothing else counts.
+//! The ledger: attempts, the lanes that carry them, and every sum over both. No other module counts them.
 //!
-//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. It counts for its origin and for the machine's link in
-//! each direction, from its admission until it ends.
+//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. From its admission until it ends, it counts for its origin
+//! and for the machine's link, in each direction.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,7 +18,7 @@ use crate::Protocol;
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 
-/// One submitted request.
+/// One try of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
     pub(super) origin: OriginId,
@@ -47,7 +47,7 @@ impl OutstandingWork {
     }
 }
 
-/// An origin's page of the ledger.
+/// One origin's part of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct OriginAccount {
     pub(super) lanes: Vec<LaneId>,
@@ -57,9 +57,9 @@ pub(super) struct OriginAccount {
     /// Attempts of each role, queued and running.
     pub(super) express: usize,
     pub(super) freight: usize,
-    /// Express attempts that have ended since there was none.
+    /// Express attempts that have ended since the origin last had none.
     pub(super) express_ended: usize,
-    /// Openers of both roles.
+    /// Requests of unknown size, in both roles.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
     freight_weight: u64,
@@ -116,7 +116,7 @@ impl OriginAccount {
 pub(super) struct Ledger {
     rules: &'static Rules,
     accounts: Vec<OriginAccount>,
-    // The ids are our own counters, which nobody outside can choose: a fast hash does.
+    // The ids are our own counters. Nobody outside can choose them, so a fast hash without protection against collisions does.
     lanes: FxHashMap<LaneId, Lane>,
     attempts: FxHashMap<AttemptId, Attempt>,
     lanes_made: u64,
@@ -156,7 +156,7 @@ impl Ledger {
         self.accounts.iter().enumerate().map(|(i, account)| (OriginId(i), account))
     }
 
-    /// Returns what all origins have outstanding in a direction.
+    /// Returns the outstanding work of all origins in a direction.
     pub(super) fn outstanding(&self, direction: Direction) -> OutstandingWork {
         self.outstanding[direction as usize]
     }
@@ -186,7 +186,7 @@ impl Ledger {
         lanes.filter_map(|id| self.lanes.get(id).map(|lane| (*id, lane)))
     }
 
-    /// Returns the origin's lanes that carry bulk.
+    /// Returns how many of the origin's lanes carry bulk.
     pub(super) fn freight_busy(&self, origin: OriginId) -> usize {
         self.lanes_of(origin).filter(|(_, l)| l.role == Role::Freight && l.in_flight > 0).count()
     }
@@ -225,7 +225,7 @@ impl Ledger {
         }
     }
 
-    /// Counts an attempt in the directions that it takes.
+    /// Counts an attempt in both directions.
     fn count(&mut self, attempt: &Attempt) {
         for (direction, bytes, bulk) in self.shares(attempt) {
             for sum in self.sums(attempt.origin, direction) {
@@ -244,7 +244,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the small bytes and the bulk that an attempt is in each direction.
+    /// Returns, for each direction, the attempt's small bytes and whether it counts as bulk.
     fn shares(&self, attempt: &Attempt) -> [(Direction, u64, usize); 2] {
         let (is_small, size) = (attempt.role == Role::Express, attempt.size);
         let share = |direction, bytes| {
@@ -259,7 +259,7 @@ impl Ledger {
         [&mut self.outstanding[way], &mut self.accounts[origin.0].outstanding[way]]
     }
 
-    /// Puts an attempt on a lane, which is of the role from now on. `bytes` says how many it is likely to move.
+    /// Puts an attempt on a lane. The lane has this role from now on. The attempt is likely to move `bytes`.
     pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role, bytes: u64) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.lane = Some(lane_id);
@@ -289,7 +289,7 @@ impl Ledger {
         bytes: u64,
     ) -> Option<(OriginId, Option<Duration>)> {
         let attempt = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express)?;
-        // Larger ones turn freight, or are given up.
+        // A larger opener turns freight, or is given up.
         if bytes > self.rules.freight_above {
             return None;
         }
@@ -302,7 +302,7 @@ impl Ledger {
         Some((after.origin, took))
     }
 
-    /// Turns a running express attempt into freight, together with the lane that carries nothing else. Returns its origin.
+    /// Turns a running express attempt into freight, together with its lane if that carries one attempt at a time. Returns its origin.
     pub(super) fn turn_freight(&mut self, id: AttemptId) -> Option<OriginId> {
         let attempt = self.attempts.get_mut(&id).filter(|attempt| attempt.role == Role::Express)?;
         let lane = self.lanes.get_mut(&attempt.lane?).filter(|lane| lane.is_exclusive())?;
@@ -318,8 +318,8 @@ impl Ledger {
         Some(after.origin)
     }
 
-    /// Takes out an attempt that isn't on a lane. Its place in the queue is skipped when it comes up: taking it out would make a great
-    /// cancel quadratic.
+    /// Removes an attempt that isn't on a lane. Its entry in the queue stays and is skipped later: removing it would make a large cancel
+    /// quadratic.
     pub(super) fn withdraw(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) else { return };
         self.attempts.remove(&id);
@@ -329,7 +329,7 @@ impl Ledger {
         account.hedges.retain(|hedge| *hedge != id);
     }
 
-    /// Forgets an attempt and all that it counted for.
+    /// Forgets an attempt, and subtracts it from every sum.
     pub(super) fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.attempts.remove(&id)?;
         self.discount(&attempt);
@@ -347,24 +347,24 @@ pub(super) struct Lane {
     pub(super) origin: OriginId,
     pub(super) role: Role,
     pub(super) state: LaneState,
-    /// The time when it was dialled, then when it opened.
+    /// The time when the dial began. Once the lane is open, the time when it opened.
     pub(super) since: Instant,
     pub(super) in_flight: usize,
     /// Bytes of the attempts in flight.
     pub(super) weight: u64,
     /// Attempts in flight that upload bulk.
     pub(super) uploads: usize,
-    /// The time since which nothing has been on it.
+    /// The time since which the lane has been idle.
     pub(super) idle_since: Instant,
-    /// The rest before the attempts that are on it now, or were last.
+    /// The lane's idle time before its present attempts, or before the last ones.
     pub(super) rested: Duration,
-    /// The time when it was given the first of those attempts.
+    /// The time when the first of those attempts was put on the lane.
     pub(super) asked: Instant,
-    /// True once its server has answered on it.
+    /// True once the server has answered on this lane.
     pub(super) has_answered: bool,
-    /// True once it counts as unserved by its server.
+    /// True once the lane counts as unserved by its server.
     pub(super) is_unserved: bool,
-    /// The address that it leads to.
+    /// The server's address.
     pub(super) address: Option<SocketAddr>,
     streams_max: usize,
 }
@@ -373,7 +373,7 @@ pub(super) struct Lane {
 pub(super) enum LaneState {
     Dialling,
     Open(Protocol),
-    /// Takes nothing new.
+    /// Open, but takes no new attempts.
     Draining,
 }
 
@@ -416,7 +416,7 @@ impl Lane {
         matches!(self.state, LaneState::Open(_))
     }
 
-    /// Returns whether it is open and nothing is on it.
+    /// Returns whether the lane is open and carries no attempt.
     pub(super) fn is_idle(&self) -> bool {
         self.is_open() && self.in_flight == 0
     }
@@ -425,12 +425,12 @@ impl Lane {
         self.state == LaneState::Draining
     }
 
-    /// Returns whether it is open and carries one attempt at a time. Its attempt may take it along to the other role.
+    /// Returns whether the lane is open and carries one attempt at a time. If its attempt turns freight, so does the lane.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.state, LaneState::Open(protocol) if !protocol.is_multiplexed())
     }
 
-    /// Returns how many attempts it carries at once as a lane of the role; 0 unless it is open.
+    /// Returns how many attempts the lane can carry at once in this role. It is 0 unless the lane is open.
     fn attempts_max(&self, role: Role) -> usize {
         match (self.state, role) {
             (LaneState::Open(protocol), _) if !protocol.is_multiplexed() => 1,
@@ -440,7 +440,7 @@ impl Lane {
         }
     }
 
-    /// Returns whether another attempt fits: it needs a free stream, and may not exceed the lane's share of the queue.
+    /// Returns whether another attempt fits. It needs a free stream, and must not exceed the lane's share of the queue unless it is alone.
     pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
         self.in_flight < self.attempts_max(role)
             && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
@@ -462,7 +462,7 @@ impl Lane {
     }
 }
 
-/// An attempt on its way: since when, its bytes, and those of them that go up.
+/// An attempt in flight: when it was sent, its bytes, and how many of those go up.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     since: Instant,
@@ -479,7 +479,7 @@ pub(super) struct ExpressInFlight {
     flights: FxHashMap<AttemptId, Flight>,
     bytes: u64,
     up: u64,
-    /// The times when they were sent, the first first; with some that have ended.
+    /// The attempts in flight with the times when they were sent, the oldest first. Some may have ended.
     sent: VecDeque<(Instant, AttemptId)>,
 }
 
@@ -491,7 +491,7 @@ impl ExpressInFlight {
         self.sent.push_back((now, attempt));
     }
 
-    /// Takes note that an attempt's answer has begun, which tells its size. Returns how long it took.
+    /// Takes note that an attempt's answer has begun, and of the size that it tells. Returns the time from sending to answer.
     fn answered(&mut self, now: Instant, attempt: AttemptId, bytes: u64) -> Option<Duration> {
         let flight = self.flights.get_mut(&attempt)?;
         let bytes = bytes + flight.up;
@@ -500,7 +500,7 @@ impl ExpressInFlight {
         Some(now.saturating_duration_since(flight.since))
     }
 
-    /// Returns how long an attempt took that went in one flight each way and hasn't shown when its answer began.
+    /// Returns how long an attempt has taken whose bytes fit into one flight, unless its answer was already timed.
     pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId) -> Option<Duration> {
         let flight = self.flights.get(&attempt)?;
         let is_single = !flight.is_answered && flight.bytes as f64 <= INITIAL_WINDOW;
@@ -517,7 +517,7 @@ impl ExpressInFlight {
         }
     }
 
-    /// Counts attempts no longer that have been on their way for [`counted_for`](Rules::counted_for).
+    /// Stops counting attempts that have been in flight for [`counted_for`](Rules::counted_for).
     pub(super) fn tick(&mut self, now: Instant) {
         let counted_for = self.rules.counted_for;
         while let Some((_, attempt)) = self.sent.front().copied().filter(|(at, _)| *at + counted_for <= now) {
@@ -526,12 +526,12 @@ impl ExpressInFlight {
         }
     }
 
-    /// Returns when there is room at the latest.
+    /// Returns when the oldest attempt stops counting, which may make room.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.sent.front().map(|(at, _)| *at + self.rules.counted_for)
     }
 
-    /// Returns whether another attempt may go in the direction, in which `at_once` bytes keep the path full.
+    /// Returns whether another attempt may go in this direction. `at_once` bytes keep the path full.
     pub(super) fn has_room(&self, direction: Direction, at_once: f64) -> bool {
         let bytes = match direction {
             Direction::Down => self.bytes - self.up,
@@ -546,13 +546,13 @@ impl ExpressInFlight {
 pub(super) struct AttemptQueue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
 impl AttemptQueue {
-    /// Admits an express attempt. Its weight decides which others may overtake it.
+    /// Adds an express attempt. Smaller ones that come soon after may overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
         let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
         self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
     }
 
-    /// Admits a freight attempt. Slices are of one size, and go in turn.
+    /// Adds a freight attempt. Slices have one size and go in turn.
     pub(super) fn push_in_turn(&mut self, now: Instant, attempt: AttemptId) {
         self.push_at(now, attempt);
     }
@@ -561,7 +561,7 @@ impl AttemptQueue {
         self.0.push(Reverse((at, attempt)));
     }
 
-    /// Returns the next attempt, and when it is due before others.
+    /// Returns the next attempt, and the time that decides the order.
     fn front(&self) -> Option<(Instant, AttemptId)> {
         self.0.peek().map(|Reverse(front)| *front)
     }
@@ -595,7 +595,7 @@ impl OriginQueues {
         self.front_that(role, |_| true)
     }
 
-    /// Returns the same of the attempts whose direction is free.
+    /// Returns the next attempt of a role among those whose direction is free, and its direction.
     pub(super) fn front_that(
         &self,
         role: Role,
@@ -609,13 +609,13 @@ impl OriginQueues {
         first.map(|((_, attempt), direction)| (direction, attempt))
     }
 
-    /// Takes the next attempt of a role out.
+    /// Removes and returns the next attempt of a role.
     pub(super) fn pop(&mut self, role: Role) -> Option<AttemptId> {
         let (direction, _) = self.front(role)?;
         self.pop_of(role, direction)
     }
 
-    /// Takes the next attempt out that goes in this direction.
+    /// Removes and returns the next attempt of a role and direction.
     pub(super) fn pop_of(&mut self, role: Role, direction: Direction) -> Option<AttemptId> {
         self.of(role, direction).pop()
     }
@@ -660,7 +660,7 @@ mod tests {
         assert!(order(&mut queue).is_sorted());
     }
 
-    /// A path of 1 Gbit/s that bulk hasn't filled carries so much at once within 1 ms.
+    /// Bytes at once on a path of 1 Gbit/s that bulk hasn't filled, within 1 ms.
     const AT_ONCE: f64 = 250e3;
 
     fn on_the_way(count: u64, bytes: u64) -> (ExpressInFlight, Instant) {
@@ -690,7 +690,7 @@ mod tests {
         assert!(on_the_way.has_room(Direction::Down, AT_ONCE));
         (0..16).for_each(|attempt| on_the_way.remove(AttemptId(attempt)));
         on_the_way.answered(now, AttemptId(3), 1 << 20);
-        assert_eq!(on_the_way.bytes, 0, "one that has ended counts for nothing");
+        assert_eq!(on_the_way.bytes, 0, "an ended attempt doesn't count");
     }
 
     #[test]

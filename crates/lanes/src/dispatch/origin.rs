@@ -1,4 +1,4 @@
-//! One origin, as far as the dispatcher knows it.
+//! The dispatcher's state for one origin.
 
 use std::time::{Duration, Instant};
 
@@ -16,36 +16,36 @@ use crate::Protocol;
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
     pub(super) path: PathModel,
-    /// The limits of its bulk in each direction.
+    /// The limits of its bulk in flight, in each direction.
     pub(super) in_flight: [BulkInFlight; 2],
-    /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
+    /// Announced attempts that haven't come yet. Lanes are dialled for them meanwhile.
     pub(super) anticipated: usize,
     pub(super) idle: IdleLimit,
     pub(super) served: ConnectionLimit,
-    /// Bytes of the latest openers that turned out small.
+    /// The smoothed body size of the latest openers that turned out small.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
     /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
-    /// When bulk was sent last.
+    /// When a freight attempt was last sent.
     pub(super) freight_sent: Option<Instant>,
-    /// When it last gave a lane up for an origin that had none.
+    /// When this origin last gave up a lane for an origin without any.
     pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
-    /// True if it has shown that it speaks that.
+    /// True if the server has shown that it speaks `protocol`.
     has_spoken: bool,
-    /// While nothing is known of the path, when more than one lane may be dialled.
+    /// The end of the wait in which only the first dial runs, and its start. Both matter only while the round trip is unknown.
     probing_until: Option<Instant>,
     probing_since: Option<Instant>,
-    /// True once that time has come.
+    /// True once the wait is over.
     probed: bool,
     /// The time that the last successful dial took.
     dial: Option<Duration>,
-    /// Dials of each role that failed lately, and when the last did.
+    /// Recently failed dials of each role, and the time of the last.
     failed: [(usize, Option<Instant>); 2],
-    /// The last answer of [`express_wanted`](Self::express_wanted), and its grounds.
+    /// The last result of [`express_wanted`](Self::express_wanted), and its inputs.
     wanted: Option<(ServerProfile, Demand, usize)>,
-    /// When the shares of a burst end.
+    /// Until when each lane of a burst takes only its share of the queue.
     shares_end: Option<Instant>,
 }
 
@@ -88,29 +88,29 @@ impl OriginState {
         self.shares_end = Some(now + took / 2);
     }
 
-    /// A dial failed: while others may succeed it isn't repeated before a turn.
+    /// Takes note that a dial failed while others may succeed. It is repeated after [`dial_again`](Rules::dial_again).
     pub(super) fn dial_failed(&mut self, role: Role, now: Instant) {
         let count = self.failed_lately(role, now) + 1;
         self.failed[role as usize] = (count, Some(now));
     }
 
-    /// Lanes of the role that are missing because their dial failed just now.
+    /// Returns how many lanes of the role are missing because their dials failed recently.
     pub(super) fn failed_lately(&self, role: Role, now: Instant) -> usize {
         let (count, last) = self.failed[role as usize];
         if last.is_some_and(|at| now < at + self.rules.dial_again) { count } else { 0 }
     }
 
-    /// Nothing of the role is left to wait for: the next attempt begins anew.
+    /// Forgets the failed dials of a role, so the next attempt dials at once.
     pub(super) fn forgive(&mut self, role: Role) {
         self.failed[role as usize] = (0, None);
     }
 
-    /// Returns the protocol that the origin speaks, or is expected to.
+    /// Returns the protocol that the origin speaks, or is expected to speak.
     pub(super) fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// Returns how many more lanes may be dialled now: one, while the first shows how far the server is.
+    /// Returns how many more lanes may be dialled now. One is allowed until it has shown the round trip, or a short wait is over.
     pub(super) fn may_dial(&mut self, now: Instant, missing: usize) -> usize {
         if self.path.round_trip().is_some() || missing == 0 {
             return missing;
@@ -120,7 +120,7 @@ impl OriginState {
                 (self.probing_since, self.probing_until) = (Some(now), Some(now + self.rules.probe));
                 1
             }
-            // A tick ends it, before which everything else is heard that has come.
+            // Only a tick ends the wait, because every other event that has come is handled before a tick.
             Some(_) if !self.probed => 0,
             Some(_) => missing,
         }
@@ -131,7 +131,7 @@ impl OriginState {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
 
-    /// Takes note that `now` has come.
+    /// Ends the waits that are over at `now`.
     pub(super) fn tick(&mut self, now: Instant) {
         self.shares_end = self.shares_end.filter(|at| *at > now);
         for role in [Role::Express, Role::Freight] {
@@ -140,7 +140,7 @@ impl OriginState {
             }
         }
         if let Some(at) = self.probing_until.filter(|at| *at <= now && !self.probed) {
-            // A machine so busy that this comes late may have kept the answer from coming, too.
+            // If this machine is so busy that the timer fires late, the server's answer may be late for the same reason.
             if now > at + self.rules.probe
                 && now < self.probing_since.unwrap_or(now) + self.rules.probe * self.rules.probes
             {
@@ -159,19 +159,19 @@ impl OriginState {
         let probe =
             self.probing_until.filter(|_| self.path.round_trip().is_none() && !self.probed && is_wanted);
         let room = account.on_the_way.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
-        // Nothing else need happen while a hedge waits for a dial to be repeated.
+        // While a hedge waits for a dial to be repeated, no other event may come, so a tick must.
         let failed = self.failed.iter().filter(|_| !account.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
 
-    /// Returns how many bytes an express attempt most likely moves.
+    /// Returns how many bytes an express attempt is likely to move.
     pub(super) fn likely_bytes(&self, attempt: &Attempt) -> u64 {
         let likely = self.opener_size.filter(|_| attempt.opener);
         likely.map_or(attempt.weight, |size| size + attempt.size.up)
     }
 
-    /// Takes note of an opener's size, and how long after it was sent its answer began.
+    /// Takes note of an opener's size, and of the time from sending to its answer.
     pub(super) fn sized(&mut self, bytes: u64, took: Option<Duration>) {
         if let Some(took) = took {
             self.path.answered(took);
@@ -180,18 +180,17 @@ impl OriginState {
         self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
-    /// Returns whether another small request may be sent that moves most in this direction.
+    /// Returns whether another small request with most of its bytes in this direction may be sent.
     pub(super) fn has_room(&self, account: &OriginAccount, direction: Direction) -> bool {
         account.on_the_way.has_room(direction, self.path.at_once(direction))
     }
 
-    /// Returns how many bytes of small requests are sent before some are answered.
+    /// Returns how many bytes of small requests may be in flight.
     pub(super) fn at_once(&self) -> u64 {
         self.path.at_once(Direction::Down).max(self.path.at_once(Direction::Up)) as u64
     }
 
-    /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference
-    /// decides.
+    /// Returns whether the origin's express lanes are likely to carry many requests at once. An unknown one is taken for HTTP/2.
     fn is_likely_multiplexed(&self) -> bool {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }
@@ -199,7 +198,7 @@ impl OriginState {
     pub(super) fn express_wanted(&mut self, account: &OriginAccount) -> usize {
         let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-        // The size assumed of openers is corrected by the size that others had.
+        // Openers that have ended tell more about the others' size than the assumption does.
         let openers = account.openers.min(account.express) as u64;
         let known =
             account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
@@ -210,7 +209,7 @@ impl OriginState {
         let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
         let known = ServerProfile { is_multiplexed, has_spoken, rtt: self.path.round_trip(), service, path };
         let freight = self.freight_wanted(account);
-        // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
+        // This is called after every event while attempts queue. So the result is kept while its inputs have hardly changed.
         let demand = Demand { attempts: live, so_far: live + account.express_ended, bytes, freight };
         let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
         if let Some((of, then, wanted)) = self.wanted
@@ -229,21 +228,22 @@ impl OriginState {
         self.freight.target().max(self.covering(account)).min(account.freight)
     }
 
-    /// Returns the lanes that cover each other's pauses between the requests for bulk that there are.
+    /// Returns how many lanes the present bulk needs to cover each other's pauses between requests.
     pub(super) fn covering(&self, account: &OriginAccount) -> usize {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
-        // A near path shows within a reading what it carries, and an upload begins over two lanes. Over the lanes of a fast path, four parts
-        // were half done after 34 MiB at 50 Mbit/s, and an interruption then left none of them. The least rate asks for one lane more.
+        // A near path shows its rate in one reading, so an upload begins over two lanes there: for the lowest rate, `covering` asks for one
+        // more than one. With the lanes for a fast path, four parts at 50 Mbit/s were each half done after 34 MiB. An interruption then
+        // lost all four.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
         let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
         let rate = throughput.rate().unwrap_or(unknown);
         covering(self.rules, direction, account.mean_freight(), self.path.rtt(), rate).min(account.freight)
     }
 
-    /// Returns how many more attempts than the `live` ones would each get a lane that pays, where there may be `lanes_max` for bulk.
+    /// Returns how many attempts more than the `live` ones would each get a lane that pays. Bulk may have `lanes_max` lanes.
     pub(super) fn spare(&self, live: usize, lanes_max: usize) -> usize {
         let target = self.freight.target().min(lanes_max);
         if live == 0 { 0 } else { target.saturating_sub(live) }

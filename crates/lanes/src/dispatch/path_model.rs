@@ -1,4 +1,4 @@
-//! The path as it has shown itself: its rate, whether something has filled it, and how long its server takes to answer.
+//! The measured path: its rate, whether it is full, and how long its server takes to answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use super::rules::Rules;
 pub(super) struct Throughput {
     rules: &'static Rules,
     last: Option<(Instant, u64)>,
-    /// The time when something got under way, before anything has been read.
+    /// The time when the first request got under way, until the first reading.
     began: Option<Instant>,
-    /// The last readings, which are a rate together.
+    /// The last readings. Their mean is the rate.
     readings: VecDeque<f64>,
-    /// Rates that no later one has reached, the highest first.
+    /// Rates that no later rate has reached, in falling order.
     rates: VecDeque<(Instant, f64)>,
-    /// Readings since the rate grew in which as much was on its way as could be, and those of them in which that was bulk.
+    /// Readings since the rate last grew, of traffic that can fill the path. `settled_by_bulk` counts those with bulk.
     settled: u32,
     settled_by_bulk: u32,
     /// The last rate while bulk moved as fast as it could.
@@ -27,19 +27,19 @@ pub(super) struct Throughput {
     cannot_be_read: bool,
 }
 
-/// The traffic while the path is read.
+/// The traffic while a reading is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PathLoad {
-    /// Bulk, or more small requests than go at once: what needn't leave room on the path.
+    /// True if bulk moves freely, or if small requests wait for those in flight. Only such traffic can fill the path.
     pub(super) fills: bool,
-    /// Bulk that moves as fast as it can.
+    /// True if bulk moves as fast as it can.
     pub(super) has_bulk: bool,
-    /// Bulk that is held back.
+    /// True if bulk is held back.
     pub(super) is_held: bool,
 }
 
 impl PathLoad {
-    /// Where small requests wait for those on their way or not, with bulk or without, which is held back or not.
+    /// The traffic if small requests wait for those in flight (or don't), and if there is bulk, held back or not.
     pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
         let has_bulk_that_moves = has_bulk && !is_held;
         Self {
@@ -55,10 +55,11 @@ impl Throughput {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes a reading of the bytes moved so far. Returns whether it counts: a reading that comes too soon or too late doesn't.
+    /// Takes a reading of the bytes moved so far. Returns whether it counts. One that comes too soon or too late doesn't.
     ///
-    /// While bulk is held back, less moves than the path carries. If the best rate were forgotten then, bulk would be held to a part of a
-    /// part of it. Bytes that have gathered meanwhile come at once when bulk is let go.
+    /// While bulk is held back, the path carries more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise the
+    /// reduced rate would be taken for the path's, and bulk would be held to a fraction of the reduced rate. The first reading after bulk
+    /// is let go doesn't count either, because bytes that have gathered meanwhile come at once.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, load: PathLoad) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
@@ -70,7 +71,7 @@ impl Throughput {
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
-        // Between readings that lie further apart than a rate takes there was nothing under way.
+        // If the last reading is longer ago than a rate needs, nothing was under way meanwhile.
         let is_late = passed > self.rules.reading_min * self.rules.readings as u32;
         if is_late {
             self.readings.clear();
@@ -107,40 +108,39 @@ impl Throughput {
         true
     }
 
-    /// The rate of the last readings together, in bytes a second.
+    /// The mean rate of the last readings, in bytes a second.
     pub(super) fn latest(&self) -> f64 {
         self.readings.iter().sum::<f64>() / self.readings.len().max(1) as f64
     }
 
-    /// Takes note that what moves can't be read on this system: nothing is ever known of the path then, and nothing waits for
-    /// a reading.
+    /// Takes note that this system doesn't tell how many bytes move. The rate then stays unknown, and nothing waits for a reading.
     pub(super) fn cannot_be_read(&mut self) {
         (self.cannot_be_read, self.began) = (true, None);
     }
 
-    /// Returns whether the path may become known.
+    /// Returns whether the path's rate may become known.
     pub(super) fn can_be_read(&self) -> bool {
         !self.cannot_be_read
     }
 
-    /// Takes note that something is under way.
+    /// Takes note that a request is under way.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.can_be_read() {
             self.began.get_or_insert(now);
         }
     }
 
-    /// Returns when a reading says something again, once anything has [begun](Self::begin).
+    /// Returns when the next reading can count, once a request is [under way](Self::begin).
     pub(super) fn next_reading(&self) -> Option<Instant> {
         self.last.map(|(at, _)| at + self.rules.reading_min).or(self.began)
     }
 
-    /// The last rate while bulk moved as fast as it could, and when.
+    /// The last rate while bulk moved as fast as it could, and the time of its reading.
     pub(super) fn bulk_reading(&self) -> Option<(Instant, f64)> {
         self.bulk
     }
 
-    /// Takes note that bulk has a queue on the path, which is full then.
+    /// Takes note that bulk has a queue on the path, which shows that the path is full.
     pub(super) fn filled(&mut self) {
         if self.cannot_be_read {
             return;
@@ -149,17 +149,17 @@ impl Throughput {
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
-    /// Returns whether the path was filled, by bulk or by small requests that waited for those on their way.
+    /// Returns whether bulk has filled the path, or small requests that waited for those in flight.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= self.rules.readings as u32
     }
 
-    /// Returns whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
+    /// Returns whether bulk has filled the path, so that the rate is the path's. Small requests may only have waited for a slow server.
     pub(super) fn is_full_of_bulk(&self) -> bool {
         self.settled_by_bulk >= self.rules.readings as u32
     }
 
-    /// Bytes a second, once anything has moved: the best rate lately.
+    /// The best rate lately, in bytes a second, once bytes have moved.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rates.front().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0)
     }
@@ -170,9 +170,9 @@ impl Throughput {
 pub(super) struct PathModel {
     rules: &'static Rules,
     throughput: [Throughput; 2],
-    /// Bytes moved so far in each direction; nothing where that isn't known.
+    /// Bytes moved so far in each direction; `None` where the system can't tell.
     moved: [Option<u64>; 2],
-    /// The shortest round trip that a TLS flight showed, and that a TCP handshake did.
+    /// The shortest round trips that a TLS flight and a TCP handshake showed.
     tls: Option<Duration>,
     tcp: Option<Duration>,
     service: ServiceTime,
@@ -184,7 +184,7 @@ impl PathModel {
         Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
     }
 
-    /// Takes note of a TLS flight. The smallest counts: a busy machine stretches a handshake, nothing shortens it.
+    /// Takes note of a TLS flight. The shortest counts: a busy machine can only stretch a handshake.
     pub(super) fn handshake(&mut self, rtt: Duration) {
         self.tls = Some(self.tls.map_or(rtt, |shortest| shortest.min(rtt)));
     }
@@ -194,9 +194,9 @@ impl PathModel {
         self.tcp = Some(self.tcp.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    /// Returns the round trip, as far as it is known. A TCP handshake may end at a proxy nearby, where a TLS flight shows the server. But a
-    /// TLS flight holds the work of both ends too, many milliseconds in a burst of handshakes. So the shorter of the two is believed,
-    /// unless it is shorter by far.
+    /// Returns the round trip, if known. A TCP handshake may end at a proxy nearby, while a TLS flight reaches the server. But a TLS flight
+    /// includes the work of both ends, many milliseconds in a burst of handshakes. So Laneway believes the shorter of the two, unless TCP's
+    /// is far shorter.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         match (self.tls, self.tcp) {
             (Some(tls), Some(tcp)) if tls <= tcp * self.rules.proxy_factor => Some(tcp.min(tls)),
@@ -208,12 +208,12 @@ impl PathModel {
         self.round_trip().unwrap_or_default()
     }
 
-    /// Takes note that an attempt was answered in one flight, so long after it was sent.
+    /// Takes note that an attempt was answered in one flight, `took` after it was sent.
     pub(super) fn answered(&mut self, took: Duration) {
         self.service.answered(took.saturating_sub(self.rtt()));
     }
 
-    /// Takes note that nothing is on its way or waits.
+    /// Takes note that no request is in flight or waits.
     pub(super) fn rests(&mut self) {
         self.service.begin_anew();
     }
@@ -247,7 +247,7 @@ impl PathModel {
         &mut self.throughput[direction as usize]
     }
 
-    /// Returns the rate that the direction has shown.
+    /// Returns the measured rate of the direction.
     pub(super) fn shown(&self, direction: Direction) -> PathRate {
         let throughput = self.throughput(direction);
         PathRate { rate: throughput.rate().unwrap_or_default(), is_full: throughput.is_full() }
@@ -259,7 +259,7 @@ impl PathModel {
     }
 }
 
-/// The rate that the path has shown, in bytes a second, and whether that is all that it carries.
+/// The measured rate of the path in bytes a second, and whether the path is full at this rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PathRate {
     pub(super) rate: f64,
@@ -267,23 +267,23 @@ pub(super) struct PathRate {
 }
 
 impl PathRate {
-    /// Returns the bytes of small attempts that go at once where a round trip and the answer take `turn`. The bytes that fill the path are
-    /// unknown at first. The senders hold the bytes on their way then, since they begin with ten segments and double them with each round
-    /// trip. So a first burst goes, and later twice what the path has shown, which grows as fast as they do.
+    /// Returns how many bytes of small attempts may be in flight if a round trip and the answer take `turn`. The path's capacity is unknown
+    /// at first. The senders then limit the bytes in flight: each begins with ten segments and doubles them in each round trip. So we send
+    /// a first burst. Later we send twice what the path has shown, which grows as fast as the senders do.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
     }
 }
 
-/// The time that a server takes to answer, beside the round trip: the least that some answers took.
+/// The time that a server takes to answer, beside the round trip: the shortest time of several answers.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTime {
     rules: &'static Rules,
     least: Option<Duration>,
-    /// The number of answers since that was found, and the least that one of them took.
+    /// The number of answers since `least` was set, and the shortest of their times.
     answers: (usize, Duration),
-    /// True if it was found since nothing was on its way. Until then our own queues make it longer, and it becomes no longer.
+    /// True if `least` was set since nothing was in flight. After that our own queues make answers slower, so it only falls.
     is_found: bool,
 }
 
@@ -292,8 +292,8 @@ impl ServiceTime {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes note that an answer took so long beside the round trip. Quick refusals count too, and make for fewer lanes. The first answers
-    /// of a burst wait for its handshakes, so that some must have come before the least of them counts.
+    /// Takes note that an answer took this long beside the round trip. Quick refusals count too, and lead to fewer lanes. The first answers
+    /// of a burst wait for its handshakes. So the shortest time counts only after several answers.
     pub(super) fn answered(&mut self, took: Duration) {
         self.least = self.least.map(|least| least.min(took));
         let (count, least) = self.answers;
@@ -304,7 +304,7 @@ impl ServiceTime {
         }
     }
 
-    /// Takes note that nothing is on its way or waits: the next answers may be another kind's.
+    /// Takes note that no request is in flight or waits. The next answers may be of another kind.
     pub(super) fn begin_anew(&mut self) {
         if std::mem::take(&mut self.is_found) {
             self.answers = (0, Duration::ZERO);
@@ -324,7 +324,7 @@ mod tests {
     const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false };
     const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true };
 
-    /// A path that is read, and what has moved over it.
+    /// A path that is read, and the bytes moved over it.
     #[derive(Debug)]
     struct Read {
         path: Throughput,
@@ -339,7 +339,7 @@ mod tests {
             read
         }
 
-        /// Moves so many bytes a second until the next reading.
+        /// Moves bytes at this rate until the next reading.
         fn pass(&mut self, rate: u64, load: PathLoad) {
             self.now += Rules::CHOSEN.reading_min;
             self.bytes += rate / 10;
@@ -356,8 +356,8 @@ mod tests {
         assert_eq!(read.path.rate(), Some(8_000_000.0));
         (0..101).for_each(|_| read.pass(2_000_000, BULK));
         assert_eq!(read.path.rate(), Some(2_000_000.0));
-        assert!(!read.path.is_full(), "what it was taken for is not so any more");
-        assert!(read.path.rates.len() <= 2, "what can't become the best again is forgotten");
+        assert!(!read.path.is_full(), "the path no longer carries the rate that filled it");
+        assert!(read.path.rates.len() <= 2, "rates that can't become the best again are forgotten");
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
         (0..600).for_each(|_| read.pass(1_000_000, HELD));
         assert_eq!(read.path.rate(), Some(8_000_000.0));
         read.pass(90_000_000, BULK);
-        assert_eq!(read.path.rate(), Some(8_000_000.0), "nor what has gathered meanwhile");
+        assert_eq!(read.path.rate(), Some(8_000_000.0), "nor are bytes that gathered meanwhile");
         (0..4).for_each(|_| read.pass(1_000_000, BULK));
         assert_eq!(read.path.rate(), Some(1_000_000.0));
     }
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(path.next_reading(), Some(now + Rules::CHOSEN.reading_min));
     }
 
-    /// How many attempts of so many bytes go at once.
+    /// The number of attempts of this size that go at once.
     fn at_once(path: PathRate, bytes: u64, rtt_ms: u64) -> u64 {
         let turn = Duration::from_millis(rtt_ms) + ServiceTime::default().get();
         ((path.at_once(&Rules::CHOSEN, turn) / bytes as f64).ceil() as u64)
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(at_once(1e6, true), Rules::CHOSEN.attempts_min as u64, "a server may take longer");
     }
 
-    /// So many answers, each after so long beside the round trip.
+    /// Reports `count` answers, each `ms` after its request, beside the round trip.
     fn answers(service: &mut ServiceTime, count: usize, ms: u64) {
         (0..count).for_each(|_| service.answered(Duration::from_millis(ms)));
     }
@@ -466,11 +466,11 @@ mod tests {
         service.begin_anew();
         assert_eq!(service.get(), Rules::CHOSEN.service_min, "too few");
         answers(&mut service, 1, 40);
-        assert_eq!(service.get().as_millis(), 30, "but they count together with those of the next burst");
+        assert_eq!(service.get().as_millis(), 30, "they count together with the answers of the next burst");
         answers(&mut service, 1, 20);
         assert_eq!(service.get().as_millis(), 20);
         answers(&mut service, 100, 50);
-        assert_eq!(service.get().as_millis(), 20, "it may be ourselves who keep it busy");
+        assert_eq!(service.get().as_millis(), 20, "our own requests may keep the server busy");
         service.begin_anew();
         answers(&mut service, enough, 50);
         assert_eq!(service.get().as_millis(), 50);

@@ -1,11 +1,11 @@
-//! Limits of a server: the number of connections that it serves, and how long it keeps idle ones.
+//! A server's limits: the number of connections that it serves, and how long it keeps idle ones.
 //!
-//! Beyond its number a server resets connections, or accepts them and lets them wait. Such a connection never answers, while others do. A
-//! few of them in a row tell the limit. It is forgotten by degrees, as soon as one connection more is served.
+//! Beyond its limit, a server resets connections, or accepts them but doesn't answer. A few such connections in a row, while others answer,
+//! show the limit. Laneway raises it again as soon as the server serves one connection more.
 //!
-//! A request on a connection that the server has just closed comes back with a reset, a round trip later. Where a middlebox has forgotten
-//! the connection, the request never comes back. So Laneway gives a lane up a little before its server is likely to close it: as its
-//! answers tell (`Keep-Alive: timeout`), or as the server was seen to do.
+//! A request on a connection that the server has just closed fails with a reset one round trip later. If a middlebox has forgotten the
+//! connection, the request gets no answer at all. So Laneway closes an idle lane a little before its server is likely to. It learns the
+//! time from the answers (`Keep-Alive: timeout`), or from connections that the server has closed.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ use super::origin::OriginState;
 use super::rules::Rules;
 use super::{DispatchAction, Dispatcher, LaneId, OriginId};
 
-/// An origin's limit of connections, as far as it is known.
+/// An origin's limit of connections, if known.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimit {
     rules: &'static Rules,
-    /// Connections in a row that remained unserved, and when the last of them had opened.
+    /// The number of unserved connections in a row, and the latest time at which one of them had opened.
     unserved: u32,
     opened: Option<Instant>,
-    /// The number of connections served, and until when no more are tried.
+    /// The number of connections that the server serves, and until when no more are tried.
     most: Option<(usize, Instant)>,
     /// The last time a lane answered within [`quick`](Rules::quick) of being asked.
     pub(super) quick: Option<Instant>,
@@ -32,7 +32,7 @@ impl ConnectionLimit {
         Self { rules, ..Self::default() }
     }
 
-    /// A connection that `opened` then has answered for the first time; so many have now.
+    /// Takes note that a connection, opened at `opened`, has answered for the first time. `served` connections now have.
     fn answered(&mut self, now: Instant, opened: Instant, served: usize) {
         if self.opened.is_none_or(|last| opened > last) {
             self.unserved = 0;
@@ -44,7 +44,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// One that `opened` then has ended, or is silent, without any answer, while so many have answered.
+    /// Takes note that a connection, opened at `opened`, has ended or is silent without any answer. `served` others have answered.
     fn unserved(&mut self, now: Instant, opened: Instant, served: usize) {
         self.unserved += 1;
         self.opened = Some(self.opened.map_or(opened, |last| last.max(opened)));
@@ -53,27 +53,27 @@ impl ConnectionLimit {
 
     fn learn(&mut self, now: Instant, served: usize) {
         if self.unserved >= self.rules.unserved_in_a_row && served > 0 {
-            // Lanes end for other reasons too: a limit that holds isn't lowered by that.
+            // Lanes also end for other reasons, so a valid limit isn't lowered.
             let holds = self.most.filter(|(_, until)| now < *until);
             let most = holds.map_or(served, |(most, _)| most.max(served));
             self.most = Some((most, now + self.rules.limit_for));
         }
     }
 
-    /// Returns how many connections there may be: one more than are served, when that has been so for long.
+    /// Returns how many connections there may be. After [`limit_for`](Rules::limit_for), one more is tried.
     pub(super) fn most(&self, now: Instant) -> usize {
         self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
     }
 }
 
-/// The time for which a server keeps idle connections, as far as it is known.
+/// The time for which a server keeps idle connections, if known.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
     rules: &'static Rules,
     announced: Option<Duration>,
-    /// The shortest time after which one is taken to be closed, and when that was seen.
+    /// The shortest idle time after which a connection seems to be closed, and when that was seen.
     seen: Option<(Duration, Instant)>,
-    /// The longest rest after which one was still there.
+    /// The longest idle time after which a connection still worked.
     served: Duration,
 }
 
@@ -82,25 +82,25 @@ impl IdleLimit {
         Self { rules, ..Self::default() }
     }
 
-    /// The server says how long it keeps them.
+    /// Takes note of the time that the server announces.
     pub(super) fn tell(&mut self, limit: Duration) {
         self.announced = Some(limit);
     }
 
-    /// A connection that had been idle for so long has served another request.
+    /// Takes note that a connection has served another request after it was idle for `rested`.
     pub(super) fn served(&mut self, rested: Duration) {
         self.served = self.served.max(rested);
     }
 
-    /// A connection was found closed that had been idle for so long: since when is unknown. What has shown to be safe is
-    /// kept, and beyond it half, so that the limit is found by few of these.
+    /// Takes note that a connection was found closed after it was idle for `rested`. The server closed it at an unknown time before. So the
+    /// limit is taken to be half of `rested`, or the longest time that worked if that is longer. A few such failures find the true limit.
     pub(super) fn gone(&mut self, now: Instant, rested: Duration) {
         self.closed(now, (rested / 2).max(self.served.min(rested)));
     }
 
-    /// A connection was closed when it had been idle for so long.
+    /// Takes note that the server closed a connection after it was idle for `idle`.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
-        // A connection closed sooner was not closed for being idle: the server was restarted, or counts requests.
+        // The server didn't close it for being idle. It was restarted, or counts requests.
         if idle < self.rules.idle_min {
             return;
         }
@@ -110,11 +110,12 @@ impl IdleLimit {
         }
     }
 
-    /// Returns how long a connection may have been idle to be used again; `None` while nothing is known.
+    /// Returns how long a connection may have been idle to be used again. `None` while no limit is known.
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
-        // The server's clock began half a round trip before ours, and a request needs another half; timers are coarse, by a tenth. But a
-        // new lane takes what it was dialled for, however impatient its server is.
+        // The server's clock began half a round trip before ours, and a request needs another half. Timers are coarse, so subtract a tenth
+        // too. The result is never below `service_min`. So a new connection isn't given up as too old before it takes the request it was
+        // dialled for, even if the server closes idle connections at once.
         Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
     }
 
@@ -129,7 +130,7 @@ impl IdleLimit {
 }
 
 impl Dispatcher {
-    /// The first answer of a lane has begun.
+    /// Takes note that the first answer of a lane has begun.
     pub(super) fn answered(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.ledger.lane_mut(id).filter(|lane| !lane.has_answered) else { return };
         lane.has_answered = true;
@@ -138,13 +139,14 @@ impl Dispatcher {
         self.origin(origin).served.answered(now, opened, served);
     }
 
-    /// A lane that has never answered is gone or given up, which counts once. Others of its kind are not asked once the limit is known.
+    /// Takes note that a lane that has never answered is gone or given up. It counts once. At the limit, also closes idle lanes
+    /// that have never answered.
     pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
         let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
         let Some(lane) = self.ledger.lane_mut(id).filter(is_first) else { return };
         lane.is_unserved = true;
         let (origin, opened) = (lane.origin, lane.since);
-        // While nothing else is answered the origin is away, which says nothing of a limit.
+        // If no other request is answered either, the origin is away. That shows no limit.
         let is_quick = |at| now.saturating_duration_since(at) < self.rules.quick + self.rules.silent_max;
         if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
             return;
@@ -156,7 +158,7 @@ impl Dispatcher {
         }
     }
 
-    /// Closes a lane that has just opened, where it is one beside as many as its origin serves.
+    /// Closes a lane that has just opened if its origin already serves as many as it can.
     pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
         if self.served(origin) >= self.origins[origin.0].served.most(now) {
             self.ledger.forget(id);
@@ -164,12 +166,12 @@ impl Dispatcher {
         }
     }
 
-    /// Returns whether the origin has as many connections as it serves.
+    /// Returns whether the origin has as many connections as its server serves.
     pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
         self.ledger.account(origin).lanes.len() >= self.origins[origin.0].served.most(now)
     }
 
-    /// The lanes that have been silent under their first request for [`silent_max`](Rules::silent_max), while others of their origin
+    /// Returns the lanes whose first request has had no answer for [`silent_max`](Rules::silent_max), while others of their origin
     /// answered.
     pub(crate) fn silent(&self, now: Instant) -> impl Iterator<Item = LaneId> {
         let is_silent = move |lane: &Lane| {
@@ -183,7 +185,7 @@ impl Dispatcher {
         self.ledger.lanes().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| id)
     }
 
-    /// Takes note of how soon a lane has answered.
+    /// Takes note of the time if a lane has answered quickly.
     pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
         let is_quick =
             |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < self.rules.quick;
@@ -192,13 +194,13 @@ impl Dispatcher {
         }
     }
 
-    /// The lanes of an origin that have answered.
+    /// Returns how many lanes of an origin have answered.
     fn served(&self, origin: OriginId) -> usize {
         self.ledger.lanes_of(origin).filter(|(_, lane)| lane.has_answered).count()
     }
 
-    /// A lane is gone that a request was sent on, or about to be, and that the server had closed before. What is as old as it
-    /// was is given up too, so that what comes next gets a new one instead of finding out about each of them.
+    /// Takes note that the server had closed a lane before a request was sent on it, or about to be. Also closes lanes that
+    /// have been idle for at least half as long, so that the next requests get new ones instead of failing one after the other.
     pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.ledger.lane(id) else { return };
         let (origin, rested) = (lane.origin, lane.rested);
@@ -206,19 +208,19 @@ impl Dispatcher {
             return;
         }
         self.origin(origin).idle.gone(now, rested);
-        // A lane that was used since is as good as new.
+        // A lane that was used more recently is likely to work.
         let age = rested / 2;
         self.give_up_idle(origin, |lane| now.saturating_duration_since(lane.idle_since) >= age);
     }
 
-    /// The machine has stood still: whoever is at the other end of what is idle has most likely gone.
+    /// Takes note that the machine has stood still. The servers have most likely closed all idle connections meanwhile.
     pub(super) fn slept(&mut self) {
         for origin in 0..self.origins.len() {
             self.give_up_idle(OriginId(origin), |_| true);
         }
     }
 
-    /// Gives up the lanes of an origin that its server is about to close.
+    /// Closes the idle lanes of an origin that its server is about to close.
     pub(super) fn give_up_old(&mut self, now: Instant, origin: OriginId) {
         let state = &self.origins[origin.0];
         if let Some(usable) = state.idle.usable(now, state.path.rtt()) {
@@ -226,7 +228,7 @@ impl Dispatcher {
         }
     }
 
-    /// When the next of an origin's idle lanes is to be given up.
+    /// Returns when the next of an origin's idle lanes must be closed.
     pub(super) fn next_too_old(&self, origin: OriginId, state: &OriginState) -> Option<Instant> {
         if !state.idle.is_known() {
             return None;
@@ -234,7 +236,7 @@ impl Dispatcher {
         let oldest = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle());
         let oldest = oldest.map(|(_, lane)| lane.idle_since).min()?;
         let due = oldest + state.idle.usable(oldest, state.path.rtt())?;
-        // Unless it will be forgotten by then.
+        // The limit may be forgotten by then.
         state.idle.usable(due, state.path.rtt()).map(|usable| oldest + usable)
     }
 
@@ -242,7 +244,7 @@ impl Dispatcher {
         let given_up = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle() && which(lane));
         let given_up: Vec<_> = given_up.map(|(id, _)| id).collect();
         if !given_up.is_empty() {
-            // The announced attempts haven't come: lanes would be dialled for them again and again.
+            // The announced attempts haven't come. If they still counted, lanes would be dialled for them again and again.
             self.origin(origin).anticipated = 0;
         }
         for lane in given_up {
@@ -263,11 +265,11 @@ mod tests {
 
         const ORIGIN: OriginId = OriginId(0);
 
-        /// A server that serves four connections at once, and what the dispatcher does about it.
+        /// A server that serves four connections at once, and the dispatcher that uses it.
         struct Limited {
             dispatcher: Dispatcher,
             now: Instant,
-            /// Those that it serves, of how many, and those that wait for it, or are reset at their first request.
+            /// The lanes that it serves, their greatest number, and the lanes that get no answer or are reset at their first request.
             served: Vec<LaneId>,
             most: usize,
             waiting: Vec<LaneId>,
@@ -278,7 +280,7 @@ mod tests {
         }
 
         impl Limited {
-            /// A server that has been asked `attempts` times.
+            /// A server that has received `attempts` requests.
             fn asked(resets: bool, attempts: usize) -> Self {
                 let mut server = Self {
                     dispatcher: Dispatcher::new(Rules::CHOSEN.connections_max),
@@ -306,7 +308,7 @@ mod tests {
                 self.tell(DispatchEvent::Submitted { attempt, origin: ORIGIN, size });
             }
 
-            /// Carries out all that is to be done. Answers take a millisecond.
+            /// Carries out all actions. Answers take a millisecond.
             fn run(&mut self) {
                 let mut is_moving = true;
                 loop {
@@ -355,14 +357,14 @@ mod tests {
                 self.waiting.retain(|l| *l != lane);
             }
 
-            /// Sends a request again whose connection was not served.
+            /// Sends the request of an unserved connection again.
             fn give_up(&mut self, attempt: AttemptId, lane: LaneId) {
                 self.tell(DispatchEvent::Unserved { lane });
                 self.tell(DispatchEvent::Finished { attempt, reusable: false });
                 self.submit();
             }
 
-            /// Asks for so much more, and returns how many connections were opened for it.
+            /// Submits more attempts, and returns how many connections were opened for them.
             fn dials_for(&mut self, attempts: usize) -> usize {
                 let before = self.dials;
                 (0..attempts).for_each(|_| self.submit());
@@ -494,7 +496,7 @@ mod tests {
             limit.gone(now, secs(10));
             assert_eq!(limit.seen(now), Some(secs(6)));
             limit.gone(now, secs(4));
-            assert_eq!(limit.seen(now), Some(secs(4)), "what was safe then is not any more");
+            assert_eq!(limit.seen(now), Some(secs(4)), "a time that worked before no longer does");
         }
 
         #[test]

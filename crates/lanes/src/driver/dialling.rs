@@ -17,7 +17,7 @@ use crate::tally::{Metric, Tally};
 use crate::trace::TraceEvent;
 use crate::{Origin, Scheme};
 
-/// A way to open connections. It chooses what they speak.
+/// Opens connections, and chooses their protocol.
 pub(crate) trait Transport: Send + Sync {
     /// Returns the addresses that a dial to the origin may connect to.
     ///
@@ -25,7 +25,7 @@ pub(crate) trait Transport: Send + Sync {
     /// [`Kind::Resolve`](crate::Kind::Resolve).
     fn resolve<'a>(&'a self, origin: &'a Origin) -> BoxFuture<'a, Result<Vec<SocketAddr>, Error>>;
 
-    /// Opens a connection to one of the addresses, which it tries in this order; `tried` takes how each of them did.
+    /// Opens a connection to one of the addresses, tried in this order. `tried` receives the result for each address.
     ///
     /// # Errors
     /// [`Kind::Connect`](crate::Kind::Connect), [`Kind::Certificate`](crate::Kind::Certificate), [`Kind::Tls`](crate::Kind::Tls) or
@@ -41,18 +41,18 @@ pub(crate) trait Transport: Send + Sync {
 /// A connection that has just been opened.
 pub(crate) struct NewConnection {
     pub(crate) connection: Box<dyn DynConnection>,
-    /// The round trip as the last handshake flight saw it.
+    /// The round trip that the last handshake flight showed.
     pub(crate) rtt: Duration,
-    /// Where it leads.
+    /// The server's address.
     pub(crate) address: SocketAddr,
 }
 
-/// A dial's findings about addresses, however it ended.
+/// A dial's findings about addresses, whether it succeeded or not.
 #[derive(Debug, Default)]
 pub(crate) struct DialReport {
-    /// Those that took no connection, or not before another one did that was begun later.
+    /// Addresses that took no connection, or took longer than one that was tried later.
     pub(crate) failed: Vec<SocketAddr>,
-    /// The one that did, until the handshakes above that connection are over.
+    /// The address that took the connection, until the handshakes above TCP are done.
     pub(crate) half_open: Option<SocketAddr>,
 }
 
@@ -107,7 +107,7 @@ impl Driver {
     }
 }
 
-/// A connection that is being opened: for whom, and who hears of it.
+/// A connection that is being opened.
 pub(crate) struct Dial {
     pub(crate) lane: LaneId,
     pub(crate) role: Role,
@@ -115,14 +115,14 @@ pub(crate) struct Dial {
     /// State that the origin's connections share.
     pub(crate) traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// For whom it is dialled.
+    /// The tally that the connection counts in.
     tally: Option<Tally>,
     control: Arc<DriverHandle>,
 }
 
 impl Dial {
     async fn run(self, transport: Arc<dyn Transport>) {
-        // Whatever went wrong, no request was on its way yet.
+        // Whatever failed, no request was sent on this connection.
         let outcome = self.open(&*transport).await.map_err(Error::unsent);
         self.control.tell(DriverCommand::Dialled { lane: self.lane, outcome });
     }
@@ -141,12 +141,12 @@ impl Dial {
         Ok(opened)
     }
 
-    /// Says how far the server is, as the first handshake has shown it.
+    /// Reports the round trip that the first handshake has shown.
     pub(crate) fn reached(&self, rtt: Duration) {
         self.control.tell(DriverCommand::Reached { lane: self.lane, rtt });
     }
 
-    /// Counts a connection, which is secured, before anything is spoken on it.
+    /// Counts a connection once it is secured, before any request.
     pub(crate) fn connected(&self) {
         let tally = self.tally.as_ref();
         self.counts().add(tally, Metric::Connection, 1);
@@ -157,26 +157,26 @@ impl Dial {
         &self.control.shared.counts
     }
 
-    /// Returns what has to be called when the connection has ended, where its protocol tells that.
+    /// Returns a function to call when the connection has ended, for protocols that notice it.
     pub(crate) fn ended(&self) -> impl FnOnce() + Send + 'static {
         let (lane, control) = (self.lane, Arc::clone(&self.control));
         move || control.tell(DriverCommand::Closed { lane })
     }
 }
 
-/// The addresses of an origin's name, and the one question to the resolver that all dials wait for.
+/// The addresses of an origin's name. All dials wait for one question to the resolver.
 #[derive(Debug, Default)]
 pub(super) struct HostAddresses {
     addresses: Mutex<Addresses>,
-    /// Held while the resolver is asked: when it failed last, and how.
+    /// Held while the resolver is asked. Holds the time and the error of its last failure.
     asking: tokio::sync::Mutex<Option<(Instant, Error)>>,
 }
 
 impl HostAddresses {
-    /// The addresses for a new connection, in the order in which they are to be tried.
+    /// Returns the addresses for a new connection, in the order to try them.
     ///
     /// # Errors
-    /// The resolver's, where nothing is known from before.
+    /// The resolver's error, if no addresses are known from before.
     pub(super) async fn order(
         &self,
         origin: &Origin,
@@ -184,8 +184,8 @@ impl HostAddresses {
     ) -> Result<Vec<SocketAddr>, Error> {
         let came = Instant::now();
         let mut failed = self.asking.lock().await;
-        // Dials that came while it was asked get the answer that it gave. A resolver that fails slowly would keep all of them waiting one
-        // after the other.
+        // Dials that came while the resolver was asked share its failure. Otherwise they would ask it one after the other, and wait long if
+        // it fails slowly.
         if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= came) {
             return Err(error.again());
         }
@@ -197,7 +197,7 @@ impl HostAddresses {
                 addresses.learn(now, found);
                 Ok(addresses.order(now))
             }
-            // A resolver that is out of order is no reason to give up what was reached before.
+            // If the resolver fails, use the addresses that were reached before.
             Err(error) => {
                 let known = addresses.order(now);
                 if known.is_empty() {
@@ -208,7 +208,7 @@ impl HostAddresses {
         }
     }
 
-    /// Takes note of how the addresses of a dial did.
+    /// Takes note of a dial's findings about addresses.
     pub(super) fn note(&self, tried: &DialReport) {
         let (now, mut addresses) = (Instant::now(), self.addresses());
         for address in tried.failed.iter().copied().chain(tried.half_open) {
@@ -226,7 +226,7 @@ impl HostAddresses {
 }
 
 impl Driver {
-    /// Leaves the address that a lane leads to out of new connections for a while.
+    /// Excludes a lane's address from new connections for a while.
     pub(super) fn avoid(&self, now: Instant, lane: LaneId, time: Duration) {
         if let Some((origin, open)) = self.lanes.get(&lane).and_then(|lane| Some((lane.origin, lane.open()?)))
         {

@@ -18,26 +18,26 @@ use crate::tally::Metric;
 use crate::trace::TraceEvent;
 use crate::{Protocol, Request, Response, Route};
 
-/// A request's ride on a lane.
+/// One request on its way over a lane.
 pub(crate) struct LaneExchange {
     pub(super) lane: LaneId,
-    /// True if it runs on a freight thread already.
+    /// True if it already runs on a freight thread.
     pub(super) freight: bool,
     pub(super) control: Arc<DriverHandle>,
 }
 
-/// Where the outcome goes. Dropped without one, because the sink panicked or the engine ends, it frees the lane, which
-/// nobody may use again, and tells whoever waits.
+/// The receiver of the outcome. It may be dropped without an outcome, if the sink panicked or the engine ends. It then frees the lane,
+/// whose connection must not be used again, and reports an error to the caller.
 struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
     control: Arc<DriverHandle>,
-    /// Only where it is logged.
+    /// `Some` only if requests are logged.
     asked: Option<Box<RequestLabel>>,
 }
 
-/// A request as a log names it. No header and no query: they carry credentials.
+/// A request as logs show it. Headers and query are left out, because they carry credentials.
 struct RequestLabel {
     line: String,
     at: Instant,
@@ -66,7 +66,7 @@ impl RequestLabel {
 }
 
 impl Waiter {
-    /// Waits for a step of the exchange, unless nobody waits for its outcome any more.
+    /// Waits for a step of the exchange. Stops if the caller no longer waits for the outcome.
     async fn unless_gone<T>(&mut self, step: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let reply = &mut self.reply;
         let gone = async {
@@ -82,7 +82,7 @@ impl Waiter {
         }
     }
 
-    /// Frees the lane, then hands the outcome over: whoever gets it finds the slot free already.
+    /// Frees the lane, then hands the outcome over. So the caller finds the slot free.
     fn end(
         mut self,
         outcome: Result<Response, Error>,
@@ -92,7 +92,7 @@ impl Waiter {
         self.hand_over(outcome, fate, connection);
     }
 
-    /// Ends a request that has failed, and leaves it to the connection what becomes of it.
+    /// Ends a request that has failed. The connection decides whether it can be used again.
     fn end_failed(
         self,
         error: Error,
@@ -142,7 +142,7 @@ struct StartedExchange {
     waiter: Waiter,
     request: Request,
     incoming: ResponseReceiver,
-    /// True if its answer may be of any size.
+    /// True if the answer may have any size.
     is_opener: bool,
 }
 
@@ -180,14 +180,14 @@ impl LaneExchange {
             self.control.tell(DriverCommand::TurnedFreight(waiter.attempt));
             incoming = incoming.riding_as(Role::Freight);
         } else if moves && request.expected.is_none_or(|down| down > Rules::CHOSEN.freight_above) {
-            // Bulk that showed itself only now must not share the express connection's window. Given up before its
-            // body is read, it is asked for again in slices, which go as freight. What moves otherwise is the end of a large
-            // object, small by itself: it may block where it is written.
+            // This answer turned out to be bulk, which must not share the express connection's window. It is given up before its body is
+            // read. The caller then asks for it in slices, which go as freight. Other bodies that move to a freight thread are the small
+            // ends of large objects: their sinks may block while they write.
             drop(pending);
             return waiter.end(incoming.finish(C::PROTOCOL, true), ConnectionFate::Usable, None);
         }
         if pending.is_last {
-            // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
+            // Reported before the body comes, so that a new lane for other requests can be dialled meanwhile.
             self.control.tell(DriverCommand::Draining { lane: self.lane });
         }
         let rest = async move {
@@ -207,7 +207,7 @@ impl LaneExchange {
         self.finish(moves, rest).await;
     }
 
-    /// Takes a request up that goes onto the connection now.
+    /// Begins a request that goes onto the connection now.
     fn begin(&self, mut submission: Submission) -> StartedExchange {
         submission.renew(Instant::now());
         let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = submission;
@@ -234,14 +234,14 @@ impl LaneExchange {
         StartedExchange { waiter, request, incoming, is_opener }
     }
 
-    /// Tells the size of an opener whose answer has begun.
+    /// Reports the size of an opener, a request of unknown size, whose answer has begun.
     fn sized(&self, waiter: &Waiter, incoming: &ResponseReceiver, is_opener: bool) {
         if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
             self.control.tell(DriverCommand::Sized { attempt: waiter.attempt, bytes });
         }
     }
 
-    /// Receives the body: here, or on the lane's freight thread.
+    /// Receives the body here, or on the lane's freight thread if `moves`.
     async fn finish(self, moves: bool, rest: impl Future<Output = ()> + Send + 'static) {
         if moves {
             self.control.freight(self.lane.0).spawn(rest);
@@ -251,8 +251,8 @@ impl LaneExchange {
     }
 }
 
-/// An open connection. What is asked once a request goes through here; the exchange itself runs on the connection's own type, so
-/// that no step of it is boxed.
+/// An open connection of any protocol. Calls made once per request go through this trait. The exchange itself runs on the connection's own
+/// type, so none of its steps is boxed.
 pub(crate) trait DynConnection: Send {
     fn protocol(&self) -> Protocol;
     fn progress(&self) -> &Arc<IoProgress>;
@@ -260,7 +260,7 @@ pub(crate) trait DynConnection: Send {
     fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool;
     fn is_unused(&self) -> bool;
 
-    /// Begins an exchange on the thread of its role. Returns the connection where it takes more requests meanwhile.
+    /// Begins an exchange on the thread of its role. Returns the connection if it can take more requests meanwhile.
     fn carry(
         self: Box<Self>,
         exchange: LaneExchange,
@@ -307,7 +307,7 @@ impl<C: ClientConnection> DynConnection for C {
     }
 }
 
-/// A request's hold on its connection: all of it, or a handle beside others'.
+/// A request's hold on its connection: the whole connection, or a handle that shares it.
 pub(super) enum ConnectionHold<C> {
     Whole(Box<C>),
     Share(C),
@@ -321,7 +321,7 @@ impl<C: ClientConnection> ConnectionHold<C> {
         }
     }
 
-    /// The connection that the lane has to get back.
+    /// Returns the connection if the request held all of it, so that the lane gets it back.
     pub(super) fn into_whole(self) -> Option<Box<dyn DynConnection>> {
         match self {
             Self::Whole(connection) => Some(connection),

@@ -1,5 +1,5 @@
-//! Idle connections, and connections after a standstill of the machine. The driver notices at once that the server has
-//! closed an idle one, before the next request goes on it.
+//! Idle connections, and connections after a standstill of the machine. The driver notices at once when the server closes an idle
+//! connection, before the next request goes on it.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
@@ -12,8 +12,8 @@ use super::{Driver, DriverCommand, LaneSlot};
 use crate::dispatch::{DispatchEvent, LaneId, Rules};
 use crate::stream::IoProgress;
 
-/// Tells the driver that something has come on a connection that nobody uses. The connection is left where it is: a task of
-/// its own would have to be stopped whenever a request takes it.
+/// Tells the driver that an idle connection has become readable. The connection has no task of its own for this, because that task would
+/// have to stop whenever a request takes the connection.
 struct IdleWaker {
     lane: LaneId,
     commands: UnboundedSender<DriverCommand>,
@@ -21,14 +21,14 @@ struct IdleWaker {
 
 impl Wake for IdleWaker {
     fn wake(self: Arc<Self>) {
-        // After the driver's end nobody listens.
+        // After the driver's end there is no receiver.
         let _ = self.commands.send(DriverCommand::IdleReadable { lane: self.lane });
     }
 }
 
 impl Driver {
-    /// Watches a lane's connection if nobody uses it. What has come on it is its end, or nothing that was asked for: it is
-    /// closed. Multiplexed connections are read all the time, and tell of their end themselves.
+    /// Watches a lane's connection while it is idle. If it becomes readable, the server has closed it or sent bytes unasked, so it is
+    /// closed. Multiplexed connections are read all the time and report their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
         let open = self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut);
         let connection = open.and_then(|open| open.connection.as_mut());
@@ -44,8 +44,8 @@ impl Driver {
         self.carry_out();
     }
 
-    /// Looks whether the machine has stood still. Idle connections are not used again then, and those in use get a moment to
-    /// show that they are alive.
+    /// Checks whether the machine has stood still. If so, idle connections are closed, and those in use get a moment to show that they are
+    /// alive.
     pub(super) fn look_for_a_standstill(&mut self, now: Instant) {
         let is_watched = self.dispatcher.attempts() > 0;
         let Some(stopped) = self.standstill.look(now, SystemTime::now(), is_watched) else { return };
@@ -61,10 +61,10 @@ impl Driver {
         self.control.express.spawn(give_up_the_silent(suspects));
     }
 
-    /// Gives up connections that are silent under their first request while others to the same origin answer. What the server
-    /// acknowledges bit by bit is on its way yet.
+    /// Gives up connections whose first request has no answer while others to the same origin answer. A connection whose server still
+    /// acknowledges more bytes is kept.
     pub(super) fn look_for_the_unserved(&mut self, now: Instant) {
-        // Under a limit of bandwidth the pauses are Laneway's own.
+        // Under a bandwidth limit, Laneway itself makes pauses.
         let is_paced = self.control.shared.pace.is_some();
         if is_paced || self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
             return;
@@ -89,7 +89,7 @@ impl Driver {
     }
 }
 
-/// Gives up those connections on which nothing has moved when the grace is over.
+/// Gives up the connections on which nothing has moved during the grace time.
 async fn give_up_the_silent(suspects: Vec<Weak<IoProgress>>) {
     tokio::time::sleep(GRACE).await;
     let now = tokio::time::Instant::now().into_std();
@@ -100,30 +100,29 @@ async fn give_up_the_silent(suspects: Vec<Weak<IoProgress>>) {
     }
 }
 
-// Standstills of the machine, or of this process: a laptop that slept, a paused virtual machine, a stopped process.
-// The other end of a connection goes on meanwhile, and forgets it.
+// Standstills of the machine or of this process: a laptop that slept, a paused virtual machine, a stopped process. The server goes on
+// meanwhile and may forget the connection.
 
-/// The interval in which the driver has to look while requests are under way, so that a stop shows as a look that comes late.
+/// The interval of the driver's checks while requests are under way. A check that comes late shows a standstill.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The shortest delay that is taken for a stop. A busy machine delays a thread by less, and no server drops a connection that was silent
-/// for so short a time.
+/// The shortest delay that counts as a standstill. A busy machine delays a thread by less, and no server drops a connection after so short
+/// a silence.
 const STOP_MIN: Duration = Duration::from_secs(10);
 
-/// The time for which a connection in use may stay silent after a stop: one that is alive is acknowledged within a few round
-/// trips.
+/// The time for which a connection in use may stay silent after a standstill. A live one gets an acknowledgement within a few round trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
-/// Compares clocks.
+/// Detects standstills by comparing two clocks.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
     last: Option<(Instant, SystemTime, bool)>,
 }
 
 impl Standstill {
-    /// Takes a look; `is_watched` is whether the next one comes within [`LOOK_EVERY`]. Returns for how long everything
-    /// stood still since the last one. The monotonic clock stops with a machine that sleeps, where the other goes on; of a
-    /// process that is stopped both do.
+    /// Takes a look at the clocks. `is_watched` tells whether the next look comes within [`LOOK_EVERY`]. Returns how long everything stood
+    /// still since the last look. In a machine that sleeps, the monotonic clock stops and the wall clock goes on. For a stopped process,
+    /// both go on.
     pub(crate) fn look(&mut self, now: Instant, wall: SystemTime, is_watched: bool) -> Option<Duration> {
         let (last, last_wall, was_watched) = self.last.replace((now, wall, is_watched))?;
         let ran = now.saturating_duration_since(last);
@@ -132,7 +131,7 @@ impl Standstill {
         Some(slept.max(late)).filter(|stopped| *stopped >= STOP_MIN)
     }
 
-    /// When the next look is due, where one is expected.
+    /// Returns when the next look is due, if one is expected.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.last.filter(|(_, _, is_watched)| *is_watched).map(|(last, ..)| last + LOOK_EVERY)
     }
@@ -167,7 +166,7 @@ mod tests {
         assert!(progress.is_given_up());
     }
 
-    /// Returns what is found after the monotonic clock has gone on by so many seconds, and the wall's by so many.
+    /// Returns what a look finds after the monotonic clock and the wall clock have advanced by `ran` and `wall` seconds.
     fn found(was_watched: bool, ran: u64, wall: u64) -> Option<Duration> {
         let (mut standstill, now, then) = (Standstill::default(), Instant::now(), SystemTime::now());
         assert_eq!(standstill.look(now, then, was_watched), None);
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn a_process_that_was_stopped_shows_by_a_look_that_comes_late() {
         assert_eq!(found(true, 61, 61), Some(Duration::from_secs(60)));
-        assert_eq!(found(false, 61, 61), None, "nobody was to look");
+        assert_eq!(found(false, 61, 61), None, "no look was due");
     }
 
     #[test]

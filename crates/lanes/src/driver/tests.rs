@@ -1,6 +1,6 @@
-//! A protocol of the tests' own. It shows all that another protocol needs: a connection, and a transport that opens it.
+//! A protocol made up for these tests. It shows what a new protocol must provide: a connection, and a transport that opens it.
 //!
-//! A request is its path and a line's end. An answer is one byte, the body's length, and the body.
+//! A request is its path and a newline. An answer is one byte for the body's length, and the body.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -22,7 +22,7 @@ use crate::shared::{SharedState, with_timeout};
 use crate::stream::IoProgress;
 use crate::{Config, Head, Lanes, Origin, Protocol, Request, Route};
 
-/// After so many answers the server closes a connection.
+/// The server closes a connection after this many answers.
 const ANSWERS: usize = 2;
 
 struct Lines {
@@ -84,7 +84,7 @@ impl ClientConnection for Lines {
     }
 }
 
-/// Opens such connections, whose paths tell nothing.
+/// Opens such connections. Their paths give no signals.
 struct PlainTcp;
 
 impl Transport for PlainTcp {
@@ -111,7 +111,7 @@ impl Transport for PlainTcp {
     }
 }
 
-/// A server of the protocol whose answers are the paths.
+/// A server of this protocol. It answers with the request's path.
 fn serve() -> Origin {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -142,5 +142,5 @@ async fn a_protocol_of_its_own_is_carried_by_the_real_driver() {
     let lost = get("/three").await.unwrap_err();
     assert_eq!(lost.kind(), Kind::Interrupted, "the server had closed the connection: {lost}");
     assert_eq!(get("/four").await.unwrap().body, "/four");
-    assert_eq!(lanes.counters().connections, 2, "one that has failed is not used again");
+    assert_eq!(lanes.counters().connections, 2, "a failed connection is not used again");
 }

@@ -19,19 +19,19 @@ use crate::{Alike, Call, Hedge, Origin, Request, Response, Verdict};
 /// One attempt that has ended.
 pub(super) struct FinishedAttempt<'a> {
     pub(super) outcome: &'a Result<Response, Error>,
-    /// When it began, and when the first one did.
+    /// When it began, and when the call's first attempt did.
     pub(super) began: Instant,
     pub(super) started: Instant,
     /// Its number, counted from 1.
     pub(super) number: u32,
     pub(super) origin: &'a Origin,
     pub(super) outage: &'a Outage,
-    /// For how long a server may say nothing.
+    /// The time for which a server may be silent.
     pub(super) timeout: Duration,
 }
 
 impl FinishedAttempt<'_> {
-    /// The failure that another attempt may mend.
+    /// Returns the failure, which another attempt may overcome.
     pub(super) fn transient(&self, now: Instant) -> AttemptFailure {
         let is_silence = self.outcome.as_ref().is_err_and(|e| e.kind() == Kind::Timeout);
         let took = now.saturating_duration_since(self.began);
@@ -40,7 +40,7 @@ impl FinishedAttempt<'_> {
 }
 
 impl Lanes {
-    /// Waits until the next attempt is due. False when there shall be none.
+    /// Waits until the next attempt is due. Returns false if there must be none.
     pub(super) async fn waits(
         &self,
         backoff: &mut Backoff,
@@ -52,7 +52,7 @@ impl Lanes {
         self.makes_pause(pause, matches!(failure, AttemptFailure::Throttled(_)), tried).await
     }
 
-    /// Waits before the rest of a body is asked for that broke off after `came` bytes. False when that shall not be.
+    /// Waits before the rest of a body that broke off after `came` bytes is requested. Returns false if it must not be.
     pub(super) async fn waits_to_go_on(
         &self,
         breaks: &Breaks,
@@ -94,7 +94,7 @@ impl Lanes {
         true
     }
 
-    /// Returns what is known of an origin.
+    /// Returns the outage record of an origin.
     pub(super) fn outage(&self, origin: &Origin) -> Arc<Outage> {
         let mut outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = outages.get(origin) {
@@ -110,7 +110,7 @@ impl Lanes {
     }
 }
 
-/// Why an attempt is not the last.
+/// Why another attempt follows.
 struct RetryReason<'a>(&'a Result<Response, Error>);
 
 impl fmt::Display for RetryReason<'_> {
@@ -138,14 +138,14 @@ impl Lanes {
         let outcome = tokio::select! {
             biased;
             outcome = &mut first => outcome,
-            // Boxed because it is rare, and every request's future would be larger by it.
+            // Boxed, because it is rare and would enlarge every request's future.
             () = tracker.hedge_wanted() => return Box::pin(self.hedged(call, first, began, attempt, &tracker)).await,
         };
         judged(call, outcome)
     }
 
-    /// Waits for the first whole answer to `first` or to its hedge; the other is cancelled. Where one
-    /// of them fails the other decides, unless that fails for good and another attempt might have helped the one.
+    /// Waits for the first whole answer to `first` or to its hedge, and cancels the other. If one of them fails, the other decides, unless
+    /// it fails for good while another attempt might have helped the first.
     async fn hedged<C: Call>(
         &self,
         call: &C,
@@ -161,16 +161,16 @@ impl Lanes {
             let Hedge::Send(mut request) = call.hedge().await else { return None };
             request.pass = Some(pass);
             request.outage = Some(self.outage(&request.origin));
-            // A body that is collected twice takes its room twice.
+            // A body that is collected twice needs memory twice.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
                 None => None,
             };
-            // No header and no query: they carry credentials.
+            // Headers and query are left out, because they carry credentials.
             let (method, origin, path) = (&request.method, &request.origin, request.target.path());
             tracing::info!(?silent, "hedged: a hedge request beside a slow {method} {origin}{path}");
             let outcome = self.exchange_as(self.number(), *request, None, Some(attempt)).await;
-            // Where the bucket's rate was cut meanwhile, the first is waited for.
+            // If the bucket's rate was cut meanwhile, wait for the first.
             (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
         });
         match select(first, hedge).await {
@@ -195,17 +195,17 @@ impl Lanes {
         }
     }
 
-    /// One of two has failed: what it has taught is kept, and the other goes on. Returns what is left to be done where the
-    /// other is of no use either.
+    /// One of the two has failed and the other goes on. Takes note of a throttle. Returns the verdict that remains if the other fails too.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
         self.throttled(call, admitted, after);
-        // It is slowed down already, and only once.
+        // The throttle is noted already, and must count only once.
         Verdict::Retry
     }
 }
 
-/// Returns which of two decides, when the earlier has failed: the later, unless it fails for good where another attempt may help.
+/// Returns the outcome that decides when the earlier of two has failed. It is the later one, unless that fails for good and another attempt
+/// may help the earlier.
 fn decisive(
     earlier: (AttemptOutcome, Verdict),
     later: (AttemptOutcome, Verdict),
@@ -214,7 +214,7 @@ fn decisive(
     if is_lost && earlier.1 != Verdict::Done { earlier } else { later }
 }
 
-/// Returns whether an answer ends the call whatever else may still come.
+/// Returns whether an answer ends the call, whatever the other request still brings.
 fn is_settled(outcome: &AttemptOutcome, verdict: Verdict) -> bool {
     outcome.is_ok() && verdict == Verdict::Done
 }

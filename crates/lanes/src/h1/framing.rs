@@ -1,4 +1,4 @@
-//! Where an answer's body ends (RFC 9112, section 6.3).
+//! The end of an answer's body (RFC 9112, section 6.3).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
@@ -6,14 +6,14 @@ use http::{Method, StatusCode};
 use crate::Head;
 use crate::error::{Error, Kind};
 
-/// Longest line of a chunk's size with its extensions, and longest line of a trailer.
+/// Longest line with a chunk's size and extensions, and longest line of a trailer.
 const LINE_MAX: usize = 16 * 1024;
 
-/// All chunk extensions and trailers of one body together. Nobody reads them, so beyond it the answer is refused: a
-/// server could otherwise keep us reading without ever sending a byte of the body.
+/// Most bytes of chunk extensions and trailers in one body. We ignore them, so an answer with more is refused. Otherwise a server could
+/// keep us reading without ever sending a byte of the body.
 const ASIDE_MAX: usize = 64 * 1024;
 
-/// Longest size of a chunk with its line end: sixteen digits.
+/// Longest line with a chunk's size: sixteen digits and the line end.
 const SIZE_LINE: usize = 18;
 
 /// The mark of a body's end.
@@ -48,11 +48,11 @@ impl Framing {
             .ok()
             .filter(|v| v.bytes().all(|b| b.is_ascii_digit()))
             .and_then(|v| v.parse().ok());
-        length.map(Self::Sized).ok_or_else(|| broken("its length is no number"))
+        length.map(Self::Sized).ok_or_else(|| broken("its length isn't a number"))
     }
 }
 
-/// The state between the data of a chunked body.
+/// Decodes the bytes between the data of a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct ChunkDecoder {
     state: ChunkState,
@@ -73,7 +73,7 @@ enum ChunkState {
 }
 
 impl ChunkDecoder {
-    /// The bytes left of the current chunk; 0 at the body's end; `None` when [`feed`](Self::feed) is needed first.
+    /// Returns the bytes left of the current chunk. 0 at the body's end. `None` if [`feed`](Self::feed) must be called first.
     pub(super) fn left(&self) -> Option<u64> {
         match self.state {
             ChunkState::Data(left) => Some(left),
@@ -104,7 +104,7 @@ impl ChunkDecoder {
         if self.line.len() > LINE_MAX || self.aside + aside > ASIDE_MAX {
             return Err(Error::new(
                 Kind::Protocol,
-                "the answer's chunks have too long extensions or trailers",
+                "the extensions or trailers of the answer's chunks are too long",
             ));
         }
         if !self.line.ends_with(b"\n") {
@@ -172,7 +172,7 @@ mod tests {
         let extended = |n| format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(n));
         assert_eq!(decode(extended(60).as_bytes(), 64).unwrap().len(), 60);
         assert!(decode(extended(70).as_bytes(), 64).is_err());
-        // Sizes alone are no extensions, however many there are.
+        // Plain sizes don't count as extensions, however many there are.
         assert_eq!(
             decode(format!("{}0\r\n\r\n", "1\r\na\r\n".repeat(90_000)).as_bytes(), 64).unwrap().len(),
             90_000

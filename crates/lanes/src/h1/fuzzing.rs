@@ -1,4 +1,4 @@
-//! An answer as a server may send it, for fuzzers.
+//! Fuzzes answers as a server may send them.
 
 use http::Method;
 
@@ -6,23 +6,23 @@ use super::framing::{ChunkDecoder, Framing};
 use super::head::{self, Heads};
 use crate::Head;
 
-/// The outcome of an answer.
+/// The result of reading an answer.
 #[derive(PartialEq, Eq, Debug)]
 enum ReadOutcome {
-    /// It is no HTTP.
+    /// The bytes are no HTTP.
     Broken,
-    /// It isn't whole.
+    /// The answer isn't complete.
     Unfinished,
     Whole {
         status: u16,
         keep_alive: bool,
         body: Vec<u8>,
-        /// Bytes that belong to it.
+        /// Bytes that belong to the answer.
         used: usize,
     },
 }
 
-/// Reads the answer to a request, whose method the first byte draws. However its bytes are cut on their way, it is the same answer.
+/// Reads the answer to a request. The first byte selects the method. The result must be the same however the bytes are split into reads.
 pub fn answer(input: &[u8]) {
     let Some((drawn, bytes)) = input.split_first() else { return };
     let method = if drawn.is_multiple_of(2) { Method::GET } else { Method::HEAD };

@@ -1,4 +1,4 @@
-//! Request and answer heads of HTTP/1.1.
+//! Heads of HTTP/1.1 requests and answers.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::error::{Error, Kind};
 use crate::proxy::Proxy;
 use crate::{Head, Request};
 
-/// Longest head of an answer, together with the informational heads before it; a longer one ends the request as broken
-/// HTTP. GCS and S3 send up to some 10 KiB, with 8 KiB of user metadata.
+/// Longest head of an answer, including the informational heads before it. A longer one ends the request with an error. GCS and S3 send up
+/// to some 10 KiB, with 8 KiB of user metadata.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// Most informational answers (1xx) to one request. They are skipped, for nothing here asks for any; a server that sends
-/// more ends the request as broken HTTP.
+/// Most informational answers (1xx) to one request. They are skipped, since Laneway never asks for any. More of them end the request with
+/// an error.
 pub(crate) const INFORMATIONAL_MAX: usize = 16;
 
 /// Most headers of an answer.
 const HEADERS_MAX: usize = 256;
 
-/// Bytes of a read that are looked at for the head at a time, so that a body behind it isn't copied.
+/// Bytes of a read that are searched for the end of the head at a time. So a body behind the head isn't copied.
 const LOOK: usize = 4096;
 
 /// An answer's head, and whether the connection may be used again after its body.
@@ -30,7 +30,7 @@ pub(super) struct ResponseHead {
     pub(super) keep_alive: bool,
 }
 
-/// The part of a read that belonged to the head.
+/// The bytes of a read that belonged to the head.
 struct HeadBytes {
     bytes: usize,
     complete: bool,
@@ -46,8 +46,7 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Consumes the part of `read` that belongs to the current head. Returns how much that was, and the final head once
-    /// it is complete.
+    /// Consumes the part of `read` that belongs to the current head. Returns its size, and the final head once that is complete.
     pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<ResponseHead>), Error> {
         let used = collect(&mut self.collected, read)?;
         if is_tls(&self.collected) {
@@ -79,14 +78,14 @@ impl Heads {
         Ok((used.bytes, None))
     }
 
-    /// Returns whether the last head ended where the last read did: nothing more of an answer has come yet.
+    /// Returns whether the last head ended where the last read did, so nothing more has come.
     pub(super) fn is_between(&self) -> bool {
         self.collected.is_empty()
     }
 }
 
-/// Returns whether this is no answer but a TLS record, as a port that speaks TLS sends to a plain request: an alert or a handshake
-/// (RFC 8446, section 5.1). No status line begins so.
+/// Returns whether this is a TLS record instead of an answer: an alert or a handshake (RFC 8446, section 5.1). A port that speaks TLS sends
+/// one to a plain request. No status line begins like that.
 fn is_tls(answer: &[u8]) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
@@ -98,7 +97,7 @@ fn too_long() -> Error {
     Error::new(Kind::Protocol, format!("the answer's head is longer than {HEAD_MAX} bytes"))
 }
 
-/// The request's head as it goes out.
+/// Returns the request's head as it is sent.
 pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024 + usize::try_from(request.body.len()).unwrap_or(0).min(16 * 1024));
     let target = request.target.path_and_query().map_or("/", |t| t.as_str());
@@ -126,7 +125,7 @@ pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
     out
 }
 
-/// The seconds of `Keep-Alive: timeout=5, max=100`.
+/// Parses the seconds of `Keep-Alive: timeout=5, max=100`.
 pub(super) fn keep_alive_timeout(value: &str) -> Option<Duration> {
     let parameters = value.split(',').filter_map(|parameter| parameter.split_once('='));
     let mut timeouts = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"));
@@ -138,7 +137,7 @@ fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<HeadBytes, Error> {
     let before = collected.len();
     let look = &read[..read.len().min(LOOK)];
     collected.extend_from_slice(look);
-    // The end may straddle this read and the one before.
+    // The end of the head may span this read and the one before.
     let from = before.saturating_sub(3);
     if let Some(at) = collected[from..].windows(4).position(|w| w == b"\r\n\r\n") {
         collected.truncate(from + at + 4);
@@ -152,7 +151,7 @@ fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<HeadBytes, Error> {
 
 /// Parses a complete head.
 fn parse(bytes: &[u8]) -> Result<ResponseHead, Error> {
-    let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer is no HTTP/1.1: {why}"));
+    let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer isn't HTTP/1.1: {why}"));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
     parsed.parse(bytes).map_err(|e| broken(&e.to_string()))?;

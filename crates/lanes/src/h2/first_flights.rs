@@ -1,27 +1,28 @@
-//! The first flights of an express connection, while its congestion window opens: whole requests, one after the other.
+//! The first flights of an express connection, while its congestion window is small. They should carry whole requests, one after the other.
 //!
-//! A request whose last byte misses a flight waits another round trip. Two things would spread the first flights thin. `h2` sends the heads
-//! of all streams before the first body. A TLS record of 16 KiB, longer than the ten segments of the first flight, can't be opened before
-//! its end has come. So while a connection is young, small requests with bodies enter in turn, and records are a segment long.
+//! A request whose last byte misses a flight waits another round trip. Two things would spread requests over the first flights. `h2` sends
+//! the heads of all streams before the first body. And a TLS record of 16 KiB is longer than a first flight of ten segments, and can't be
+//! decrypted before its end has come. So while a connection is young, small requests with bodies go in turn, and records are one segment
+//! long.
 
 use tokio::sync::Semaphore;
 
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Bytes that a connection sends before it is young no more. The first three flights of a window that begins with ten segments of 1448
-/// bytes and doubles are 100 kB. The cut from the fourth is little beside it.
+/// Bytes after which a connection is no longer young. A window that begins with ten segments of 1448 bytes and doubles sends 100 kB in its
+/// first three flights. If the fourth cuts a request in two, that costs little.
 const YOUNG: u64 = 96 * 1024;
 
-/// Bytes of plaintext in a young connection's records. With TLS's 22 bytes and TCP's timestamps they fit packets of 1460 bytes, as Google's
-/// network has them.
+/// Plaintext bytes of a young connection's records. With TLS's 22 bytes and TCP's timestamps, each fits a packet of 1460 bytes, as in
+/// Google's network.
 const RECORD: usize = 1370;
 
-/// The state of one connection's first flights, shared by whoever asks and whoever writes.
+/// The state of one connection's first flights. Its requests and its writer share it.
 #[derive(Debug)]
 pub(crate) struct FirstFlights {
     sent: AtomicU64,
     turn: Semaphore,
-    /// True if somebody's turn ends with the next flush.
+    /// True if a request's turn ends with the next flush.
     is_taken: AtomicBool,
 }
 
@@ -34,7 +35,7 @@ impl FirstFlights {
         self.sent.load(Relaxed) < YOUNG
     }
 
-    /// Waits for the caller's turn to send a request; it ends when what the caller has sent was written.
+    /// Waits for the caller's turn to send a request. The turn ends when the request has been written.
     pub(crate) async fn turn(&self) {
         if self.is_young()
             && let Ok(turn) = self.turn.acquire().await
@@ -44,24 +45,24 @@ impl FirstFlights {
         }
     }
 
-    /// Everything that was sent has been written: the next one's turn.
+    /// Takes note that all sent bytes have been written, and lets the next request go.
     pub(crate) fn written(&self) {
         if self.is_taken.swap(false, Relaxed) {
             self.turn.add_permits(1);
         }
     }
 
-    /// The connection has ended. Whoever waits for a turn finds out by sending.
+    /// Takes note that the connection has ended. Requests that wait for a turn then fail when they are sent.
     pub(crate) fn ended(&self) {
         self.turn.close();
     }
 
-    /// So many bytes have left.
+    /// Takes note of bytes that were written.
     pub(crate) fn left(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Returns how many bytes to write at a time, one TLS record.
+    /// Returns how many bytes to write at a time, as one TLS record.
     pub(crate) fn record_max(&self) -> usize {
         if self.is_young() { RECORD } else { usize::MAX }
     }

@@ -1,4 +1,4 @@
-//! The decision in virtual time.
+//! Tests the decisions in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const MIB: u64 = 1 << 20;
 const PLENTY: u64 = 1000;
 
-/// A watch and a clock that is set by hand.
+/// A watch, and a clock that the test sets.
 struct Desk {
     watch: HedgeWatch,
     now: Instant,
@@ -34,7 +34,7 @@ impl Desk {
         Self::new(Role::Freight, 16 * MIB)
     }
 
-    /// Lets time pass, with the looks that are due meanwhile.
+    /// Lets time pass. Looks when a look is due.
     fn pass(&mut self, ms: u64) -> Vec<AttemptId> {
         let end = self.now + Duration::from_millis(ms);
         let mut found = Vec::new();
@@ -67,7 +67,7 @@ impl Desk {
         self.watch.end(self.now, *attempt);
     }
 
-    /// Sends requests and answers each after `ms`, one after the other.
+    /// Sends requests one after the other, and answers each after `ms`.
     fn answer(&mut self, count: usize, ms: u64) -> Vec<AttemptId> {
         let mut found = Vec::new();
         for _ in 0..count {
@@ -85,7 +85,7 @@ fn what_is_silent_while_others_are_answered_is_a_straggler() {
     let mut desk = Desk::small();
     desk.answer(5, 20);
     let stalled = desk.send();
-    assert_eq!(desk.answer(2, 20), [], "not before three times what is usual");
+    assert_eq!(desk.answer(2, 20), [], "no hedge before three times the usual time");
     assert_eq!(desk.answer(5, 20), [stalled.0]);
     assert_eq!(desk.answer(100, 20), [], "once");
 }
@@ -105,7 +105,7 @@ fn nearby_a_silence_that_a_busy_machine_explains_is_none() {
     let mut desk = Desk::small();
     desk.answer(5, 2);
     let stalled = desk.send();
-    assert_eq!(desk.answer(29, 2), [], "thirty times what is usual, and 58 ms");
+    assert_eq!(desk.answer(29, 2), [], "thirty times the usual time, but only 58 ms");
     assert_eq!(desk.answer(30, 2), [stalled.0]);
 }
 
@@ -123,7 +123,7 @@ fn when_everything_is_slow_nothing_is_a_straggler() {
     let mut desk = Desk::small();
     desk.answer(10, 20);
     let many: Vec<_> = (0..20).map(|_| desk.send()).collect();
-    // The link is full: they are answered one after the other, the last a hundred times as late as usual.
+    // The link is full. Answers come one after the other, the last a hundred times as late as usual.
     for sent in &many {
         assert_eq!(desk.pass(100), []);
         desk.receive(&sent.1, 5000);
@@ -247,14 +247,14 @@ fn bulk_that_is_held_back_is_not_slow() {
     desk.watch.hold_bulk(desk.now, true);
     assert_eq!(desk.answer(20, 150), []);
     desk.watch.hold_bulk(desk.now, false);
-    assert_eq!(desk.answer(6, 150), [], "time counts from when it was let go");
+    assert_eq!(desk.answer(6, 150), [], "time counts from when bulk was let go");
     assert_eq!(desk.answer(3, 150), [held.0]);
 }
 
 #[test]
 fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
     let mut desk = Desk::bulk();
-    // 16 MiB in 160 ms each, chunk by chunk.
+    // 16 MiB in 160 ms each, in chunks.
     let slice = |desk: &mut Desk, slow: Option<&Arc<Tracker>>| {
         let sent = desk.send();
         let mut found = Vec::new();
@@ -278,7 +278,7 @@ fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
 fn slices_that_share_a_full_link_are_not_slow() {
     let mut desk = Desk::bulk();
     let mut slices: Vec<_> = (0..2).map(|_| desk.send()).collect();
-    // At first two share it, then eight, which makes each of them four times as slow.
+    // At first two slices share the link, then eight, each of which is four times as slow.
     for lanes in [2, 8] {
         slices.extend((slices.len()..lanes).map(|_| desk.send()));
         for _ in 0..100 {

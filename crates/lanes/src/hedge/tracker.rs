@@ -1,4 +1,4 @@
-//! The progress of a running attempt. Its connection writes it, and the watch for stragglers reads it.
+//! The progress of a running attempt. Its connection records it, and the straggler watch reads it.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,21 +9,21 @@ use futures_util::task::AtomicWaker;
 use super::Alike;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// One attempt's signs of life, and where it hears that a hedge is wanted.
+/// One attempt's progress, and its signal that a hedge is wanted.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     pub(crate) alike: Alike,
     born: Instant,
-    /// When the request went out, when its head came and when anything of it moved last: microseconds after `born` and
-    /// one more, 0 being not yet.
+    /// When the request was sent, when its head came and when any of its bytes last moved: microseconds after `born`, plus one. 0 means not
+    /// yet.
     sent: AtomicU64,
     head: AtomicU64,
     moved: AtomicU64,
-    /// The longest time in which nothing came, in microseconds.
+    /// The longest time in which no byte came, in microseconds.
     silence: AtomicU64,
     /// Body bytes that have come.
     bytes: AtomicU64,
-    /// True if the sink is taking bytes: what doesn't move then is ours.
+    /// True while the sink takes bytes. If nothing moves then, the server isn't to blame.
     is_sinking: AtomicBool,
     is_whole: AtomicBool,
     is_wanted: AtomicBool,
@@ -39,7 +39,7 @@ pub(crate) struct TrackerReading {
     pub(crate) silence: Duration,
     pub(crate) bytes: u64,
     pub(crate) is_sinking: bool,
-    /// True if the answer has come whole.
+    /// True if the answer is complete.
     pub(crate) is_whole: bool,
 }
 
@@ -61,33 +61,33 @@ impl Tracker {
         }
     }
 
-    /// The request goes out.
+    /// Takes note that the request is sent.
     pub(crate) fn sent(&self, now: Instant) {
         let at = self.micros(now);
         self.sent.store(at, Relaxed);
         self.moved.store(at, Relaxed);
     }
 
-    /// The answer's head has come.
+    /// Takes note that the answer's head has come.
     pub(crate) fn head(&self, now: Instant) {
         self.came(now);
         self.head.store(self.micros(now), Relaxed);
     }
 
-    /// So many bytes of the body have come, and go to the sink.
+    /// Takes note that bytes of the body have come, and go to the sink.
     pub(crate) fn body(&self, now: Instant, bytes: usize) {
         self.came(now);
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.is_sinking.store(true, Relaxed);
     }
 
-    /// The sink has taken them.
+    /// Takes note that the sink has taken them.
     pub(crate) fn sunk(&self, now: Instant) {
         self.moved.store(self.micros(now), Relaxed);
         self.is_sinking.store(false, Relaxed);
     }
 
-    /// The answer has come whole.
+    /// Takes note that the answer is complete.
     pub(crate) fn whole(&self) {
         self.is_whole.store(true, Relaxed);
     }
@@ -98,7 +98,7 @@ impl Tracker {
         self.silence.fetch_max(at.saturating_sub(before), Relaxed);
     }
 
-    /// Returns what has been seen so far; `None` before the request went out.
+    /// Returns the present state. `None` before the request was sent.
     pub(crate) fn snapshot(&self) -> Option<TrackerReading> {
         Some(TrackerReading {
             sent: self.instant(&self.sent)?,
@@ -111,7 +111,7 @@ impl Tracker {
         })
     }
 
-    /// Tells whoever waits for the attempt that a hedge is wanted.
+    /// Signals that a hedge is wanted.
     pub(crate) fn want_hedge(&self) {
         self.is_wanted.store(true, Relaxed);
         self.waker.wake();

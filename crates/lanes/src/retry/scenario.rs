@@ -10,19 +10,19 @@ use crate::outage::Outage;
 
 const RETRY_FOR: Duration = Duration::from_secs(120);
 
-/// A server's treatment of an attempt.
+/// A server's reaction to an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ServerReply {
     Serve,
     /// It refuses the connection, resets it or answers 502.
     Fail,
-    /// It says nothing until it is given up, or speaks again.
+    /// It is silent until it is given up, or until it is back.
     Hush,
-    /// The network drops every packet: requests on connections are silent, and then dials are, until it is back.
+    /// The network drops every packet. Until it is back, requests on connections are silent, and then dials.
     Drop,
 }
 
-/// The time from the network's return to the answer of a dial that was begun before.
+/// The time from the network's return to the answer of a dial that began before.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// The ends of the calls.
@@ -34,22 +34,22 @@ struct CallEnds {
     last: Duration,
 }
 
-/// When an attempt began and, if it fails, for how long it was silent.
+/// When an attempt began, and how long it was silent if it fails.
 type Attempt = (Instant, Option<Duration>);
 
-/// `calls` begin at once, at a server that does `away` until `back` and then serves.
+/// Begins `calls` at once, at a server that does `away` until `back`, and serves after that.
 fn run(calls: usize, away: ServerReply, back: Duration, timeout: Duration) -> CallEnds {
     let start = Instant::now();
     let (outage, mut budget) = (Outage::new(start), RetryBudget::new());
     let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
     let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
-    // When which call goes on, and with which attempt where one ends.
+    // When each call goes on. `Some` is the attempt that ends then.
     let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Attempt>)>> =
         (0..calls).map(|call| Reverse((start, call, None))).collect();
     let (mut found, mut draw) = (CallEnds::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {
-        // Spread, and the same in every run.
+        // Spread evenly, and the same in every run.
         draw = (draw * 7919 + 17) % 1000;
         let random = f64::from(draw) / 1000.0;
         let Some((began, silent)) = began else {

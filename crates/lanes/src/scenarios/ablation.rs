@@ -1,13 +1,13 @@
-//! Each number of [`Rules`] changed by itself: how much better or worse the simulated jobs become.
+//! The effect of each number of [`Rules`]: the simulated jobs run with one number changed at a time.
 //!
 //! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed number. `LANEWAY_RULES=gain,growth`
-//! looks at some of them alone.
+//! limits it to some of them.
 
 use super::mixed::{MixedJob, RigLink, in_parallel};
 use super::*;
 use crate::simulator::CongestionControl;
 
-/// Figures of one kind, and the kinds' names.
+/// Figures with the numbers of their kinds, and the kinds' names.
 type Figures = Vec<(usize, f64)>;
 const KINDS: [&str; 8] =
     ["small p50", "small p99", "total", "arrivals p50", "arrivals p99", "bulk beside", "tiny files", "lanes"];
@@ -20,7 +20,7 @@ const BULK: usize = 5;
 const TINY: usize = 6;
 const LANES: usize = 7;
 
-/// A mean that differs by less, and a cell that does, is noise.
+/// A smaller change of a mean, or of a cell, is noise.
 const NOISE: f64 = 0.02;
 const NOISE_OF_A_CELL: f64 = 0.12;
 
@@ -30,9 +30,9 @@ enum AblationJob {
     Mixed(RigLink, Protocol, bool),
     /// Small objects that arrive beside bulk.
     Arrivals(u64, Protocol, bool),
-    /// So many tiny uploads at once.
+    /// Tiny uploads at once: their number and the round trip.
     Tiny(usize, u64, Protocol),
-    /// One object, by senders of this kind, of a server that caps each connection or not.
+    /// One object from senders of this kind, with or without a cap on each connection.
     Object(RigLink, bool, CongestionControl, bool),
 }
 
@@ -134,7 +134,7 @@ impl AblationJob {
     }
 }
 
-/// Returns for each kind the mean of the changes, and the change of the cell that changed most; nothing where both are noise.
+/// Returns, for each kind, the mean change and the largest change of a cell. A kind is left out if both are noise.
 fn row(chosen: &[Figures], changed: &[Figures]) -> Vec<String> {
     let pairs = || chosen.iter().flatten().zip(changed.iter().flatten());
     let kinds = (0..KINDS.len()).filter_map(|kind| {

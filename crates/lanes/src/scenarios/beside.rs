@@ -1,7 +1,6 @@
 //! Small objects that arrive at random beside bulk, over the links of the matrix.
 //!
-//! `cargo test -p laneway-lanes --lib beside -- --ignored --nocapture` prints the table, with `LANEWAY_CONTROL=cubic` for senders that go
-//! by loss.
+//! `cargo test -p laneway-lanes --lib beside -- --ignored --nocapture` prints the table. `LANEWAY_CONTROL=cubic` uses loss-based senders.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -11,15 +10,15 @@ use super::mixed::{CASES, RigLink, case, control, in_parallel, median};
 use super::*;
 use crate::simulator::{CongestionControl, on_wire};
 
-/// Arrivals a second, as with `laneway bench mixed --arrivals 50/s`.
+/// Arrivals a second, as in `laneway bench mixed --arrivals 50/s`.
 const PER_SECOND: f64 = 50.0;
 
 const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
 
-/// The time for which bulk has been running when the first one arrives.
+/// The time from the start of bulk to the first arrival.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// Bulk is what they leave of the link in so many seconds, and they come for longer than it takes.
+/// Bulk has as many bytes as the link carries beside the arrivals in `BULK_S` seconds. The arrivals go on for longer than bulk takes.
 const BULK_S: f64 = 4.0;
 const ARRIVALS_S: f64 = 6.0 * BULK_S;
 
@@ -27,19 +26,19 @@ const SLICE: u64 = 16 * MIB;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// Times in milliseconds.
+/// Times of arrivals in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalTimes {
     p50: f64,
     p99: f64,
 }
 
-/// Arrivals with bulk and without.
+/// Arrivals with and without bulk.
 #[derive(Clone, Copy, Debug)]
 struct BesideRow {
     idle: ArrivalTimes,
     beside: ArrivalTimes,
-    /// The part that bulk had of what they left of the link, and what it has of all of it by itself: it begins slowly.
+    /// The part of the remaining link that bulk used, and the part of the whole link that it uses alone. (It begins slowly.)
     share: f64,
     alone: f64,
     lanes: usize,
@@ -56,12 +55,12 @@ struct BesideCell {
 
 impl BesideCell {
     fn all(control: CongestionControl) -> Vec<Self> {
-        // 100 Mbit/s are less than what arrives.
+        // A link of 100 Mbit/s is slower than the arrivals.
         let links = mixed::LINKS.into_iter().filter(|rig| rig.1 >= 200);
         links.flat_map(|rig| CASES.map(|(protocol, is_up)| Self { rig, protocol, is_up, control })).collect()
     }
 
-    /// Each figure's median over the seeds.
+    /// Returns the median over the seeds of each figure.
     fn row(&self) -> BesideRow {
         let rows: Vec<BesideRow> = SEEDS.map(|seed| self.run(seed)).collect();
         let took = |of: fn(&BesideRow) -> ArrivalTimes| ArrivalTimes {
@@ -97,7 +96,7 @@ impl BesideCell {
         }
     }
 
-    /// Returns what each of the arrivals took beside so many slices of bulk, when those were there, and the most lanes.
+    /// Returns the time of each arrival beside this many slices of bulk, the time when bulk ended, and the most lanes.
     fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Vec<Duration>, Duration, usize) {
         let server = Server { control: self.control, ..self.rig.server(self.protocol) };
         let mut world = World::over(&[self.rig.wire()], vec![server], CONNECTIONS_MAX, seed);
@@ -124,7 +123,7 @@ impl ArrivalTimes {
     }
 }
 
-/// When so many bytes arrive: a Poisson process.
+/// Draws times and sizes of arrivals as a Poisson process.
 fn arrivals(seed: u64) -> Vec<(Duration, u64)> {
     let (mut random, mut at) = (StdRng::seed_from_u64(seed), LEAD);
     let arrive = |_| {
@@ -158,8 +157,8 @@ fn beside() {
     }
 }
 
-/// Wanted are twice and three times what the idle link takes, or 5 ms more, and nine tenths of what bulk has by itself. What is asserted is
-/// what is reached, and a tenth more.
+/// The goals are: p50 twice and p99 three times the idle link's time, or 5 ms more, and nine tenths of the rate that bulk has alone. The
+/// test asserts the values reached now, with a margin of a tenth.
 #[test]
 fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
     let all = BesideCell::all(CongestionControl::Rate);
@@ -168,7 +167,7 @@ fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
     for (BesideRow { idle, beside, share, alone, .. }, cell) in rows.into_iter().zip(cells) {
         println!("{cell:?}: {beside:.1?} for {idle:.1?} ms, {share:.2} of {alone:.2}");
         let later = |times: f64, idle: f64| (times * idle).max(idle + 5.0);
-        // Where arrivals are half of what a far path carries, bulk is held while it would find its pace.
+        // If arrivals use half of a far path, bulk is held back during the time in which it would find its rate.
         let (p50, p99, part) = if cell.rig.0 > 25.0 { (1.9, 1.3, 0.5) } else { (2.4, 2.1, 0.8) };
         assert!(beside.p50 <= later(p50, idle.p50), "{cell:?}: {beside:.1?} for {idle:.1?} ms");
         assert!(beside.p99 <= later(p99, idle.p99), "{cell:?}: {beside:.1?} for {idle:.1?} ms");

@@ -1,4 +1,4 @@
-//! The job that mixes small and large objects, over links of all kinds, and the best time that they permit.
+//! The job of small and large objects, over links of all kinds, and the best time that the links permit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use crate::simulator::{Bottleneck, CongestionControl, Wire, on_wire};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RigLink(pub(super) f64, pub(super) u64, pub(super) u64, pub(super) f64);
 
-/// The job over any network. The objects are spread over the servers.
+/// The job over any network. The servers share the objects.
 #[derive(Clone, Debug)]
 pub(super) struct MixedJob {
     pub(super) wires: Vec<Wire>,
@@ -24,7 +24,7 @@ pub(super) struct MixedJob {
     pub(super) seed: u64,
 }
 
-/// Seconds until half and until nearly all of the small objects and until all objects are there.
+/// Seconds until half of the small objects, nearly all of them, and all objects have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) small_p50: f64,
@@ -36,10 +36,10 @@ pub(super) struct Times {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobFigures {
     pub(super) times: Times,
-    /// The times as multiples of what the links take at best.
+    /// The times as multiples of the links' best.
     pub(super) over_floor: Times,
     pub(super) lanes: usize,
-    /// The part of the bytes that got lost.
+    /// The part of the bytes that was lost.
     pub(super) lost: f64,
 }
 
@@ -61,7 +61,7 @@ impl RigLink {
         Server { stream_rate: f64::INFINITY, ..Server::new(0, protocol).at(vec![path]) }
     }
 
-    /// As on the rig: four objects of 256 MiB and 200 of 32 to 512 KiB.
+    /// The job as on the rig: four objects of 256 MiB, and 200 of 32 to 512 KiB.
     pub(super) fn mixed(
         self,
         protocol: Protocol,
@@ -80,7 +80,7 @@ impl RigLink {
     }
 }
 
-/// In another order with each seed, since without loss nothing else differs.
+/// Shuffles the sizes by the seed. Without random loss, nothing else differs between seeds.
 fn shuffled(mut sizes: Vec<u64>, seed: u64) -> Vec<u64> {
     sizes.shuffle(&mut StdRng::seed_from_u64(seed));
     sizes
@@ -96,7 +96,7 @@ impl MixedJob {
         world.dispatcher = Dispatcher::by(rules, rules.connections_max);
         for (i, bytes) in self.large.iter().enumerate() {
             let server = i % self.servers.len();
-            // Files are known, and go in parts; objects aren't until they answer.
+            // The sizes of files are known, and they go in parts. The sizes of objects are unknown until they answer.
             if self.is_up {
                 world.put_in_parts(*bytes, server);
             } else {
@@ -130,8 +130,8 @@ impl MixedJob {
         if self.is_up { RequestSpec::put(bytes) } else { RequestSpec::unknown(bytes) }
     }
 
-    /// The small ones first, the smallest of them first, at the link's rate; a connection and a request before. What goes to each
-    /// server has its own path, and shares its link with others.
+    /// Returns the best times: a connection and a request, then all small objects at the link's rate, the smallest first, and then the
+    /// large ones. Each server has its own path, but may share its link.
     fn floor(&self) -> Times {
         let (mut small, mut total) = (Vec::new(), 0.0_f64);
         for (wire, each) in self.wires.iter().enumerate() {
@@ -142,7 +142,7 @@ impl MixedJob {
             let beyond =
                 servers().flat_map(|server| &server.paths).map(|path| path.bottleneck.rate).sum::<f64>();
             let rate = if self.is_up { each.up.rate } else { each.down.rate }.min(beyond);
-            // A connection and a request take so long on a server's shortest path.
+            // The time of a connection and a request on a server's shortest path.
             let begins = |server: &Server| {
                 3.0 * server.paths.iter().map(|path| path.rtt).min().unwrap_or_default().as_secs_f64()
             };
@@ -171,14 +171,14 @@ impl MixedJob {
     }
 }
 
-// The simulated network beside a real one: the mixed job as it was measured with the program on the rig's links.
+// The simulated network compared with a real one: the mixed job as measured with the program on the rig's links.
 //
-// The figures are of 2026-11-23: a release build without LTO on two idle cores, one to three runs a row, by senders of BBR. The jobs are
-// `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network has no
-// processor. At 1 Gbit/s it may be faster than the rig, whose two cores carry both ends. The objects' order differs.
+// The figures are of 2026-11-23: a release build without LTO on two idle cores, one to three runs per row, with BBR senders. The jobs are
+// `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network has no processor. So
+// at 1 Gbit/s it may be faster than the rig, whose two cores run both ends. The objects' order differs.
 
-/// A row: the link, which of the cases, seconds until half of the small objects, nearly all of them and everything were there, and
-/// connections.
+/// A row: the link, the number of the case, the seconds until half of the small objects, nearly all of them and all objects had arrived,
+/// and the connections.
 type RigRow = (RigLink, usize, [f64; 3], usize);
 
 const DOWN_H1: usize = 0;
@@ -198,7 +198,7 @@ const MEASURED: [RigRow; 10] = [
     (RigLink(10.0, 1000, 1024, 0.5), UP_H1, [0.51, 0.96, 11.73], 41),
 ];
 
-/// Factors by which the small objects' times may differ from the rig's, and the total: on links of up to 500 Mbit/s, and on faster ones.
+/// Factors by which the small objects' times, and the total, may differ from the rig's: on links of up to 500 Mbit/s, and on faster ones.
 const WITHIN: [f64; 2] = [1.45, 1.05];
 const WITHIN_FAST: [f64; 2] = [1.6, 1.15];
 
@@ -226,7 +226,7 @@ fn the_mixed_job_takes_about_what_it_took_on_the_rig() {
     }
 }
 
-// The job that mixes small and large objects, over links of all kinds.
+// The job of small and large objects, over links of all kinds.
 
 /// The eight links of the matrix, a long one and a slow one.
 const CHECKED_LINKS: [RigLink; 10] = [
@@ -245,16 +245,16 @@ const CHECKED_LINKS: [RigLink; 10] = [
 #[test]
 fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     let cells: Vec<_> = CHECKED_LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
-    // One run says nothing of a small object that loses its last packet twice.
+    // In a single run, a small object may lose its last packet twice, so take medians.
     let took = in_parallel(&cells, |(rig, (protocol, is_up))| {
         median_of(|seed| rig.mixed(*protocol, *is_up, CongestionControl::Rate, seed).run())
     });
     for (took, (rig, (protocol, is_up))) in took.into_iter().zip(cells) {
         let (over, case) = (took.over_floor, case(protocol, is_up));
         println!("{rig:?} {case}: {over:.2?}, {} lanes, {:.3} lost", took.lanes, took.lost);
-        // The smallest of objects of unknown size can't go first: half of all bytes come before the median one.
+        // If sizes are unknown, the smallest objects can't go first. Half of all bytes come before the median one.
         let small_p50 = if is_up { 2.8 } else { 3.5 };
-        // A path of 10 Gbit/s 50 ms long is over before it is filled.
+        // On a path of 10 Gbit/s and 50 ms, the job ends before the path is full.
         let is_long = rig.1 >= 10_000;
         let (p50, p99, total) = if is_long { (5.5, 6.5, 7.5) } else { (small_p50, 2.5, 1.4) };
         assert!(over.small_p50 <= p50, "{rig:?} {case}: {took:?}");
@@ -266,7 +266,7 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
 
 #[test]
 fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
-    // A link that loses packets by chance is slow for them whatever is done: a connection has some 35 on its way at 0.1 %.
+    // Random loss slows loss-based senders on any link: at 0.1 %, a connection has some 35 packets in flight.
     for rig in CHECKED_LINKS.into_iter().filter(|rig| rig.3 == 0.0 && rig.1 < 10_000) {
         for (protocol, is_up) in CASES {
             let took = rig.mixed(protocol, is_up, CongestionControl::Loss, 1).run();
@@ -290,9 +290,9 @@ fn a_link_that_loses_packets_has_them_sent_again() {
     assert!(lossy.times.small_p99 > lossless.times.small_p99, "{lossy:?}");
 }
 
-// The matrix of links, printed: what whoever changes a rule looks at before and after.
+// Prints the matrix of links, to compare before and after a change of a rule.
 //
-// `cargo test -p laneway-lanes --lib matrix -- --ignored --nocapture`, with `LANEWAY_CONTROL=cubic` for senders that go by loss.
+// `cargo test -p laneway-lanes --lib matrix -- --ignored --nocapture`. `LANEWAY_CONTROL=cubic` uses loss-based senders.
 
 pub(super) const LINKS: [RigLink; 8] = [
     RigLink(0.25, 1000, 1024, 0.0),
@@ -349,7 +349,7 @@ fn matrix() {
     }
 }
 
-/// Returns the congestion control of senders.
+/// Returns the senders' congestion control.
 pub(super) fn control() -> CongestionControl {
     match std::env::var("LANEWAY_CONTROL").as_deref() {
         Ok("cubic") => CongestionControl::Loss,
@@ -357,7 +357,7 @@ pub(super) fn control() -> CongestionControl {
     }
 }
 
-/// Each figure's own median over the seeds.
+/// Returns the median over the seeds of each figure.
 pub(super) fn median_of(run: impl Fn(u64) -> JobFigures) -> JobFigures {
     let runs: Vec<_> = (1..=SEEDS).map(run).collect();
     let times = |of: fn(&JobFigures) -> Times| Times {
@@ -373,14 +373,14 @@ pub(super) fn median_of(run: impl Fn(u64) -> JobFigures) -> JobFigures {
     }
 }
 
-/// A figure's median over some runs.
+/// Returns a figure's median over some runs.
 pub(super) fn median<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> f64 {
     let mut figures: Vec<f64> = runs.iter().map(figure).collect();
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }
 
-/// Returns what becomes of each of these, in their order, on all cores.
+/// Returns the result of `each` for every element, in order, computed on all cores.
 pub(super) fn in_parallel<T: Sync, U: Send>(these: &[T], each: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

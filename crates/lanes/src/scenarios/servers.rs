@@ -9,7 +9,7 @@ fn closing(idle_s: u64, ending: IdleClose) -> World {
     World::new(25e6, vec![far], CONNECTIONS_MAX, 1)
 }
 
-/// A burst of 200 small uploads beside parts that take more than a minute, then what completes the large ones.
+/// A burst of 200 small uploads beside parts that take more than a minute, then the requests that complete the large objects.
 #[test]
 fn requests_after_a_minute_of_bulk_find_a_connection() {
     for ending in ENDINGS {
@@ -33,8 +33,8 @@ fn requests_after_a_minute_of_bulk_find_a_connection() {
                 attempts.iter().map(gone).collect::<Vec<_>>()
             };
             assert!(gone(&ends).iter().all(|gone| *gone <= 1), "{idle_s} s, {ending:?}: {:?}", gone(&ends));
-            // After the minute's rest it is known that it is less than that, and after the next that it is a second. Of
-            // silence nothing is known until it has been waited for.
+            // The idle minute shows that the limit is below a minute, and the next idle time that it is a second. A silent server shows
+            // nothing before the request times out.
             let learned = gone(&later).iter().sum::<u32>() <= 1 || ending == IdleClose::Silence;
             assert!(learned, "{idle_s} s, {ending:?}: {:?}", gone(&later));
             if ending == IdleClose::Seen {
@@ -95,12 +95,12 @@ fn after_a_standstill_nothing_goes_on_what_was_idle() {
 
 // Requests that a server forgets, and their hedges.
 
-/// A server that leaves one of so many requests without an answer, for up to a minute.
+/// A server that leaves some requests in 1000 without an answer, for up to a minute.
 fn forgetful(rtt_ms: u64, protocol: Protocol, of_1000: u32) -> Server {
     Server::new(rtt_ms, protocol).with(Faults { stalls: of_1000, ..Faults::default() })
 }
 
-/// Returns in how many of twenty worlds the last of these requests ended later than `late` without hedging and with it.
+/// Returns in how many of twenty worlds the last of these requests ended after `late`, without hedging and with it.
 fn late_worlds(wants: &[RequestSpec], path: &Server, late: Duration) -> (usize, usize) {
     let last = |world: World| {
         let mut world = world;
@@ -123,7 +123,7 @@ fn the_tail_of_a_server_that_forgets_small_requests_is_cut() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let (alone, hedged) =
             late_worlds(&[RequestSpec::get(9000); 1000], &forgetful(20, protocol, 2), Duration::from_secs(1));
-        // A hedge may be forgotten as well.
+        // A hedge may be forgotten too.
         assert!(alone >= 12 && hedged <= 1, "{protocol:?}: {alone} of 20, hedged {hedged}");
     }
 }
@@ -147,7 +147,7 @@ fn a_healthy_server_that_loses_nothing_is_never_asked_twice() {
                 world.submit(Duration::ZERO, bulk());
             }
             world.run();
-            // Requests that overflow the link's queue are silent for as long as a server that has forgotten something.
+            // Requests that overflow the link's queue are as silent as those that a server has forgotten.
             let most = if link < TEN_GIGABIT { world.sent / 50 } else { 0 };
             assert!(world.hedged <= most, "{protocol:?} at {link:.0e} bytes a second: {}", world.hedged);
         }

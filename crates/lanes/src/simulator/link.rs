@@ -1,8 +1,8 @@
-//! One direction of the network. Connections send bursts of packets through their path's bottleneck and the machine's link, which have
-//! finite queues and lose packets. Packets of the other direction acknowledge them, and may be delayed and lost as well. The dispatcher's
-//! windows, send buffers, unsent bytes and yielding hold.
+//! One direction of the network. Connections send bursts of packets through their path's bottleneck and the machine's link. Both have
+//! finite queues and lose packets. Packets of the other direction acknowledge them, and may be delayed and lost too. The dispatcher's
+//! windows, send buffers, limits on unsent bytes and yielding take effect.
 //!
-//! Left out: packets keep their order, HTTP/2 has no windows of its own, and a connection that has rested goes on as it was.
+//! Simplifications: packets keep their order, HTTP/2 has no windows of its own, and an idle connection keeps its congestion window.
 
 pub(crate) mod congestion;
 mod receiver;
@@ -27,16 +27,16 @@ use super::network::{HEADERS, MSS, Nanos, Server, Wire, on_wire};
 use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
-/// Bytes that a connection writes of one body before it is the next one's turn.
+/// Bytes of one body that a connection writes before the next body's turn.
 const CHUNK: u64 = 16 << 10;
 
-/// Bytes that the system lets a connection of ours hold in its send buffer without a clamp.
+/// Bytes that the system lets one of our connections hold in its send buffer without a limit of ours.
 const SEND_MAX: u64 = 4 << 20;
 
-/// Bytes that a sender's program is ahead of its kernel without a bound.
+/// Bytes that a sender's program is ahead of its kernel without a limit.
 const AHEAD: u64 = 256 << 10;
 
-/// The interval in which held bulk gets what it may move.
+/// The interval in which held bulk gets its allowance.
 const TURN: Nanos = 1_000_000;
 
 /// The direction of bytes, seen from us.
@@ -55,7 +55,7 @@ impl Side {
     }
 }
 
-/// A connection, its role, and where it leads: paths are counted over all servers.
+/// A connection, its role, its server and its path, which is numbered over all servers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionSite {
     pub(crate) lane: LaneId,
@@ -67,29 +67,29 @@ pub(crate) struct ConnectionSite {
 /// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkEvent {
-    /// The first bytes of a body.
+    /// The first bytes of a body have come.
     First(AttemptId),
-    /// All of it.
+    /// The whole body has come.
     All(AttemptId),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum LinkStep {
-    /// A burst comes to the machine's link.
+    /// A burst arrives at the machine's link.
     Enters(LaneId, UnackedBurst),
     Arrives(LaneId, UnackedBurst),
-    /// An acknowledgement of what goes the other way comes to the machine's link, and to the sender.
+    /// An acknowledgement of the other direction's bytes arrives at the machine's link, and then at the sender.
     AckEnters(Ack),
     AckArrives(Ack),
     /// A receiver's delayed acknowledgement is due, unless it has sent one since.
     Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
-    /// Held bulk gets its allowance, unless the valve was set another time since.
+    /// Held bulk gets its allowance, unless the valve was set again since.
     Turn(u64),
 }
 
-/// An event by its time, and by when it was made.
+/// A step, ordered by its time and then by its creation.
 #[derive(Debug)]
 struct ScheduledStep(Nanos, u64, LinkStep);
 
@@ -117,7 +117,7 @@ struct BodyInTransit {
     left: u64,
 }
 
-/// The limits of each connection to an origin that carries bulk: its window, its send buffer, the unsent part of that, and its pace.
+/// The limits of each bulk connection to an origin: its window, its send buffer, the unsent part of that, and its pace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BulkClamps {
     pub(crate) window: Option<u32>,
@@ -145,7 +145,7 @@ pub(crate) struct Link {
     bodies: FxHashMap<AttemptId, BodyInTransit>,
     valve: Option<f64>,
     allowance: f64,
-    /// The number of times that the valve was set, and whether bulk gets its turns.
+    /// The number of times that the valve was set, and whether bulk's turns are scheduled.
     set: u64,
     is_turning: bool,
     /// The limits of each server's bulk.
@@ -154,10 +154,10 @@ pub(crate) struct Link {
     order: u64,
     now: Nanos,
     arrived: Vec<LinkEvent>,
-    /// Acknowledgements that the other direction has to carry, and those of its bytes that have been carried here.
+    /// Acknowledgements for the other direction to carry, and those of its bytes that were carried here.
     to_say: Vec<Ack>,
     brought: Vec<Ack>,
-    /// Bytes of each server that have come or, on their way from us, were acknowledged; and how many were sent, and lost.
+    /// For each server, bytes that have arrived (downloads) or were acknowledged (uploads). Then bytes sent and lost in all.
     pub(crate) carried: Vec<u64>,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
@@ -195,12 +195,12 @@ impl Link {
         }
     }
 
-    /// When something happens by itself.
+    /// Returns the time of the next event.
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse(at)| at.0)
     }
 
-    /// Returns whether a connection's sender waits to hear of what it has sent.
+    /// Returns whether a connection's sender waits for acknowledgements.
     fn is_waiting(&self, lane: LaneId) -> bool {
         self.flows.get(&lane).is_some_and(|flow| flow.sender.acknowledged < flow.sender.written)
     }
@@ -209,7 +209,7 @@ impl Link {
         self.now
     }
 
-    /// Returns how long a packet waits now in the queues on a path.
+    /// Returns how long a packet now waits in the queues on a path.
     pub(super) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         let way = &self.paths[path];
         way.queue.delay(now) + self.wires[way.wire].delay(now)
@@ -219,7 +219,7 @@ impl Link {
         self.paths[path].loss
     }
 
-    /// A body begins to be sent.
+    /// Begins to send a body.
     pub(super) fn begin(&mut self, now: Nanos, place: ConnectionSite, attempt: AttemptId, bytes: u64) {
         self.now = now;
         let (lane, clamp) = (place.lane, self.clamp(place));
@@ -238,7 +238,7 @@ impl Link {
         self.pump(lane);
     }
 
-    /// A body stops before its end.
+    /// Stops a body before its end.
     pub(super) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
         self.bodies.remove(&attempt);
         if let Some(flow) = self.flows.get_mut(&lane) {
@@ -246,12 +246,12 @@ impl Link {
         }
     }
 
-    /// A connection is gone.
+    /// Returns how many bytes of a body aren't written yet.
     pub(crate) fn unwritten(&self, lane: LaneId, attempt: AttemptId) -> u64 {
         self.flows.get(&lane).map_or(0, |flow| flow.unwritten(attempt))
     }
 
-    /// A body that is under way ends so many bytes sooner.
+    /// Shortens a running body by `bytes` at its end.
     pub(crate) fn cut(&mut self, lane: LaneId, attempt: AttemptId, bytes: u64) {
         if let (Some(flow), Some(body)) = (self.flows.get_mut(&lane), self.bodies.get_mut(&attempt))
             && flow.cut(attempt, bytes)
@@ -274,7 +274,7 @@ impl Link {
         self.at(0, LinkStep::Turn(self.set));
     }
 
-    /// Returns what the connections to an origin are clamped to where they carry bulk.
+    /// Returns the limits of an origin's bulk connections.
     pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut BulkClamps {
         &mut self.clamps[origin.0]
     }
@@ -284,7 +284,7 @@ impl Link {
         self.flows.values().filter(|flow| flow.is_bulk() && flow.bodies() > 0).count()
     }
 
-    /// Returns for each connection to a server the bytes that it has carried so far, and what TCP says of it.
+    /// Returns, for each connection to a server, the bytes carried so far and TCP's figures.
     pub(crate) fn said_by_tcp(
         &self,
         now: Nanos,
@@ -298,14 +298,14 @@ impl Link {
         })
     }
 
-    /// Returns what flows, and how many bytes of it are still to come.
+    /// Returns the running bodies, with their remaining bytes.
     pub(crate) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
         let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
         all.sort();
         all.into_iter()
     }
 
-    /// Does what is due first, at its time; what has arrived by it is added to `arrived`.
+    /// Handles the next event at its time, and adds arrivals to `arrived`.
     pub(super) fn step(&mut self, arrived: &mut Vec<LinkEvent>) {
         let Some(Reverse(ScheduledStep(at, _, due))) = self.due.pop() else { return };
         self.now = at;
@@ -332,17 +332,17 @@ impl Link {
         arrived.append(&mut self.arrived);
     }
 
-    /// Acknowledgements that the other direction has to carry.
+    /// Returns the acknowledgements that the other direction has to carry.
     pub(super) fn acknowledgements(&mut self) -> Vec<Ack> {
         std::mem::take(&mut self.to_say)
     }
 
-    /// Acknowledgements that have been carried to those who send in the other direction.
+    /// Returns the acknowledgements that were carried to the senders of the other direction.
     pub(super) fn brought(&mut self) -> Vec<Ack> {
         std::mem::take(&mut self.brought)
     }
 
-    /// An acknowledgement of what goes the other way is sent.
+    /// Sends an acknowledgement of the other direction's bytes.
     pub(super) fn carry(&mut self, now: Nanos, ack: Ack) {
         self.now = now;
         let way = &mut self.paths[ack.path];
@@ -364,7 +364,7 @@ impl Link {
         }
     }
 
-    /// A sender hears of what has come.
+    /// Delivers an acknowledgement to its sender.
     pub(super) fn acked(&mut self, now: Nanos, ack: Ack) {
         self.now = now;
         let Some(flow) = self.flows.get_mut(&ack.lane) else { return };
@@ -375,7 +375,7 @@ impl Link {
         self.pump(ack.lane);
     }
 
-    /// A receiver that has something to say says it now: its program answers.
+    /// Lets a receiver send its pending acknowledgement now, because its program answers.
     pub(super) fn acknowledge(&mut self, now: Nanos, lane: LaneId) {
         self.now = now;
         if self.flows.get(&lane).is_some_and(|flow| flow.receiver.is_silent()) {
@@ -388,7 +388,7 @@ impl Link {
         self.due.push(Reverse(ScheduledStep(self.now + after, self.order, due)));
     }
 
-    /// Returns what a connection may take at most beyond what it has read.
+    /// Returns the limit on bytes that a connection accepts beyond those read.
     fn clamp(&self, place: ConnectionSite) -> Option<u64> {
         let window = self.clamps[place.server].window.map(u64::from);
         window.filter(|_| self.side == Side::Down && place.role == Role::Freight)
@@ -398,7 +398,7 @@ impl Link {
         role == Role::Freight && self.valve.is_some()
     }
 
-    /// Writes what may be written, and sends what may be sent.
+    /// Writes and sends as much as is allowed.
     fn pump(&mut self, lane: LaneId) {
         let Some(ConnectionSite { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else {
             return;
@@ -428,7 +428,7 @@ impl Link {
         self.watch(lane);
     }
 
-    /// A burst leaves, up to a packet that is lost; that one goes alone.
+    /// Sends a burst, up to a packet that is lost. The lost one goes alone.
     fn leaves(&mut self, lane: LaneId, burst: UnackedBurst) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let way = &mut self.paths[flow.place.path];
@@ -443,7 +443,7 @@ impl Link {
         self.sets_out(lane, burst);
     }
 
-    /// A burst comes to its path's bottleneck. What finds no room is dropped packet by packet.
+    /// A burst arrives at its path's bottleneck. Packets without room are dropped.
     fn sets_out(&mut self, lane: LaneId, burst: UnackedBurst) {
         let way = &mut self.paths[self.flows[&lane].place.path];
         let (fit, at) = way.queue.pass(self.now, burst.segments().max(1), per_packet(burst));
@@ -464,21 +464,21 @@ impl Link {
         }
     }
 
-    /// Returns what is left of a burst of which so many packets have found room.
+    /// Returns the part of a burst that has found room.
     fn fits(&mut self, burst: UnackedBurst, packets: u64) -> Option<UnackedBurst> {
         let fits = burst.first(burst.bytes.min(packets * MSS));
         self.lost += burst.bytes - fits.bytes;
         (packets > 0).then_some(fits)
     }
 
-    /// Returns what a connection's sender may write into its kernel.
+    /// Returns how many bytes a connection's sender may write into its kernel.
     fn room(&self, lane: LaneId) -> u64 {
         let flow = &self.flows[&lane];
         let sender = &flow.sender;
         if self.side == Side::Down {
             return AHEAD.saturating_sub(sender.unsent());
         }
-        // The kernel fills a buffer by three quarters on average before it asks for more.
+        // On average the kernel fills three quarters of a buffer before it asks for more.
         let clamps = self.clamps[flow.place.server];
         let clamp = clamps.send_buffer.filter(|_| flow.is_bulk());
         let buffer = clamp.map_or(SEND_MAX, |bytes| u64::from(bytes) * 3 / 4);
@@ -505,7 +505,7 @@ impl Link {
         if self.side == Side::Down {
             self.carried[flow.place.server] += burst.bytes;
         }
-        // The head of an answer is read in any case: it says that what follows is bulk.
+        // The head of an answer is always read, since it tells whether bulk follows.
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
         if at_once {
@@ -515,7 +515,7 @@ impl Link {
         self.at(DELAYED, LinkStep::Says(lane, said));
     }
 
-    /// A receiver says what it has and takes.
+    /// Lets a receiver send an acknowledgement.
     fn says(&mut self, lane: LaneId) {
         let Some(place) = self.flows.get(&lane).map(|flow| flow.place) else { return };
         let clamp = self.clamp(place);
@@ -524,13 +524,13 @@ impl Link {
         self.to_say.push(Ack { lane, path: flow.place.path, received, blocks, edge });
     }
 
-    /// Bytes that are read of a body to know what it is.
+    /// Returns the bytes of a new body that are read to learn its kind.
     fn head(&self, lane: LaneId) -> u64 {
         let is_new = self.bodies.values().any(|body| body.lane == lane && body.left == body.bytes);
         if is_new { MSS } else { 0 }
     }
 
-    /// The receiver's program takes what has come, up to so many bytes.
+    /// Lets the receiver's program read at most `most` bytes.
     fn reads(&mut self, lane: LaneId, most: u64) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let bytes = flow.receiver.unread().min(most);
@@ -571,7 +571,7 @@ impl Link {
         self.pump(lane);
     }
 
-    /// Held bulk moves by so many bytes, read or written.
+    /// Moves at most `most` bytes of held bulk, by reading or writing.
     fn moves(&mut self, lane: LaneId, most: u64) -> u64 {
         if self.side == Side::Down {
             let Some(before) = self.flows.get(&lane).map(|flow| flow.receiver.read) else { return 0 };
@@ -589,7 +589,7 @@ impl Link {
         written
     }
 
-    /// Held bulk gets its allowance of a moment, the connections in turn; what is held no more moves.
+    /// Gives held bulk its allowance for one interval, the connections in turn. Bulk that is no longer held moves.
     fn turn(&mut self) {
         self.is_turning = self.valve.is_some();
         let rate = self.valve.unwrap_or(f64::INFINITY);
@@ -613,7 +613,7 @@ impl Link {
     }
 }
 
-/// Returns what each packet of a burst is on the wire, on average.
+/// Returns the mean size of a burst's packets on the wire.
 fn per_packet(burst: UnackedBurst) -> f64 {
     on_wire(burst.bytes).max(HEADERS) as f64 / burst.segments().max(1) as f64
 }

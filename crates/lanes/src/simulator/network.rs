@@ -1,5 +1,4 @@
-//! Links, servers and paths, and the network over them. Acknowledgements of what goes in one direction are packets of
-//! the other.
+//! Links, servers and paths, and the network that they form. The acknowledgements of one direction are packets of the other.
 
 use std::time::Duration;
 
@@ -23,12 +22,12 @@ impl Network {
         Self { down: link(Side::Down), up: link(Side::Up) }
     }
 
-    /// When something happens by itself.
+    /// Returns the time of the next event.
     pub(crate) fn next(&self) -> Option<Nanos> {
         [self.down.next(), self.up.next()].into_iter().flatten().min()
     }
 
-    /// Does what is due first, at its time; what has arrived by it is added to `arrived`. Says in which direction that was.
+    /// Handles the next event at its time. Adds arrivals to `arrived`, and returns their direction.
     pub(crate) fn step(&mut self, arrived: &mut Vec<LinkEvent>) -> Side {
         let is_down = match (self.down.next(), self.up.next()) {
             (Some(down), Some(up)) => down <= up,
@@ -41,7 +40,7 @@ impl Network {
         side
     }
 
-    /// A body begins to be sent.
+    /// Begins to send a body.
     pub(crate) fn begin(
         &mut self,
         now: Nanos,
@@ -50,30 +49,30 @@ impl Network {
         attempt: AttemptId,
         bytes: u64,
     ) {
-        // The other end's acknowledgements go with it.
+        // The other end's pending acknowledgement goes with it.
         self.link(side.other()).acknowledge(now, place.lane);
         self.exchange(now);
         self.link(side).begin(now, place, attempt, bytes);
     }
 
-    /// A body stops before its end, in both directions.
+    /// Stops a body before its end, in both directions.
     pub(crate) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
         self.down.stop(lane, attempt);
         self.up.stop(lane, attempt);
     }
 
-    /// A connection is gone.
+    /// Closes a connection.
     pub(crate) fn close(&mut self, lane: LaneId) {
         self.down.close(lane);
         self.up.close(lane);
     }
 
-    /// Returns how long a packet and its answer wait now in the queues on a path.
+    /// Returns how long a packet and its answer now wait in the queues on a path.
     pub(crate) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         self.down.delay(now, path) + self.up.delay(now, path)
     }
 
-    /// Returns how likely a packet on a path is lost in one of the directions by chance.
+    /// Returns the chance that a packet on a path is lost, as the mean of both directions.
     pub(crate) fn loss(&self, path: usize) -> f64 {
         (self.down.loss(path) + self.up.loss(path)) / 2.0
     }
@@ -96,7 +95,7 @@ impl Network {
     }
 }
 
-/// A request: bytes of its body and of its answer's.
+/// A request: the bytes of its body and of its answer's body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestSpec {
     pub(crate) up: u64,
@@ -104,7 +103,7 @@ pub(crate) struct RequestSpec {
     /// True if the dispatcher knows the answer's size.
     pub(crate) known: bool,
     pub(crate) origin: usize,
-    /// The object that it is a part of, by its number.
+    /// The number of the object that it is a part of.
     pub(crate) part_of: Option<usize>,
 }
 
@@ -134,24 +133,24 @@ impl RequestSpec {
     }
 }
 
-/// Nanoseconds since the world began.
+/// Nanoseconds since the world's start.
 pub(crate) type Nanos = u64;
 
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-/// Bytes of a body in a packet, and what stands around them on the wire: IPv4, TCP and its timestamps.
+/// Bytes of a body in a packet, and the bytes of its headers on the wire: IPv4, and TCP with timestamps.
 pub(crate) const MSS: u64 = 1448;
 pub(crate) const HEADERS: u64 = 52;
 
-/// Returns what so many bytes of bodies are on the wire.
+/// Returns the bytes on the wire for these bytes of bodies.
 pub(crate) fn on_wire(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(MSS) * HEADERS
 }
 
 /// A place where packets wait: its rate in bytes a second (infinite without a bottleneck), its queue in bytes, and the part of the packets
-/// that gets lost anyway.
+/// that is lost at random.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Bottleneck {
     pub(crate) rate: f64,
@@ -162,18 +161,18 @@ pub(crate) struct Bottleneck {
 impl Bottleneck {
     pub(crate) const NONE: Self = Self { rate: f64::INFINITY, queue: 0, loss: 0.0 };
 
-    /// With a queue of 8 ms, but of 128 KiB at least, and without loss.
+    /// A bottleneck with a queue of 8 ms, at least 128 KiB, and without loss.
     pub(crate) fn new(rate: f64) -> Self {
         Self { rate, queue: (rate * 0.008).max(131_072.0) as u64, loss: 0.0 }
     }
 
-    /// As the rig's links are named: megabits a second, KiB, percent.
+    /// A bottleneck in the units of the rig's link names: megabits a second, KiB, percent.
     pub(crate) fn of(mbit: u64, queue_kib: u64, loss_percent: f64) -> Self {
         Self { rate: mbit as f64 * 125e3, queue: queue_kib << 10, loss: loss_percent / 100.0 }
     }
 }
 
-/// A link of the machine's. Several servers may lie behind one, or each behind its own.
+/// One of the machine's links. Several servers may lie behind one link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Wire {
     pub(crate) down: Bottleneck,
@@ -181,13 +180,13 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// The same in both directions.
+    /// The same bottleneck in both directions.
     pub(crate) fn both(bottleneck: Bottleneck) -> Self {
         Self { down: bottleneck, up: bottleneck }
     }
 }
 
-/// The way beyond the machine's link to one of a server's addresses, the same in both directions.
+/// The path beyond the machine's link to one of a server's addresses, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct ServerPath {
     pub(crate) rtt: Duration,
@@ -195,57 +194,57 @@ pub(crate) struct ServerPath {
 }
 
 impl ServerPath {
-    /// One that only takes its time.
+    /// A path without a bottleneck.
     pub(crate) fn new(rtt: Duration) -> Self {
         Self { rtt, bottleneck: Bottleneck::NONE }
     }
 }
 
-/// Half of the 32 MiB of `tcp_rmem` that Linux has since 6.16; before it was 6 MiB.
+/// Half of the 32 MiB of `tcp_rmem` that Linux has since 6.16. Before, the maximum was 6 MiB.
 pub(crate) const WINDOW_MAX: u64 = 16 << 20;
 pub(crate) const WINDOW_MAX_BEFORE: u64 = 3 << 20;
 
 /// A server and the paths to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
-    /// One to each of its addresses, which new connections take in turn.
+    /// One path for each of its addresses. New connections take them in turn.
     pub(crate) paths: Vec<ServerPath>,
-    /// The machine's link that it lies behind.
+    /// The number of the machine's link before it.
     pub(crate) wire: usize,
-    /// Bytes a second that it sends or takes on one stream.
+    /// The most bytes a second that it sends or takes on one stream.
     pub(crate) stream_rate: f64,
     pub(crate) express: Protocol,
     pub(crate) freight: Protocol,
     /// The time that a request takes beside the round trip.
     pub(crate) service: Duration,
-    /// The server's work for a handshake; it does one after the other.
+    /// The server's work for a handshake. It does one at a time.
     pub(crate) handshake: Duration,
     pub(crate) streams_max: usize,
-    /// After so many answers the server closes a connection.
+    /// The server closes a connection after this many answers.
     pub(crate) answers_max: usize,
-    /// After so long it closes an idle one.
+    /// The server closes a connection that was idle for this long.
     pub(crate) idle_max: Duration,
     pub(crate) ending: IdleClose,
     pub(crate) control: CongestionControl,
-    /// Bytes that either end takes at most beyond what its program has read.
+    /// The most bytes that either end accepts beyond those that its program has read.
     pub(crate) window_max: u64,
     pub(crate) faults: Faults,
 }
 
-/// The sign that a server has closed an idle connection.
+/// A client's way to learn that the server has closed an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdleClose {
     /// When the next request is about to go on it.
     Found,
-    /// When it comes.
+    /// When the server's end arrives.
     Seen,
-    /// The next request is answered by a reset.
+    /// By a reset that answers the next request.
     Reset,
     /// The next request is never answered.
     Silence,
 }
 
-/// Faults, in 1000 dials or requests.
+/// Faults per 1000 dials or requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) dials_fail: u32,
@@ -257,7 +256,7 @@ pub(crate) struct Faults {
 }
 
 impl Server {
-    /// One at the end of one path without a bottleneck.
+    /// A server with one path without a bottleneck.
     pub(crate) fn new(rtt_ms: u64, express: Protocol) -> Self {
         Self {
             paths: vec![ServerPath::new(Duration::from_millis(rtt_ms))],
@@ -277,17 +276,17 @@ impl Server {
         }
     }
 
-    /// The same with these faults.
+    /// The same server with these faults.
     pub(crate) fn with(self, faults: Faults) -> Self {
         Self { faults, ..self }
     }
 
-    /// The same at the end of these paths.
+    /// The same server with these paths.
     pub(crate) fn at(self, paths: Vec<ServerPath>) -> Self {
         Self { paths, ..self }
     }
 
-    /// The same where the path carries so many bytes a second.
+    /// The same server, with a path that carries `rate` bytes a second.
     pub(crate) fn behind(mut self, rate: f64) -> Self {
         self.paths[0].bottleneck = Bottleneck::new(rate);
         self
@@ -306,13 +305,13 @@ impl BottleneckQueue {
         Self { rate: bottleneck.rate, room: bottleneck.queue as f64, free_at: 0 }
     }
 
-    /// Takes as many of these packets, of so many bytes each, as it has room for: how many, and when the last of them has left.
+    /// Takes as many of these packets of `each` bytes as it has room for. Returns their number, and when the last of them has left.
     pub(crate) fn pass(&mut self, now: Nanos, packets: u64, each: f64) -> (u64, Nanos) {
         if self.rate.is_infinite() {
             return (packets, now);
         }
         let waiting = self.delay(now) as f64 * 1e-9 * self.rate;
-        // However small the room is, one packet on its way fits.
+        // An empty bottleneck takes one packet, however small its queue.
         let least = u64::from(waiting == 0.0);
         let fit = (((self.room - waiting) / each).max(0.0) as u64).max(least).min(packets);
         if fit > 0 {
@@ -321,13 +320,13 @@ impl BottleneckQueue {
         (fit, self.free_at)
     }
 
-    /// Returns how long what comes now waits.
+    /// Returns how long a packet that arrives now waits.
     pub(crate) fn delay(&self, now: Nanos) -> Nanos {
         self.free_at.saturating_sub(now)
     }
 }
 
-/// One direction of the way to one address: its own bottleneck, what is lost on it, and the machine's link before it.
+/// One direction of the path to one address: its own bottleneck, its loss, and the machine's link before it.
 #[derive(Debug)]
 pub(crate) struct OneWayPath {
     pub(crate) half: Nanos,
@@ -347,7 +346,7 @@ impl OneWayPath {
         way
     }
 
-    /// Returns how many of so many packets come before one that is lost. Where that is none, the first of them is lost.
+    /// Returns how many of these packets come before one that is lost. At 0, the first of them is lost.
     pub(crate) fn spares(&mut self, packets: u64, random: &mut StdRng) -> u64 {
         if self.until_lost == 0 {
             self.draw(random);
@@ -358,7 +357,7 @@ impl OneWayPath {
         spared
     }
 
-    /// Draws how many packets get through until one is lost.
+    /// Draws the number of packets until the next loss.
     fn draw(&mut self, random: &mut StdRng) {
         if self.loss > 0.0 {
             let chance: f64 = random.random_range(f64::MIN_POSITIVE..1.0);

@@ -1,4 +1,4 @@
-//! The world around the dispatcher, in virtual time: what happens when.
+//! The world around the dispatcher, in virtual time.
 
 mod driver;
 mod hedging;
@@ -21,28 +21,28 @@ use crate::dispatch::{
     AttemptId, Direction, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, Role, Rules, TcpSample,
 };
 
-/// A run of more steps than this never ends.
+/// A run with more steps than this will never end.
 const STEPS_MAX: usize = 200_000;
 
 /// Bytes of a request's and an answer's head.
 const HEAD: u64 = 400;
 
-/// A request and what became of it.
+/// A request and its results.
 #[derive(Clone, Debug)]
 pub(crate) struct SimulatedRequest {
     pub(crate) want: RequestSpec,
     pub(crate) submitted: Nanos,
     pub(crate) ended: Option<Nanos>,
-    /// No lane could be had for it.
+    /// True if no lane could be opened for it.
     pub(crate) failed: bool,
-    /// The lanes it was sent on.
+    /// The lanes that it was sent on.
     pub(crate) lanes: Vec<LaneId>,
-    /// The number of them that had been closed before.
+    /// The number of those lanes that the server had closed before.
     pub(crate) stale: u32,
     pub(crate) role: Role,
     running: bool,
     pub(crate) bounces: u32,
-    /// True if another brings the later half of what it was asked for: over h1 its connection ends with it.
+    /// True if another request brings the later half of its bytes. Over h1, the connection then ends with it.
     is_cut: bool,
 }
 
@@ -66,10 +66,10 @@ impl SimulatedRequest {
 #[derive(Debug)]
 struct SimulatedConnection {
     origin: usize,
-    /// The path that it takes, of all paths.
+    /// The number of its path, among all servers' paths.
     path: usize,
     role: Role,
-    /// Once it is open.
+    /// `None` until it is open.
     protocol: Option<Protocol>,
     riding: Vec<AttemptId>,
     /// Attempts that wait for a stream.
@@ -91,7 +91,7 @@ enum WorldStep {
     Serve(AttemptId, LaneId),
     GiveUp(AttemptId, LaneId),
     Reset(LaneId),
-    /// The server's end of a connection that has been idle since then comes.
+    /// The server has closed a connection that was idle since then, and the client hears of it.
     IdleEnds(LaneId, Nanos),
     Stale(AttemptId, LaneId),
     Valve(Side, Option<u64>, usize),
@@ -102,27 +102,27 @@ pub(crate) struct World {
     pub(crate) requests: Vec<SimulatedRequest>,
     pub(crate) dials: usize,
     pub(crate) lanes_peak: usize,
-    /// The time for which servers have said nothing, in all.
+    /// The total time for which servers were silent.
     pub(crate) stalled: Duration,
-    /// The last rate of each direction's bulk, and the number of rates.
+    /// The last rate of each direction's bulk, and the number of rates so far.
     pub(crate) yields: [(Option<u64>, usize); 2],
-    /// Sizes of send buffers with their times, and the number of connections that carried bulk from us then.
+    /// Send buffer sizes with their times, and the number of connections that uploaded bulk then.
     pub(crate) send_buffers: Vec<(Duration, Option<u32>, usize)>,
-    /// Requests that were sent, and hedges that were asked for.
+    /// Requests sent, and hedges asked for.
     pub(crate) sent: u64,
     pub(crate) hedged: u64,
-    /// True if the system says what has been acknowledged.
+    /// True if the system tells how many bytes were acknowledged.
     pub(crate) tells_acknowledged: bool,
     objects: Vec<LargeObject>,
-    /// Lanes that the dispatcher has to spare for each server's bulk.
+    /// Spare freight lanes of each server, as the dispatcher last said.
     spare: Vec<usize>,
-    /// Bytes that the connections had carried when the dispatcher was told last.
+    /// Bytes that the connections had carried at the last report to the dispatcher.
     reported: BTreeMap<(Side, LaneId), u64>,
-    /// Bytes that had been lost then, for each server.
+    /// Bytes that had been lost at that time, for each server.
     reported_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
-    /// Those of all servers, whose each is, and what is known of a server's addresses.
+    /// All servers' paths, each with its server's number, and the addresses of each server.
     paths: Vec<(usize, ServerPath)>,
     addresses: Vec<Addresses>,
     ceiling: usize,
@@ -132,21 +132,21 @@ pub(crate) struct World {
     due: BinaryHeap<Reverse<(Nanos, u64, WorldStep)>>,
     order: u64,
     pub(crate) network: Network,
-    /// The packets that the link which moved last has brought.
+    /// Arrivals on the link that moved last.
     arrived: Vec<LinkEvent>,
     side: Side,
     connections: BTreeMap<LaneId, SimulatedConnection>,
-    /// When each server has done the handshakes that it was asked for.
+    /// When each server has finished the handshakes begun so far.
     shaken: Vec<Nanos>,
 }
 
 impl World {
-    /// Servers reached over a link that carries `rate` bytes a second in each direction.
+    /// A world whose servers are reached over one link of `rate` bytes a second in each direction.
     pub(crate) fn new(rate: f64, servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
         Self::over(&[Wire::both(Bottleneck::new(rate))], servers, ceiling, seed)
     }
 
-    /// Servers reached over these links.
+    /// A world whose servers are reached over these links.
     pub(crate) fn over(wires: &[Wire], servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
         let of_each = servers.iter().enumerate();
         let paths: Vec<_> =
@@ -185,7 +185,7 @@ impl World {
     }
 
     pub(crate) fn submit(&mut self, after: Duration, want: RequestSpec) -> AttemptId {
-        // As of a store that nobody knows otherwise by now.
+        // As for a store whose protocol is known from its kind.
         let protocol = self.servers[want.origin].express;
         self.tell(DispatchEvent::Expected { origin: OriginId(want.origin), protocol });
         let attempt = AttemptId(self.requests.len() as u64);
@@ -195,12 +195,12 @@ impl World {
         attempt
     }
 
-    /// The program says that so many requests to an origin are about to come, true or not.
+    /// Lets the program announce requests to an origin, whether they come or not.
     pub(crate) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
         self.at(nanos(after), WorldStep::Anticipate(origin, attempts));
     }
 
-    /// The machine stands still, and every server forgets it.
+    /// Lets the machine stand still. Every server forgets it.
     pub(crate) fn stand_still(&mut self) {
         self.tell(DispatchEvent::Slept);
         self.carry_out();
@@ -223,7 +223,7 @@ impl World {
         &mut self.requests[attempt.0 as usize]
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until no event is left.
     pub(crate) fn run(&mut self) {
         let mut only_ticks = 0;
         for step in 0.. {
@@ -237,7 +237,7 @@ impl World {
             let until = [due, tick, self.next_look()].into_iter().flatten().min();
             let arrived = self.flow(until.unwrap_or(Nanos::MAX));
             let Some(now) = arrived.or(until) else {
-                // Only acknowledgements were still on their way.
+                // Only acknowledgements were still in flight.
                 assert_eq!(self.dispatcher.attempts(), 0, "attempts are forgotten");
                 break;
             };
@@ -275,7 +275,7 @@ impl World {
         self.tell(DispatchEvent::Tick);
     }
 
-    /// Returns what TCP says of the connection to a server that has carried most since the dispatcher was told last.
+    /// Returns TCP's figures of the connection to a server that has carried most since the last report.
     fn busiest(&mut self, origin: usize) -> Option<TcpSample> {
         let mut busiest: (u64, Option<TcpSample>) = (0, None);
         for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
@@ -291,7 +291,7 @@ impl World {
         busiest.1.map(|flow| TcpSample { disordered, ..flow })
     }
 
-    /// Lets the links flow until then, or until something arrives: when that is.
+    /// Lets the links run until `until`, or until an arrival. Returns the time of the arrival.
     fn flow(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
             let at = self.network.next().filter(|at| *at <= until)?;
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// Takes the packets that have arrived.
+    /// Handles the arrivals.
     fn arrive(&mut self) {
         for arrived in std::mem::take(&mut self.arrived) {
             match (self.side, arrived) {
@@ -381,13 +381,13 @@ impl World {
         times
     }
 
-    /// When the last of these ended.
+    /// Returns when the last of these ended.
     pub(crate) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
         let ends = attempts.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }
 
-    /// When the last request ended.
+    /// Returns when the last request ended.
     pub(crate) fn last_end(&self) -> Duration {
         let ends = self.requests.iter().map(|r| r.ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())

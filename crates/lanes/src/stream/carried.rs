@@ -1,11 +1,11 @@
-//! Bytes that the network has carried for an origin's connections.
+//! The bytes that the network has carried for an origin's connections.
 //!
-//! Bytes that the kernel has taken may lie in its buffers for long. It takes four megabytes of each connection as soon as it opens. Read as
-//! a rate, they made a path of 200 Mbit/s a quarter faster than it was. Acknowledged bytes have passed.
+//! Bytes that the kernel has taken may stay in its buffers for long. It takes four megabytes from each connection as soon as it opens.
+//! Counted as sent, they made a path of 200 Mbit/s seem a quarter faster. So uploads count acknowledged bytes.
 //!
-//! The other way, bytes behind a lost packet can be read only when that has come again, and all at once. On a full path of 200 Mbit/s and
-//! 120 ms, a second brought from 80 to 290 Mbit/s, and lanes were added for nothing. So bytes that wait behind a lost packet count, at
-//! either end, in whatever order they came.
+//! For downloads, bytes behind a lost packet can be read only after that packet has come again, and then all at once. On a full path of 200
+//! Mbit/s and 120 ms, one second showed from 80 to 290 Mbit/s, and lanes were added for nothing. So bytes that wait behind a lost packet
+//! count at once, at either end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::PathSignals;
 use crate::dispatch::{Direction, TcpSample};
 
-/// Counts what has been carried, over all connections that there are and were.
+/// Counts the bytes carried over all connections, open and closed.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficMeter(Mutex<Sockets>);
 
@@ -22,19 +22,19 @@ struct Sockets {
     open: Vec<SocketTraffic>,
     /// Bytes of the closed connections.
     closed: ByteCounts,
-    /// Bytes that had gone up, and were sent again, at the last count.
+    /// The totals of the last count: bytes acknowledged, and segments sent again.
     up: u64,
     resent: u64,
-    /// True when the path of any of them hasn't told what the peer has.
+    /// True if the path of any connection hasn't told which bytes the peer has.
     is_up_unknown: bool,
 }
 
 /// Bytes that an origin's connections have moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginBytes {
-    /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
+    /// Bytes from the servers so far. The sum never falls. Where the system tells no more, it counts the bytes read.
     pub(crate) down: u64,
-    /// The bytes of ours that they have, never less than before; `None` once a connection's path doesn't tell.
+    /// Our bytes that the servers have. The sum never falls. `None` once a connection's path doesn't tell.
     pub(crate) up: Option<u64>,
     /// The figures of the connection that has carried most since the last time.
     pub(crate) flow: Option<TcpSample>,
@@ -42,7 +42,7 @@ pub(crate) struct OriginBytes {
     pub(crate) resent: u64,
 }
 
-/// Bytes in each direction, heads and what TLS adds among them, and segments that we have sent again.
+/// Bytes in each direction, heads and TLS included, and segments that we have sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct ByteCounts {
     down: u64,
@@ -50,14 +50,14 @@ struct ByteCounts {
     resent: u64,
 }
 
-/// An open connection's part of what is carried.
+/// An open connection's part of the sums.
 #[derive(Debug)]
 struct SocketTraffic {
     signals: Arc<dyn PathSignals>,
     program: Arc<ProgramBytes>,
-    /// Bytes that it had carried at the last count. They never become fewer.
+    /// Bytes that it had carried at the last count. They never fall.
     carried: ByteCounts,
-    /// Its packets that had to be sent again, or came behind a missing one.
+    /// Its packets that were sent again, or came behind a missing one.
     disordered: u64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct SocketRegistration {
 }
 
 impl TrafficMeter {
-    /// Returns what has been carried so far, and what TCP says of it.
+    /// Returns the bytes carried so far, and TCP's figures.
     pub(crate) fn moved(&self) -> OriginBytes {
         let mut sockets = self.lock();
         let mut sum = sockets.closed;
@@ -120,7 +120,7 @@ impl ByteCounts {
 
 impl SocketTraffic {
     fn carried(&mut self) -> ByteCounts {
-        // Bytes written between the two looks count the next time.
+        // Bytes written between the two calls count the next time.
         let written = self.program.written.load(Relaxed);
         let up = written.saturating_sub(self.signals.unacknowledged().unwrap_or_default());
         let came = self.program.read.load(Relaxed) + self.signals.waiting().unwrap_or_default();
@@ -147,12 +147,12 @@ impl SocketRegistration {
         Self { list, program }
     }
 
-    /// Takes note of what the program was given.
+    /// Takes note of bytes that the program has read.
     pub(super) fn read(&self, bytes: usize) {
         self.program.read.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Takes note of what the kernel has taken.
+    /// Takes note of bytes that the kernel has taken.
     pub(super) fn wrote(&self, bytes: usize) {
         self.program.written.fetch_add(bytes as u64, Relaxed);
     }
@@ -201,7 +201,7 @@ mod tests {
     use super::super::platform::SocketSignals;
     use super::*;
 
-    /// A connection that is listed, and its other end.
+    /// A registered connection, and its other end.
     async fn pair(list: &Arc<TrafficMeter>) -> (TcpStream, SocketRegistration, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -210,7 +210,7 @@ mod tests {
         (near, listed, far)
     }
 
-    /// Writes what the kernel takes.
+    /// Writes as many bytes as the kernel takes.
     fn fill(tcp: &TcpStream, listed: &SocketRegistration) -> u64 {
         let written = std::iter::from_fn(|| tcp.try_write(&[7; 64 * 1024]).ok());
         written.inspect(|bytes| listed.wrote(*bytes)).map(|bytes| bytes as u64).sum()

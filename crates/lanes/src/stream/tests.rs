@@ -1,4 +1,4 @@
-//! TLS connections as they are read: a rustls server writes, all in memory.
+//! Reads of TLS connections. A rustls server writes, and everything stays in memory.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{BufferedSocket, READ_BUFFER_BYTES, ReadBuffer, RecordBatcher, SPARE_
 type Client = RecordBatcher<client::TlsStream<BufferedSocket<DuplexStream>>>;
 type Server = server::TlsStream<DuplexStream>;
 
-/// So much that everything a test writes fits between client and server.
+/// Room for all bytes that a test writes, between client and server.
 const ROOMY: usize = 8 << 20;
 
 async fn connected(room: usize, version: &'static SupportedProtocolVersion) -> (Client, Server) {
@@ -43,7 +43,7 @@ async fn connected(room: usize, version: &'static SupportedProtocolVersion) -> (
     (RecordBatcher::new(client.unwrap()), server.unwrap())
 }
 
-/// Writes a record; larger than 16 KiB it becomes several.
+/// Writes a record. Bytes beyond 16 KiB become more records.
 async fn record(server: &mut Server, bytes: &[u8]) {
     server.write_all(bytes).await.unwrap();
     server.flush().await.unwrap();

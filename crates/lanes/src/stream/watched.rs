@@ -1,4 +1,4 @@
-//! A socket, and when it last moved a byte.
+//! A socket that records when it last moved a byte.
 
 use std::io;
 use std::pin::Pin;
@@ -16,22 +16,22 @@ use super::platform::{self, BufferLocks, SocketSignals};
 use super::{PathSignals, Traffic};
 use crate::dispatch::Role;
 
-/// The interval in which a clamp that doesn't last is set again.
+/// The interval in which a window clamp is set again if the kernel doesn't keep it.
 const CLAMP_AGAIN_MS: u64 = 5;
 
-/// When a connection last moved a byte. Shared by everything that waits on the connection.
+/// When a connection last moved a byte. Every task that waits on the connection shares this.
 #[derive(Debug)]
 pub(crate) struct IoProgress {
     since: Instant,
     /// Milliseconds after `since`.
     last_ms: AtomicU64,
-    /// State that the other connections to the origin share with it.
+    /// State shared with the other connections to the origin.
     traffic: Arc<Traffic>,
-    /// True if bulk comes to us.
+    /// True if the connection downloads bulk.
     receives_bulk: AtomicBool,
-    /// True if bulk is sent.
+    /// True if it uploads bulk.
     sends_bulk: AtomicBool,
-    /// Bytes that have to come before a read is woken up.
+    /// Bytes that must have arrived before a reader is woken.
     low_water: AtomicU32,
     /// The signals of its path, while it is open.
     signals: Mutex<Option<Arc<dyn PathSignals>>>,
@@ -57,7 +57,7 @@ impl IoProgress {
         }
     }
 
-    /// Takes note of a request on it whose answer may take minutes, such as a large copy's.
+    /// Takes note of a request whose answer may take minutes, such as a large copy's.
     pub(crate) fn allow_silence(&self) {
         self.may_be_silent.store(true, Ordering::Relaxed);
     }
@@ -66,7 +66,7 @@ impl IoProgress {
         self.may_be_silent.load(Ordering::Relaxed)
     }
 
-    /// Ends everything that waits on the connection.
+    /// Ends every task's wait on the connection.
     pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
         self.given_up.notify_waiters();
@@ -88,18 +88,18 @@ impl IoProgress {
         self.note_at(Instant::now());
     }
 
-    /// Says that something moved at this time.
+    /// Takes note that bytes moved at this time.
     pub(crate) fn note_at(&self, now: Instant) {
         let last = now.saturating_duration_since(self.since);
         self.last_ms.store(last.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Says what comes from the next read on: bulk may have no more outstanding than the origin's connections are held to.
+    /// Sets the role of the answers from the next read on. Bulk keeps to the window of the origin's connections.
     pub(crate) fn receives(&self, role: Role) {
         self.receives_bulk.store(role == Role::Freight, Ordering::Relaxed);
     }
 
-    /// Returns what may be outstanding on its way to us; 0 leaves it to TCP.
+    /// Returns how many bytes may be in flight towards us. 0 leaves it to TCP.
     pub(crate) fn window(&self) -> u32 {
         match self.receives_bulk.load(Ordering::Relaxed) {
             true => self.traffic.window.load(Ordering::Relaxed),
@@ -107,20 +107,21 @@ impl IoProgress {
         }
     }
 
-    /// Lets reads sleep until so many bytes have come, from the next one on. At most what comes for certain, or the end.
+    /// Lets reads sleep until this many bytes have arrived, from the next read on. Ask only for bytes that surely come, or a read may sleep
+    /// for ever.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
 
-    /// Says whether bulk is sent from the next write on, of which the kernel takes no more than the origin's connections are
-    /// held to. Small bodies are left to TCP.
+    /// Sets whether bulk is sent from the next write on. The kernel then takes no more of it than the origin's connections may hold. Small
+    /// bodies are left to TCP.
     pub(crate) fn sends(&self, is_bulk: bool) {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
-    /// Returns how many of the written bytes the peer has not acknowledged; `None` where its path doesn't tell.
+    /// Returns how many of the written bytes the peer hasn't acknowledged. `None` if the path doesn't tell.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
-        // It isn't closed while this holds its signals.
+        // While this holds the lock on its signals, the socket can't be closed.
         self.signals().as_ref()?.unacknowledged()
     }
 
@@ -128,27 +129,27 @@ impl IoProgress {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the connection has moved nothing.
+    /// Returns for how long the connection has moved nothing.
     pub(crate) fn idle(&self, now: Instant) -> Duration {
         let last = self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
         now.saturating_duration_since(last)
     }
 }
 
-/// A socket that notes its progress.
+/// A socket that records its progress.
 #[derive(Debug)]
 pub(crate) struct WatchedSocket {
-    /// Before the socket, so that it is given up while that is open.
+    /// Declared before the socket, so that it is dropped while the socket is still open.
     listed: SocketRegistration,
     tcp: TcpStream,
     progress: Arc<IoProgress>,
-    /// The clamp that is set.
+    /// The window clamp that is set.
     clamped: u32,
-    /// The reading of `last_ms` when a clamp was set that doesn't last.
+    /// The value of `last_ms` when a clamp that doesn't last was set.
     clamp_again: Option<u64>,
     /// The low-water mark that is set.
     low_water: u32,
-    /// The send buffer that is set, what of it may be unsent, and the pace.
+    /// The present send buffer, the part of it that may be unsent, and the pace.
     sending: (u32, u32, u32),
     locks: BufferLocks,
 }
@@ -169,7 +170,7 @@ impl WatchedSocket {
         }
     }
 
-    /// Sets the window that is wanted, where it is another one or the last one doesn't last.
+    /// Sets the wanted window if it differs from the present one, or if the present one doesn't last.
     fn keep_clamped(&mut self) {
         let wanted = self.progress.window();
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Bytes of a body that have come and aren't taken yet. A connection's thread adds them, and the reader takes them.
+//! Received bytes of a body that wait for their reader. A connection's thread adds them, and the reader takes them.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::Head;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that may wait to be read before the connection is read no further.
+/// Most bytes that wait to be read. Beyond them the connection isn't read further.
 pub(crate) const ROOM: usize = 1 << 20;
 
 #[derive(Default)]
@@ -26,12 +26,12 @@ struct BufferState {
 }
 
 impl BodyBuffer {
-    /// The head has come. It is handed on with the first bytes.
+    /// Takes the head. The reader gets it with the first bytes.
     pub(crate) fn begin(&self, head: Head) {
         self.lock().head = Some(head);
     }
 
-    /// More bytes have come.
+    /// Takes more bytes.
     pub(crate) fn fill(&self, chunk: Bytes) {
         let mut state = self.lock();
         state.bytes += chunk.len();
@@ -51,15 +51,15 @@ impl BodyBuffer {
         Poll::Pending
     }
 
-    /// The head, once bytes have come after it: before them it may turn out that they come by another lane. Who asks is woken by the
-    /// next ones.
+    /// Returns the head once bytes have followed it. Before that, the answer may still change its lane. The caller is woken by the next
+    /// bytes.
     pub(crate) fn head_if_any(&self, context: &mut Context<'_>) -> Option<Head> {
         let mut state = self.lock();
         state.reader = Some(context.waker().clone());
         if state.chunks.is_empty() { None } else { state.head.take() }
     }
 
-    /// The next bytes, if some have come. Who asks is woken by the next ones.
+    /// Returns the next bytes, if any. The caller is woken by the next ones.
     pub(crate) fn take(&self, context: &mut Context<'_>) -> Option<Bytes> {
         let mut state = self.lock();
         state.reader = Some(context.waker().clone());

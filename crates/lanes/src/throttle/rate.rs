@@ -1,58 +1,58 @@
-//! The rate at which a throttling server is sent requests.
+//! The rate of requests to a throttling server.
 //!
 //! Laneway searches for the rate that the server bears. The rate doubles every third of a second until the next throttle. Then it is cut,
-//! and creeps towards the rate that was too much. So a bucket of tokens is emptied seldom and by little: at 200 requests a second with 20
-//! tokens, the rate stays between 160 and 230. A quarter above the old limit the search begins anew.
+//! and creeps back towards the throttled rate. So the server's token bucket is seldom overdrawn, and by little: at 200 requests a second
+//! with 20 tokens, the rate stays between 160 and 230. A quarter above the old limit, the search begins anew.
 
 use std::time::{Duration, Instant};
 
-/// A throttle cuts the rate to this part.
+/// A throttle cuts the rate to this part of it.
 const CUT: f64 = 0.7;
 
-/// The part of the good answers a second before the first throttle that goes on.
+/// The first limit, as a part of the good answers per second before the first throttle.
 const FIRST: f64 = 0.9;
 
-/// No search begins lower, and no rate falls lower, in requests a second.
+/// No search begins below the first number, and no rate falls below the second, in requests a second.
 const FIRST_MIN: f64 = 10.0;
 const RATE_MIN: f64 = 1.0;
 
-/// While it searches, every good answer raises the rate by this, in requests a second: it doubles in 0.35 s.
+/// During the search, every good answer raises the rate by this many requests a second. It doubles in 0.35 s.
 const SEARCHING: f64 = 2.0;
 
-/// In a second the rate creeps by this part of what was too much: a cut is made good in four seconds.
+/// In a second, the rate creeps up by this part of the throttled rate. That recovers a cut in four seconds.
 const CREEPING: f64 = 0.075;
 
-/// Once the rate is so many times what was too much, that is not true any more.
+/// If the rate reaches this multiple of the throttled rate, the server bears more now.
 const PASSED: f64 = 1.25;
 
-/// So many times the rate of requests before the first throttle, nothing is limited by the rate.
+/// At this multiple of the rate before the first throttle, the limit no longer binds.
 const FREE: f64 = 2.0;
 
 /// Answers are counted over windows of this length.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// A window that ended only after so long had a time without answers in it.
+/// A window that took this long had a pause without answers in it.
 const IDLE: Duration = WINDOW.saturating_mul(2);
 
-/// While the rate grows, the last window's answers were fewer than what it allows now, by this at most.
+/// While the rate grows, the last window's answers are fewer than the rate allows now, by at most this factor.
 const LAGS: f64 = 1.5;
 
 /// A rate, in requests a second.
 #[derive(Debug)]
 pub(super) struct RequestRate {
     now: f64,
-    /// The rate that was throttled last; `None` while it is searched for.
+    /// The rate that was throttled last. `None` during a search.
     too_much: Option<f64>,
     cut_at: Instant,
     free_above: f64,
     window_began: Instant,
     answers: u32,
-    /// Answers a second in the last full window; unlimited where there was none, or nothing came for long.
+    /// Answers a second in the last full window. Infinite if there was none, or after a pause.
     answered: f64,
 }
 
 impl RequestRate {
-    /// The rate after the first throttle, before which so many requests were sent and answered well in a second.
+    /// The rate after the first throttle. `sent` and `good` are the requests sent and good answers per second before it.
     pub(super) fn new(sent: f64, good: f64, now: Instant) -> Self {
         let rate = (good * FIRST).max(FIRST_MIN);
         Self {
@@ -71,13 +71,13 @@ impl RequestRate {
         self.now
     }
 
-    /// Takes note of a throttle of what was admitted at `admitted`; whether the rate is cut. What was admitted before the
-    /// last cut says nothing of the rate since.
+    /// Takes note of a throttle of a request admitted at `admitted`. Returns whether the rate is cut. Requests admitted before the last cut
+    /// say nothing about the rate since.
     pub(super) fn throttled(&mut self, admitted: Instant, now: Instant) -> bool {
         self.count(now);
         let is_new = admitted >= self.cut_at;
         if is_new {
-            // Where the lanes carried less than the rate allows, that was too much.
+            // If the lanes carried less than the rate allows, the smaller rate was throttled.
             let too_much = self.now.min(self.answered * LAGS);
             self.too_much = Some(too_much);
             self.now = (too_much * CUT).max(RATE_MIN);
@@ -86,12 +86,12 @@ impl RequestRate {
         is_new
     }
 
-    /// Takes note of a good answer; whether the rate limits nothing any more.
+    /// Takes note of a good answer. Returns whether the rate no longer limits anything.
     pub(super) fn succeeded(&mut self, now: Instant) -> bool {
         self.count(now);
         self.too_much = self.too_much.filter(|too_much| self.now < too_much * PASSED);
         self.now += match self.too_much {
-            // A second has as many good answers as the rate says.
+            // In a second, there are as many good answers as the rate says.
             Some(too_much) => too_much * CREEPING / self.now,
             None => SEARCHING,
         };
@@ -101,7 +101,7 @@ impl RequestRate {
     fn count(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.window_began);
         if elapsed >= WINDOW {
-            // A time without requests says nothing of what the lanes carry.
+            // A pause without requests says nothing about the lanes' rate.
             let is_idle = elapsed >= IDLE;
             self.answered = if is_idle { f64::MAX } else { f64::from(self.answers) / elapsed.as_secs_f64() };
             (self.window_began, self.answers) = (now, 0);

@@ -1,4 +1,4 @@
-//! Thousands of requests against a server with a bucket of tokens, in virtual time.
+//! Thousands of requests to a server with a token bucket, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Admission, AdmissionPass, AdmissionRequest, Throttles};
 
-/// A server that bears so many requests a second from a moment on.
+/// A server whose limit in requests a second changes at given times.
 struct Server {
     limits: Vec<(f64, f64)>,
     burst: f64,
@@ -26,7 +26,7 @@ impl Server {
 }
 
 struct ThrottledRun {
-    /// When the last good answer came.
+    /// The time of the last good answer.
     seconds: f64,
     refused: usize,
     /// Good answers in each second.
@@ -40,7 +40,7 @@ enum ClientStep {
     Ask,
 }
 
-/// Refusals after which a hot object is given up.
+/// A hot object is given up after this many refusals.
 const GIVEN_UP: usize = 20;
 
 fn run(
@@ -52,8 +52,8 @@ fn run(
     run_with(limits, burst, rtt, (requests, under_way, at_once), 0)
 }
 
-/// `requests` of which at most `under_way` are asked for at once; while nothing is limited, `at_once` are on the wire. Each is about
-/// an object of its own; the first `hot` are refused whenever they come.
+/// Makes `requests`, of which at most `under_way` ask for admission at once. While nothing is limited, `at_once` are in flight. Each has
+/// its own object. The first `hot` of them are always refused.
 fn run_with(
     limits: &[(f64, f64)],
     burst: f64,
@@ -124,7 +124,7 @@ fn run_with(
                 }
             }
         }
-        // As on the wire: what has become limited while it waited for a lane is asked to come again.
+        // As in the engine: a request that was limited while it waited for a lane must ask again.
         while on_wire < at_once
             && let Some(n) = unsent.pop_front()
         {
@@ -192,7 +192,7 @@ fn one_hot_object_or_two_delay_no_other() {
         let alone = run(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64)).seconds;
         for hot in [1, 2] {
             let beside = run_with(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64), hot);
-            // A place on the wire is theirs now and then.
+            // Hot objects use a slot in flight now and then.
             assert!(
                 beside.seconds <= alone * 1.05,
                 "{hot} hot, {rtt:?}: {} s, {alone} s alone",

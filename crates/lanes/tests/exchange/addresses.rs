@@ -1,4 +1,4 @@
-//! Origins whose name stands for two addresses.
+//! Origins whose name has two addresses.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use laneway_lanes::{Config, Kind, Lanes, Origin};
 use super::hedging::HedgedCall;
 use super::support::{get, read_target};
 
-/// Two front ends of one server: the script is told which of them a connection came to.
+/// A server with one front end per address. The script gets the front end's number with each connection.
 fn serve(addresses: &[Ipv4Addr], script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> u16 {
     let listeners = (0..100).find_map(|_| {
-        // Whatever port is free at the first has to be so at the others.
+        // A port that is free at the first address must also be free at the others.
         let first = TcpListener::bind((addresses[0], 0)).unwrap();
         let port = first.local_addr().unwrap().port();
         let others = addresses[1..].iter().map(|address| TcpListener::bind((*address, port)));
@@ -56,7 +56,7 @@ async fn connections_go_round_the_addresses() {
     let port = serve(&[FIRST, SECOND], move |number, mut stream| {
         while read_target(&mut stream).is_some() {
             counted.lock().unwrap()[number] += 1;
-            // Neither is answered before both are there, each on a connection of its own.
+            // Neither is answered before both have come, each on its own connection.
             all.wait();
             answer(&mut stream);
         }
@@ -91,7 +91,7 @@ async fn an_address_that_closes_a_used_connection_is_not_left_out() {
         let port = serve(&[FIRST, SECOND], move |number, mut stream| {
             while let Some(target) = read_target(&mut stream) {
                 match target.as_str() {
-                    // As a server does that closes a connection after so many requests.
+                    // Like a server that closes a connection after a number of requests.
                     "/close" => return,
                     "/both" => {
                         counted.lock().unwrap()[number] += 1;
@@ -111,7 +111,7 @@ async fn an_address_that_closes_a_used_connection_is_not_left_out() {
         let both = || lanes.exchange(get(&origin, "/both"));
         let (one, other) = tokio::join!(both(), both());
         assert!(one.is_ok() && other.is_ok());
-        // What breaks off at its first request is left out.
+        // The address of a connection that breaks at its first request is avoided.
         assert_eq!(*came.lock().unwrap(), if was_used { [1, 1] } else { [0, 2] });
     }
 }
@@ -145,7 +145,7 @@ async fn a_hedge_goes_to_another_address() {
         let (lanes, call) = (&lanes, HedgedCall { origin: origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
     };
-    // A connection to each address, and known what is usual, by the third answer: before it nothing is hedged.
+    // Opens a connection to each address. The third answer makes the usual time known, and before it nothing is hedged.
     tokio::join!(ask("/all"), ask("/all"));
     ask("/").await;
     ask("/odd").await;

@@ -36,7 +36,7 @@ impl Ca {
     }
 }
 
-/// A server that answers with its peer's certificate, and a folder with files of certificates.
+/// A server that answers with its peer's certificate, and a folder with certificate files.
 struct Server {
     origin: Origin,
     folder: tempfile::TempDir,
@@ -74,7 +74,7 @@ impl Server {
         Self { origin: Origin::parse(&format!("https://localhost:{port}")).unwrap(), folder, ca, lanes }
     }
 
-    /// Writes a client's certificate and its key, and gives back where they are.
+    /// Writes a client's certificate and its key, and returns their paths.
     fn client(&self, ca: &Ca, name: &str) -> (Bytes, ClientCertificate) {
         let (certificate, key) = ca.issue(name);
         let shown = ClientCertificate {
@@ -120,7 +120,7 @@ async fn serve_h2(tls: TlsStream<TcpStream>, peer: Bytes) {
     }
 }
 
-/// A request that is made again as long as that may help.
+/// A request that is retried as long as that may help.
 struct RetriedCall(Origin);
 
 impl Call for RetriedCall {
@@ -158,7 +158,7 @@ async fn shows_its_certificate_on_request_and_keeps_connections_apart() {
     }
 }
 
-/// And isn't asked again and again, as a server is that breaks off.
+/// Unlike a server that breaks connections, it isn't asked again and again.
 #[tokio::test]
 async fn a_server_that_refuses_the_certificate_ends_the_request() {
     for (protocol, version) in TRANSPORTS {

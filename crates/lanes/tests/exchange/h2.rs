@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// A call that never wants another attempt by itself.
+/// A call that never retries by itself.
 struct SingleCall {
     origin: Origin,
     target: String,
@@ -96,7 +96,7 @@ fn answer(mut respond: SendResponse<Bytes>, body: Vec<u8>) {
     stream.send_data(body.into(), true).unwrap();
 }
 
-/// Answers each request with its own body, or with its path where it has none.
+/// Answers each request with its own body, or with its path if it has none.
 async fn echo(_: usize, mut http2: Http2) {
     while let Some(Ok((request, respond))) = http2.accept().await {
         tokio::spawn(async move {
@@ -154,7 +154,7 @@ async fn a_body_that_is_not_read_on_is_not_received_on() {
                 }
                 drop(request);
                 let mut stream = respond.send_response(response, false).unwrap();
-                // One that is asked for anew as bulk was given up before.
+                // This fails if the client gives the answer up, to request it again as bulk.
                 let _ = stream.send_data(body.into(), true);
             }
         };
@@ -233,7 +233,7 @@ async fn a_connection_that_says_goaway_finishes_its_work_and_is_replaced() {
 
 #[tokio::test]
 async fn a_server_with_few_streams_gets_everything_in_the_end() {
-    // What is sent before its SETTINGS arrive may be refused; refused is unprocessed, so it goes again at once.
+    // Requests sent before the server's SETTINGS arrive may be refused. A refused request is unprocessed, so it is sent again at once.
     let mut builder = h2::server::Builder::new();
     builder.max_concurrent_streams(3);
     let server = Server::start("localhost", builder, echo).await;
@@ -324,7 +324,7 @@ async fn a_connection_on_which_everything_has_stopped_is_not_asked_again() {
     let stopping = |_: usize, mut http2: Http2| async move {
         while let Some(Ok((request, respond))) = http2.accept().await {
             if request.uri().path() == "/odd" && !ODD.swap(true, Ordering::Relaxed) {
-                // Nothing of this connection is read or written any more.
+                // This connection is no longer read or written.
                 return std::future::pending().await;
             }
             answer(respond, b"usual".to_vec());

@@ -1,4 +1,4 @@
-//! Hedges beside slow first ones.
+//! Hedges of slow requests.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use laneway_lanes::{Alike, Call, Config, Error, Hedge, Lanes, Origin, Request, R
 
 use super::support::{Script, get, read_target};
 
-/// A read that may be asked for twice at once. What is no 200 is tried again.
+/// A read that may be sent twice at once. Any answer except 200 is retried.
 pub(crate) struct HedgedCall {
     pub(crate) origin: Origin,
     pub(crate) target: &'static str,
@@ -42,7 +42,7 @@ impl Call for HedgedCall {
     }
 }
 
-/// Fewer say nothing of what is usual.
+/// The fewest answers that show the usual time.
 const USUAL: u64 = 3;
 
 fn answer(stream: &mut TcpStream, status: &str, body: &str) {
@@ -50,7 +50,7 @@ fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
 }
 
-/// A server that answers at once what is not `/odd`; the first request and the hedge for that are up to the test.
+/// A server that answers all but `/odd` at once. The test decides about the first request for that and its hedge.
 fn odd(
     first: impl Fn(TcpStream) + Send + Sync + 'static,
     hedge: impl Fn(TcpStream) + Send + Sync + 'static,
@@ -78,14 +78,14 @@ async fn ask(lanes: &Lanes, origin: &Origin, target: &'static str) -> String {
     String::from_utf8(ended.outcome.unwrap().body.to_vec()).unwrap()
 }
 
-/// Makes known what is usual, by no more than that takes: while it is not known, nothing is hedged.
+/// Makes the usual time known, with as few requests as that needs. Until then, nothing is hedged.
 async fn usual(lanes: &Lanes, origin: &Origin) {
     for _ in 0..USUAL {
         assert_eq!(ask(lanes, origin, "/").await, "usual");
     }
 }
 
-/// Both ends of a moment that a test waits for.
+/// Returns both ends of a signal that a test waits for.
 fn moment() -> (Sender<()>, Mutex<Receiver<()>>) {
     let (tell, announced) = channel();
     (tell, Mutex::new(announced))
@@ -96,7 +96,7 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
     let (tell, announced) = moment();
     let stalls = move |mut stream: TcpStream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nfir").unwrap();
-        // Until the other end closes it.
+        // Until the client closes the connection.
         let _ = stream.read(&mut [0]);
         tell.send(()).unwrap();
     };
@@ -108,14 +108,14 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
     given_up.await.unwrap().unwrap();
     let counters = lanes.counters();
     assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, USUAL + 2));
-    assert_eq!(counters.bytes_received, USUAL * 5 + 3 + 6, "what a hedge costs is counted");
+    assert_eq!(counters.bytes_received, USUAL * 5 + 3 + 6, "the bytes of a hedge are counted");
 }
 
 #[tokio::test]
 async fn where_one_of_two_fails_the_other_decides() {
     for first_fails in [true, false] {
         let ((tell, announced), (tell_end, ended)) = (moment(), moment());
-        // Whichever is to fail does so when both are under way, and only then the other answers.
+        // The request that fails does so when both are under way. Only then the other is answered.
         let fails = move |mut stream: TcpStream| {
             if first_fails {
                 announced.lock().unwrap().recv().unwrap();
@@ -138,7 +138,7 @@ async fn where_one_of_two_fails_the_other_decides() {
     }
 }
 
-/// A read for which an error is the end, and that tells of what is tried again.
+/// A read that ends with the first error, and reports its retries.
 struct Final {
     ask: HedgedCall,
     tried_again: Sender<()>,
@@ -236,7 +236,7 @@ async fn the_slot_of_the_one_that_lost_is_free() {
     let lanes = Lanes::start(Config { connections_max: Some(2), ..Config::default() }).unwrap();
     usual(&lanes, &script.origin).await;
     ask(&lanes, &script.origin, "/odd").await;
-    // Answered only when both are there, which takes both connections that may be open.
+    // Answered only when both have come, which takes both connections that may be open.
     let both = tokio::join!(ask(&lanes, &script.origin, "/both"), ask(&lanes, &script.origin, "/both"));
     assert_eq!(both, ("usual".to_owned(), "usual".to_owned()));
     assert!(lanes.counters().connections_peak <= 2);

@@ -1,4 +1,4 @@
-//! Servers that are away for a while, or that close connections which nobody uses.
+//! Servers that are away for a while, or that close idle connections.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use socket2::SockRef;
 use super::hedging::HedgedCall;
 use super::support::{Script, get, lanes, read_target};
 
-/// A call that is made again whatever goes wrong.
+/// A call that is retried after every failure.
 struct RetriedCall<'a> {
     origin: Origin,
     breaks: Option<&'a Breaks>,
@@ -63,11 +63,11 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
     let lanes = lanes();
     let asked = lanes.clone();
     let back = std::thread::spawn(move || {
-        // Nobody listens until two attempts more have found that out.
+        // No server listens until two more attempts have failed.
         while asked.counters().retries < 2 {
             std::thread::yield_now();
         }
-        // The engine ends with its last handle, and its connection with it.
+        // The engine, and its connection, end with its last handle.
         drop(asked);
         serve_one(&TcpListener::bind(address).unwrap());
     });
@@ -83,10 +83,10 @@ async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
     let config = Config { retry_for: Duration::from_millis(300), ..Config::default() };
     let lanes = Lanes::start(config).unwrap();
     let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
-    // When that is, is tested in virtual time (`outage`, `retry`).
+    // Unit tests in virtual time (`outage`, `retry`) check when a call ends.
     assert_eq!(ended.outcome.unwrap_err().kind(), Kind::Connect);
     assert!(ended.attempts >= 2);
-    // Who comes then finds out by one attempt, or by the next one's pause.
+    // Without retries, a call ends after its first attempt.
     let none = Lanes::start(Config { retry_for: Duration::ZERO, ..Config::default() }).unwrap();
     let ended = none.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert_eq!((ended.outcome.unwrap_err().kind(), ended.attempts), (Kind::Connect, 1));
@@ -100,7 +100,7 @@ async fn a_server_that_has_never_answered_is_given_up_sooner() {
     assert!(ended.is_origin_away && ended.attempts >= 2, "{ended:?}");
 }
 
-/// As under an executor that isn't tokio's, or one whose runtime ends while its calls pause.
+/// The caller may run under an executor other than tokio's, or on a runtime that ends while its calls pause.
 #[test]
 fn a_call_is_tried_again_by_the_engines_clock_where_its_caller_has_none() {
     let asked = AtomicUsize::new(0);
@@ -146,7 +146,7 @@ fn answer_with(stream: &mut TcpStream, headers: &str) {
     let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 2\r\n\r\nok").as_bytes());
 }
 
-/// A server whose connections answer until they are told how to end.
+/// A server whose connections answer until the test tells them how to end.
 struct EndingServer {
     script: Script,
     ends: Arc<Mutex<Vec<Sender<End>>>>,
@@ -175,7 +175,7 @@ impl EndingServer {
                 }
                 let _ = match end {
                     End::Fin => other.shutdown(std::net::Shutdown::Both),
-                    // Waits for no reader: the descriptor that the other thread holds keeps it open until it notices.
+                    // Doesn't wait for the reader: the other thread's descriptor keeps the connection open until that thread notices.
                     End::Reset => SockRef::from(&other).shutdown(std::net::Shutdown::Read),
                 };
             });
@@ -192,7 +192,7 @@ impl EndingServer {
     }
 }
 
-/// Resolves when the engine has so many connections open.
+/// Resolves when the engine has `wanted` connections open.
 async fn open(lanes: &laneway_lanes::Lanes, wanted: u64) {
     let come = async {
         while lanes.counters().connections_open != wanted {
@@ -215,7 +215,7 @@ async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
         let before = lanes.counters();
         assert!(before.connections_open >= 2, "one of each role: {before:?}");
         server.end_all(how);
-        // Without another request.
+        // No other request is made meanwhile.
         open(&lanes, 0).await;
         lanes.exchange(get(origin, "/c")).await.unwrap();
         assert_eq!(lanes.counters().requests, before.requests + 1);
@@ -227,7 +227,7 @@ async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
 async fn a_used_connection_that_ends_in_a_request_costs_an_attempt_and_a_pause() {
     let script = Script::serve(|number, mut stream| {
         while let Some(target) = read_target(&mut stream) {
-            // The first connection's second request, which follows at once, gets nothing.
+            // The second request of the first connection follows at once, and gets no answer.
             if number == 0 && target == "/ends" {
                 return;
             }

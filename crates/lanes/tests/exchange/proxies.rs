@@ -1,4 +1,4 @@
-//! Connections through proxies, which are spoken to in clear text, over TLS or by SOCKS5.
+//! Connections through proxies, over clear text, TLS or SOCKS5.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use super::support::get;
 
-/// Two servers that present certificates of one name each, and what trusts both.
+/// Two servers whose certificates each have one name, and the settings that trust both.
 struct Scene {
     folder: tempfile::TempDir,
     heads: Arc<Mutex<Vec<String>>>,
@@ -36,7 +36,7 @@ impl Scene {
         TlsAcceptor::from(Arc::new(tls))
     }
 
-    /// Listens on a port, and does with each connection what it is told.
+    /// Listens on a port, and handles each connection by `answer`.
     async fn serve<F, Fut>(&self, tls: Option<TlsAcceptor>, answer: F) -> u16
     where
         F: Fn(Box<dyn Both>, Arc<Mutex<Vec<String>>>) -> Fut + Send + Sync + 'static,
@@ -97,7 +97,7 @@ async fn store(mut stream: Box<dyn Both>, heads: Arc<Mutex<Vec<String>>>) {
     }
 }
 
-/// Leads every tunnel to a port of this machine.
+/// Connects every tunnel to a port of this machine.
 async fn proxy(mut stream: Box<dyn Both>, heads: Arc<Mutex<Vec<String>>>, to: u16) {
     let Some(head) = head(&mut stream).await else { return };
     heads.lock().unwrap().push(head);
@@ -152,15 +152,15 @@ async fn a_proxy_whose_certificate_is_not_trusted_gets_nothing() {
     assert!(scene.heads().is_empty());
 }
 
-/// Text behind its length in one byte.
+/// Reads text that follows its length in one byte.
 async fn text(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut text = vec![0; usize::from(stream.read_u8().await.ok()?)];
     stream.read_exact(&mut text).await.ok()?;
     String::from_utf8(text).ok()
 }
 
-/// Reads the greeting, the login and the name that a SOCKS5 client sends (RFC 1928 and 1929), as `user:password@host:port`.
-/// A client without a login, or with a password other than `p@ss`, is refused.
+/// Reads the greeting, the login and the name that a SOCKS5 client sends (RFC 1928 and 1929), as `user:password@host:port`. Refuses a
+/// client without a login, or with a password other than `p@ss`.
 async fn socks_request(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Option<String> {
     const NAME: u8 = 3;
     let version = stream.read_u8().await.ok()?;
@@ -178,7 +178,7 @@ async fn socks_request(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Op
     Some(format!("{user}:{password}@{host}:{}", stream.read_u16().await.ok()?))
 }
 
-/// Answers a SOCKS5 client with a code, and leads it to a port of this machine if the code is 0.
+/// Answers a SOCKS5 client with a code. If the code is 0, connects it to a port of this machine.
 async fn socks(mut stream: Box<dyn Both>, heads: Arc<Mutex<Vec<String>>>, to: u16, code: u8) {
     let Some(request) = socks_request(&mut stream).await else { return };
     heads.lock().unwrap().push(request);

@@ -13,21 +13,21 @@ use super::support::{Script, get, lanes, read_head, read_request, request};
 
 const LEN: u64 = 24 << 20;
 
-/// What a connection reads at once, at most.
+/// Most bytes that a connection reads at once.
 const AT_ONCE: u64 = 256 << 10;
 
-/// Reads a body of so many bytes chunk by chunk, and checks before each that no more was received than there is room for.
+/// Reads a body of `len` bytes chunk by chunk. Checks before each chunk that no more was received than there is room for.
 pub(super) async fn read_slowly(lanes: &Lanes, request: Request, len: u64) -> Vec<u8> {
     let mut body = lanes.stream(request).await.unwrap().body;
     let (mut all, room) = (Vec::new(), BodyStream::ROOM as u64);
     let received = || lanes.counters().bytes_received;
     loop {
         let read = all.len() as u64;
-        // It is received until there is no room any more,
+        // Bytes are received until there is no room,
         while received() < (read + room).min(len) {
             tokio::task::yield_now().await;
         }
-        // and then stands, whatever else happens meanwhile.
+        // and then no more, even if other tasks run.
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }
@@ -45,7 +45,7 @@ fn head(stream: &mut TcpStream, length: u64) {
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").unwrap();
 }
 
-/// Bytes that tell their place, as many of them as are taken.
+/// Sends up to `len` bytes in a pattern that shows their position.
 fn send(stream: &mut TcpStream, len: u64) {
     let pattern: Vec<u8> = (0..251).cycle().take(251 * 1024).map(|i: u32| i as u8).collect();
     let mut left = len as usize;
@@ -72,7 +72,7 @@ async fn a_body_that_is_not_read_on_is_not_received_on() {
         request.expected = expected;
         let body = read_slowly(&lanes, request, LEN).await;
         assert!(body.iter().enumerate().all(|(i, byte)| *byte == (i % 251) as u8));
-        // The connection is good for the next one.
+        // The connection can carry the next request.
         lanes.stream(get(&server.origin, "/")).await.unwrap();
         assert_eq!(lanes.counters().connections, 1);
     }
@@ -114,7 +114,7 @@ async fn what_came_before_a_body_broke_off_is_read_and_then_why_it_ended() {
     };
     assert_eq!((read, error.kind()), (LEN / 4, Kind::Interrupted));
     assert!(body.next().await.is_none());
-    // Without a head there is no body that could say so.
+    // Without a head there is no body that could return the error.
     let error = lanes.stream(get(&server.origin, "/")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Interrupted);
 }

@@ -8,7 +8,7 @@ use std::thread;
 use http::Method;
 use laneway_lanes::{Config, Head, Lanes, Origin, Request, Route, Sink, SinkError};
 
-/// A plain server whose every connection is handled by a script, numbered from 0.
+/// A plain server that handles each connection by a script. Connections are numbered from 0.
 pub(crate) struct Script {
     pub(crate) origin: Origin,
 }
@@ -27,20 +27,20 @@ impl Script {
         Self { origin }
     }
 
-    /// An origin where nobody listens.
+    /// Returns an origin without a server.
     pub(crate) fn closed() -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap()
     }
 }
 
-/// Reads one request's head and returns the length of its body; `None` when the connection ends before.
+/// Reads one request's head and returns the length of its body. `None` if the connection ends before.
 pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
     let text = read_text(stream)?.to_lowercase();
     Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
 }
 
-/// Reads one request's head as it came; `None` when the connection ends before.
+/// Reads one request's head as text. `None` if the connection ends before.
 pub(crate) fn read_text(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -53,7 +53,7 @@ pub(crate) fn read_text(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// Reads a request without a body and returns what it asks for; `None` when the connection ends before.
+/// Reads a request without a body and returns its target. `None` if the connection ends before.
 pub(crate) fn read_target(stream: &mut TcpStream) -> Option<String> {
     let head = read_text(stream)?;
     head.split(' ').nth(1).map(str::to_owned)
@@ -63,7 +63,7 @@ pub(crate) fn read_target(stream: &mut TcpStream) -> Option<String> {
 pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     let mut body = Vec::new();
     if let Some(length) = read_head(stream) {
-        // A client that goes away leaves what came of it.
+        // If the client goes away, this returns the bytes that came.
         let _ = stream.take(length).read_to_end(&mut body);
     }
     body
@@ -81,7 +81,7 @@ pub(crate) fn get(origin: &Origin, target: &str) -> Request {
     request(origin, Method::GET, target)
 }
 
-/// A sink that keeps what it gets and stops after `limit` bytes.
+/// A sink that keeps its bytes, and stops after `limit` of them.
 pub(crate) struct Collecting {
     route: Route,
     limit: u64,

@@ -1,4 +1,4 @@
-//! A sender's congestion control, its window and pace: by loss, as CUBIC, or by measured rate, as BBR's first version.
+//! A sender's congestion control, its window and pace: by loss, like CUBIC, or by measured rate, like BBR's first version.
 
 use crate::simulator::network::{MSS, Nanos};
 
@@ -9,18 +9,18 @@ pub(crate) enum CongestionControl {
     Rate,
 }
 
-/// An acknowledgement, as congestion control sees it.
+/// An acknowledgement, as congestion control uses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub(crate) now: Nanos,
     pub(crate) bytes: u64,
     pub(crate) rtt: Nanos,
-    /// Bytes acknowledged in all, and when this was sent.
+    /// All bytes acknowledged, now and when the acknowledged packet was sent.
     pub(crate) delivered: u64,
     pub(crate) delivered_when_sent: u64,
-    /// Bytes a second since it was sent.
+    /// Bytes a second since that packet was sent.
     pub(crate) rate: f64,
-    /// The sender had nothing more to send when this was sent.
+    /// True if the sender had nothing more to send at that time.
     pub(crate) is_app_limited: bool,
     pub(crate) in_flight: u64,
 }
@@ -41,7 +41,7 @@ impl CongestionState {
         }
     }
 
-    /// Bytes that may be on their way.
+    /// Returns how many bytes may be in flight.
     pub(crate) fn window(&self) -> u64 {
         match self {
             Self::Loss(cubic) => cubic.window(),
@@ -49,7 +49,7 @@ impl CongestionState {
         }
     }
 
-    /// Bytes a second at which it sends; infinite where acknowledgements alone set the pace.
+    /// Returns the sending rate in bytes a second. It is infinite if only acknowledgements set the pace.
     pub(crate) fn pace(&self) -> f64 {
         match self {
             Self::Loss(_) => f64::INFINITY,
@@ -64,7 +64,7 @@ impl CongestionState {
         }
     }
 
-    /// Something was lost that was sent at `sent`.
+    /// Takes note of a lost packet that was sent at `sent`.
     pub(crate) fn lost(&mut self, now: Nanos, sent: Nanos) {
         match self {
             Self::Loss(cubic) => cubic.lost(now, sent),
@@ -72,7 +72,7 @@ impl CongestionState {
         }
     }
 
-    /// Nothing was acknowledged for so long that everything is taken for lost.
+    /// Takes note of a timeout, after which everything in flight counts as lost.
     pub(crate) fn timed_out(&mut self) {
         match self {
             Self::Loss(cubic) => cubic.timed_out(),
@@ -81,8 +81,8 @@ impl CongestionState {
     }
 }
 
-// BBR's first version, a sender that goes by rate: the most that the path has delivered in ten round trips, times the shortest
-// round trip of ten seconds.
+// BBR's first version, a rate-based sender. Its window is the highest delivery rate of ten round trips, times the shortest round trip of
+// ten seconds.
 
 const LEAST: u64 = 4 * MSS;
 
@@ -92,17 +92,17 @@ pub(crate) struct Bbr {
     phase: Phase,
     shortest: Nanos,
     shortest_at: Nanos,
-    /// The best rate of the rounds, the latest last.
+    /// The best rate of each of the last rounds, the latest last.
     rates: [f64; 10],
     rounds: u64,
     round_ends: u64,
-    /// The rate when it last grew by a quarter, and rounds since.
+    /// The rate when it last grew by a quarter, and the rounds since.
     grown: f64,
     rounds_since: u32,
-    /// In `Steady`: which eighth of the cycle, and since when.
+    /// In `Steady`: the present eighth of the cycle, and its start.
     eighth: usize,
     eighth_at: Nanos,
-    /// After a loss, for a round, no more is sent than is acknowledged; where that round ends, and the window before.
+    /// For one round after a loss, only as much is sent as is acknowledged. These are the end of that round and the window before it.
     conserving: Option<(u64, u64)>,
     conserved_until: u64,
 }
@@ -112,7 +112,7 @@ enum Phase {
     Startup,
     Drain,
     Steady,
-    /// The window is let down for a moment to see the shortest round trip, until then.
+    /// The window is small until this time, to measure the shortest round trip.
     Looking(Nanos),
 }
 
@@ -168,7 +168,7 @@ impl Bbr {
             Phase::Steady => Self::CYCLE[self.eighth],
             Phase::Looking(_) => 1.0,
         };
-        // A hundredth less, so that queues go down. At first it never goes slower than the first window did.
+        // The pace is a hundredth below the rate, so that queues shrink. In startup it never goes slower than the first window did.
         match self.phase {
             Phase::Startup => gain * self.rate().max(first),
             _ => gain * self.rate() * 0.99,
@@ -226,7 +226,7 @@ impl Bbr {
         let aim = ((gain * self.product()) as u64).max(LEAST);
         self.window = match self.phase {
             Phase::Looking(_) => LEAST,
-            // It grows by what is acknowledged, and before the path is full never shrinks.
+            // It grows by the acknowledged bytes, and never shrinks before the path is full.
             Phase::Startup => (self.window + acked.bytes).min(aim.max(self.window)),
             _ => (self.window + acked.bytes).min(aim),
         };
@@ -255,18 +255,18 @@ impl Bbr {
     }
 }
 
-// CUBIC (RFC 9438) with HyStart, by delay and by trains of acknowledgements: a sender that goes by loss.
+// CUBIC (RFC 9438), a loss-based sender, with HyStart by delay and by trains of acknowledgements.
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
     window: f64,
     threshold: f64,
-    /// The window before it was cut last, and when that was.
+    /// The window before its last cut, and the time of the cut.
     top: f64,
     cut: Option<Nanos>,
     shortest: Nanos,
-    /// The round trip that is under way: where it ends, when it began, until when its acknowledgements were a train, the shortest of
-    /// its first ones, and how many came.
+    /// The present round trip: its end, its start, the end of its train of acknowledgements, the shortest of its first round-trip times,
+    /// and their number.
     round_ends: u64,
     round_began: Nanos,
     train: Nanos,
@@ -296,9 +296,9 @@ impl Cubic {
     const CUT: f64 = 0.7;
     /// Segments per second cubed.
     const GROWTH: f64 = 0.4;
-    /// Acknowledgements of a round trip that HyStart looks at.
+    /// Acknowledgements of a round trip that HyStart uses.
     const SAMPLES: u32 = 8;
-    /// A packet that follows the one before within this belongs to a train.
+    /// A packet that follows the one before within this time belongs to a train.
     const TRAIN: Nanos = 2_000_000;
 
     fn window(&self) -> u64 {
@@ -326,9 +326,9 @@ impl Cubic {
             if now <= self.train + Self::TRAIN {
                 self.train = now;
             }
-            // A train of half a round trip fills the path when the next one follows it.
+            // A train of half a round trip fills the path together with the next one.
             let is_long = self.train - self.round_began > self.shortest / 2;
-            // As in Linux, below 16 segments it isn't looked for.
+            // As in Linux, only windows of at least 16 segments are checked.
             if (is_late || is_long) && self.window >= 16.0 * mss {
                 self.threshold = self.window;
                 (self.top, self.cut) = (self.window, Some(now));
@@ -347,7 +347,7 @@ impl Cubic {
     }
 
     fn lost(&mut self, now: Nanos, sent: Nanos) {
-        // All that is lost of one window cuts it once.
+        // All losses of one window cut it only once.
         if self.cut.is_some_and(|cut| sent < cut) && self.threshold.is_finite() {
             return;
         }

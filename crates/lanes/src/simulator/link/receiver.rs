@@ -1,4 +1,4 @@
-//! The receiving end of one direction of a connection: what it has, how much it takes and when it says so, as Linux does.
+//! The receiving end of one direction of a connection: its bytes, its window and its acknowledgements, as in Linux.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,16 +6,16 @@ use super::sender::{BLOCKS, UnackedBurst};
 use crate::dispatch::AttemptId;
 use crate::simulator::network::{MSS, Nanos};
 
-/// Bytes that a receiver takes at first beyond what its program has read: half of `tcp_rmem`'s 128 KiB.
+/// Bytes that a receiver accepts at first beyond those that its program has read: half of the 128 KiB of `tcp_rmem`.
 const WINDOW_FIRST: u64 = 64 << 10;
 
-/// Bytes that it begins to measure with: the sender's first window.
+/// The first value of the measured bytes per round trip: the sender's first window.
 const MEASURED_FIRST: u64 = 10 * MSS;
 
-/// So many acknowledgements go at once before any waits for a second segment.
+/// This many acknowledgements go at once. Later ones wait for a second segment.
 const QUICK: u32 = 16;
 
-/// For how long it waits.
+/// The longest wait for it.
 pub(super) const DELAYED: Nanos = 40_000_000;
 
 /// Bytes of a body in the order in which the connection carries them.
@@ -28,26 +28,26 @@ struct Chunk {
 #[derive(Debug)]
 pub(super) struct Receiver {
     chunks: VecDeque<Chunk>,
-    /// Without a gap, beyond one, and read.
+    /// Bytes received without a gap, blocks beyond a gap, and bytes read.
     received: u64,
     beyond: BTreeMap<u64, u64>,
     pub(super) read: u64,
-    /// Where what came last begins.
+    /// The start of the latest bytes.
     latest: u64,
-    /// Bytes that it takes beyond what is read, and those seen in a round trip, since when and from where.
+    /// Bytes that it accepts beyond those read, its limit, and the bytes measured in a round trip, with their begin.
     window: u64,
     window_max: u64,
     measured: u64,
     began: Nanos,
     began_at: u64,
-    /// Segments that nothing was said of, and acknowledgements that still go at once.
+    /// Segments not acknowledged yet, and the acknowledgements that still go at once.
     unsaid: u64,
     quick: u32,
     said: u64,
 }
 
 impl Receiver {
-    /// One that comes to take so many bytes beyond what its program has read, and no more.
+    /// A receiver that in time accepts at most `window_max` bytes beyond those that its program has read.
     pub(super) fn new(window_max: u64) -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -66,7 +66,7 @@ impl Receiver {
         }
     }
 
-    /// The sender's program has written of a body up to here.
+    /// Takes note that the sender's program has written a body up to here.
     pub(super) fn is_to_come(&mut self, attempt: AttemptId, ends: u64) {
         match self.chunks.back_mut().filter(|last| last.attempt == attempt) {
             Some(last) => last.ends = ends,
@@ -74,7 +74,7 @@ impl Receiver {
         }
     }
 
-    /// Segments come. Says whether that is acknowledged at once.
+    /// Takes segments. Returns whether they are acknowledged at once.
     pub(super) fn arrives(&mut self, burst: UnackedBurst) -> bool {
         let (from, to) = (burst.from, burst.from + burst.bytes);
         self.unsaid += burst.segments();
@@ -94,7 +94,7 @@ impl Receiver {
     }
 
     fn fills(&mut self, mut from: u64, mut to: u64) {
-        // Blocks that touch are one.
+        // Merges blocks that touch.
         while let Some((begins, ends)) = self.beyond.range(..=to).next_back().map(|(from, to)| (*from, *to))
             && ends >= from
         {
@@ -112,7 +112,7 @@ impl Receiver {
         self.received - self.read
     }
 
-    /// Reads so many bytes: which attempts they belong to.
+    /// Reads bytes, and calls `each` with their attempts.
     pub(super) fn read(&mut self, bytes: u64, mut each: impl FnMut(AttemptId, u64)) {
         let until = self.read + bytes;
         while self.read < until {
@@ -126,7 +126,7 @@ impl Receiver {
         }
     }
 
-    /// Once in a round trip the window becomes what lets twice as much come in the next, and more where it has grown
+    /// Once in a round trip, sets the window so that twice as many bytes may come in the next, and more if it has grown
     /// (`tcp_rcv_space_adjust`).
     pub(super) fn adjust(&mut self, now: Nanos, round_trip: Nanos) {
         if now < self.began + round_trip {
@@ -142,12 +142,12 @@ impl Receiver {
         }
     }
 
-    /// Up to where it takes bytes, if its program lets it take so many beyond what is read.
+    /// Returns the end of the accepted bytes, if its program limits the window to `clamp`.
     pub(super) fn edge(&self, clamp: Option<u64>) -> u64 {
         self.read + self.window.min(clamp.unwrap_or(u64::MAX))
     }
 
-    /// Returns what it says now: what has come without a gap, and beyond one: the block that came last and those furthest on.
+    /// Returns its acknowledgement: the bytes received without a gap, the latest block beyond a gap, and the furthest blocks.
     pub(super) fn says(&mut self) -> (u64, [(u64, u64); BLOCKS]) {
         (self.unsaid, self.said) = (0, self.said + 1);
         let mut blocks = [(0, 0); BLOCKS];
@@ -165,7 +165,7 @@ impl Receiver {
         (self.received, blocks)
     }
 
-    /// Returns how often it has said something, by which one that waits can see that it came to late, and whether anything is unsaid.
+    /// Returns the number of acknowledgements so far. A delayed one compares it to see whether it is too late.
     pub(super) fn said(&self) -> u64 {
         self.said
     }

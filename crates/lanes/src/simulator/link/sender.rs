@@ -1,4 +1,4 @@
-//! The sending end of one direction of a connection: what it has sent, what of that is lost, and what it may send.
+//! The sending end of one direction of a connection: the bytes sent and lost, and those that may be sent.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,13 @@ use super::{CHUNK, ConnectionSite};
 use crate::dispatch::{AttemptId, LaneId, Role};
 use crate::simulator::network::{MSS, Nanos};
 
-/// The kernel's timeout is never shorter, and this is what it adds where a single packet is on its way, whose acknowledgement
-/// may be delayed.
+/// The kernel's shortest timeout. It also adds this if a single packet is in flight, since that packet's acknowledgement may be delayed.
 const TIMEOUT_MIN: Nanos = 200_000_000;
 
-/// Before a round trip was seen.
+/// The timeout before a round trip is known.
 const TIMEOUT_FIRST: Nanos = 1_000_000_000;
 
-/// Segments that leave at once: what is sent in a millisecond, within these bounds.
+/// Segments that leave at once: as many as are sent in a millisecond, within these bounds.
 const BURST_MIN: u64 = 2;
 const BURST_MAX: u64 = 44;
 
@@ -33,15 +32,15 @@ pub(super) struct UnackedBurst {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// Bytes written into the connection, sent for the first time, acknowledged without a gap, and in all.
+    /// Bytes written into the connection, sent for the first time, and acknowledged without a gap; then all bytes acknowledged.
     pub(super) written: u64,
     sent: u64,
     pub(super) acknowledged: u64,
     pub(super) delivered: u64,
     delivered_at: Nanos,
-    /// The bytes that the receiver takes, as it has said.
+    /// The end of the bytes that the receiver accepts, as it last said.
     edge: u64,
-    /// In the order in which they were sent, and how many of them for another time.
+    /// Unacknowledged bursts in the order in which they were sent, and how many of them are retransmissions.
     outstanding: VecDeque<UnackedBurst>,
     again: usize,
     in_flight: u64,
@@ -52,9 +51,9 @@ pub(super) struct Sender {
     shortest: Nanos,
     timeouts: u32,
     pub(super) deadline: Option<Nanos>,
-    /// When that is looked at next.
+    /// The time of the next check of the deadline.
     pub(super) watched: Option<Nanos>,
-    /// The next segment goes whatever the window and the pace say.
+    /// True if the next segment goes whatever the window and the pace say.
     is_probing: bool,
     paced_until: Nanos,
     pub(super) is_paced: bool,
@@ -66,7 +65,7 @@ pub(super) struct Sender {
 pub(super) enum SendBlocker {
     /// There is nothing to send, or no window for it.
     Waits,
-    /// The pace says when.
+    /// The pace allows it at this time.
     Until(Nanos),
 }
 
@@ -96,17 +95,17 @@ impl Sender {
         }
     }
 
-    /// Bytes that wait in the sender's kernel.
+    /// Returns the bytes that wait in the sender's kernel.
     pub(super) fn unsent(&self) -> u64 {
         self.written - self.sent
     }
 
-    /// The smoothed round trip, once one was seen.
+    /// Returns the smoothed round trip, once known.
     pub(super) fn round_trip(&self) -> Option<Nanos> {
         self.round_trip.map(|(smooth, _)| smooth as Nanos)
     }
 
-    /// Returns what leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
+    /// Returns the burst that leaves now, if one may. Lost ones go first. `pace` is an outside limit on the rate.
     pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<UnackedBurst, SendBlocker> {
         let room = self.congestion.window().saturating_sub(self.in_flight);
         let (from, available, is_again) = match self.lost.front() {
@@ -117,7 +116,7 @@ impl Sender {
             if self.sent == self.written {
                 self.app_limited_until = self.delivered + self.in_flight.max(1);
             } else if self.outstanding.is_empty() && self.deadline.is_none() {
-                // Nothing would tell that the window has opened if that were lost.
+                // If this were lost, no packet would tell that the window has opened.
                 self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
             }
             return Err(SendBlocker::Waits);
@@ -137,7 +136,7 @@ impl Sender {
             true => available.min(MSS),
             false => available.min(burst).min(room.max(MSS)),
         };
-        // A small rest waits for what is on its way, as Nagle's neighbours in the kernel do.
+        // A small rest waits for the bytes in flight, like Nagle's algorithm.
         let is_rest = bytes < MSS && bytes < self.written - self.sent && self.in_flight > 0;
         if is_rest && !is_again && !self.is_probing {
             return Err(SendBlocker::Waits);
@@ -158,7 +157,7 @@ impl Sender {
         self.congestion.window() as f64 / (smooth * 1e-9)
     }
 
-    /// Takes note that the burst, or the first bytes of it, have left.
+    /// Takes note that the burst, or its first bytes, have left.
     pub(super) fn left(&mut self, burst: UnackedBurst) {
         self.is_probing = false;
         if burst.is_again {
@@ -177,18 +176,18 @@ impl Sender {
         self.arm(burst.at);
     }
 
-    /// An acknowledgement arrives: how many bytes have come of which none told before, in whatever order.
+    /// Takes an acknowledgement. Returns how many bytes it reports for the first time, in whatever order they came.
     pub(super) fn acked(&mut self, now: Nanos, ack: &Ack) -> u64 {
         let new = ack.received.saturating_sub(self.acknowledged);
         self.acknowledged += new;
-        // The receiver takes bytes up to here. It never takes that back.
+        // The receiver accepts bytes up to here, and never takes that back.
         if ack.edge > self.edge {
             self.edge = ack.edge;
             if self.outstanding.is_empty() {
                 (self.deadline, self.timeouts) = (None, 0);
             }
         }
-        // Packets taken for lost may only have been late.
+        // Packets that counted as lost may only have been late.
         let lost = |sender: &Self| sender.lost.iter().map(|lost| lost.bytes).sum::<u64>();
         let before = lost(self);
         self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
@@ -209,7 +208,7 @@ impl Sender {
                     self.again += usize::from(missing.is_again);
                     self.outstanding.push_front(missing);
                 } else {
-                    // A path keeps the order: what was sent before what has come is lost.
+                    // A path keeps the order, so bytes sent before others that have come are lost.
                     self.congestion.lost(now, missing.at);
                     self.lost.push_back(missing);
                 }
@@ -220,7 +219,7 @@ impl Sender {
         self.delivered_at = now;
         self.timeouts = 0;
         let rtt = now - latest.at;
-        // An answer sooner than any round trip is to an earlier packet.
+        // An acknowledgement sooner than any round trip belongs to an earlier packet.
         let is_early = latest.is_again && rtt < self.shortest;
         let rtt = if is_early { self.round_trip().unwrap_or(rtt) } else { rtt };
         if !is_early {
@@ -241,12 +240,12 @@ impl Sender {
         late + delivered
     }
 
-    /// The last one sent of those bursts of which something has come.
+    /// Returns the last sent of the bursts of which bytes have arrived.
     fn furthest(&self, ack: &Ack) -> Option<usize> {
         let (highest, mut place) = (ack.highest(), None);
         for (i, sent) in self.outstanding.iter().enumerate() {
             if sent.from >= highest {
-                // Bytes are sent for the first time in their order.
+                // New bytes are sent in order.
                 if self.again == 0 {
                     break;
                 }
@@ -277,14 +276,14 @@ impl Sender {
         let segments: u64 = self.outstanding.iter().map(UnackedBurst::segments).take(2).sum();
         self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
-            // The first time the last packet is sent once more, to learn what else is missing.
+            // At first the last packet is sent again, to learn what else is missing.
             (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),
             (_, 0) => Some(now + (2.0 * smooth) as Nanos + 2_000_000),
             (_, timeouts) => Some(now + (self.timeout() << (timeouts - 1).min(6))),
         };
     }
 
-    /// Nothing was acknowledged in time. Says whether to ask how much the receiver takes.
+    /// Handles a timeout. Returns whether to ask how much the receiver accepts.
     pub(super) fn timed_out(&mut self, now: Nanos) -> bool {
         let is_probe = self.timeouts == 0 && self.round_trip.is_some();
         self.timeouts += 1;
@@ -294,7 +293,7 @@ impl Sender {
         }
         self.paced_until = 0;
         if is_probe {
-            // Something new if there is any, or the last segment once more (RFC 8985).
+            // New bytes if there are any, otherwise the last segment again (RFC 8985).
             self.is_probing = true;
             if self.lost.is_empty() && self.sent >= self.written.min(self.edge) {
                 self.takes_back_the_last();
@@ -326,18 +325,18 @@ impl UnackedBurst {
         Self { from, bytes, at: 0, delivered: 0, delivered_at: 0, is_app_limited: false, is_again: false }
     }
 
-    /// One without bytes, which asks how much the receiver takes.
+    /// A packet without bytes that asks how much the receiver accepts.
     pub(super) fn question(now: Nanos, from: u64) -> Self {
         let (delivered, is_app_limited, is_again) = (0, true, false);
         Self { from, bytes: 0, at: now, delivered, delivered_at: now, is_app_limited, is_again }
     }
 
-    /// The first bytes of it.
+    /// Returns its first bytes.
     pub(super) fn first(self, bytes: u64) -> Self {
         Self { bytes, ..self }
     }
 
-    /// A part of it.
+    /// Returns a part of it.
     pub(super) fn between(self, from: u64, to: u64) -> Self {
         Self { from, bytes: to - from, ..self }
     }
@@ -354,21 +353,21 @@ pub(super) const BLOCKS: usize = 3;
 pub(crate) struct Ack {
     pub(super) lane: LaneId,
     pub(super) path: usize,
-    /// All before it has come.
+    /// All bytes before this have arrived.
     pub(super) received: u64,
-    /// Blocks that have come beyond a gap, in their order; unneeded ones are empty.
+    /// Blocks that have arrived beyond a gap, in order. Unused ones are empty.
     pub(super) blocks: [(u64, u64); BLOCKS],
-    /// Up to where bytes are taken.
+    /// The end of the bytes that the receiver accepts.
     pub(super) edge: u64,
 }
 
 impl Ack {
-    /// Where the last byte lies that it says has come.
+    /// Returns the end of the bytes that it reports.
     pub(super) fn highest(&self) -> u64 {
         self.blocks.iter().map(|(_, to)| *to).fold(self.received, u64::max)
     }
 
-    /// Returns what of a burst hasn't come, as far as this tells, in its order.
+    /// Returns the parts of a burst that are still missing, as far as this tells, in order.
     pub(super) fn missing(&self, sent: UnackedBurst) -> impl Iterator<Item = UnackedBurst> {
         let (mut from, end) = (sent.from.max(self.received), sent.from + sent.bytes);
         let gaps = self.blocks.into_iter().chain([(u64::MAX, u64::MAX)]).map(move |(begins, ends)| {
@@ -386,11 +385,11 @@ impl Ack {
 #[derive(Debug)]
 pub(super) struct TcpFlow {
     pub(super) place: ConnectionSite,
-    /// Bodies that still have bytes to be written, in turns.
+    /// Bodies that still have bytes to be written, in turn.
     bodies: VecDeque<(AttemptId, u64)>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// When something arrived last.
+    /// When bytes last arrived.
     pub(super) arrived_at: Nanos,
 }
 
@@ -411,12 +410,12 @@ impl TcpFlow {
         self.bodies.retain(|(other, _)| *other != attempt);
     }
 
-    /// Returns what of a body is still to be written.
+    /// Returns how many bytes of a body are still to be written.
     pub(super) fn unwritten(&self, attempt: AttemptId) -> u64 {
         self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
     }
 
-    /// A body ends so many bytes sooner, if more than those are still to be written.
+    /// Shortens a body by `bytes`, if more than those are still to be written.
     pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
         let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
         if let Some((_, left)) = body {
@@ -430,7 +429,7 @@ impl TcpFlow {
         self.bodies.len()
     }
 
-    /// Writes so many bytes at most into the connection, a chunk of each body in turn.
+    /// Writes at most `most` bytes into the connection, a chunk of each body in turn.
     pub(super) fn write(&mut self, mut most: u64) -> u64 {
         let before = self.sender.written;
         while most > 0

@@ -1,4 +1,4 @@
-//! A single body over an idle link takes what TCP makes it take.
+//! Tests that a single body over an idle link takes as long as TCP makes it take.
 
 use super::congestion::CongestionControl;
 use super::*;
@@ -8,7 +8,7 @@ use crate::simulator::network::{Bottleneck, Network};
 const MIB: u64 = 1 << 20;
 const PLACE: ConnectionSite = ConnectionSite { lane: LaneId(1), role: Role::Freight, server: 0, path: 0 };
 
-/// When a body that begins now has come.
+/// Returns when a body that begins now has arrived.
 fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     let attempt = AttemptId(now);
     network.begin(now, Side::Down, PLACE, attempt, bytes);
@@ -20,7 +20,7 @@ fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     (at - now) as f64 * 1e-9
 }
 
-/// Returns how long a body of so many bytes takes to come over an idle link, by each kind of sender.
+/// Returns how long a body takes over an idle link, with each kind of sender.
 fn alone(wire: Bottleneck, rtt_ms: u64, bytes: u64) -> [f64; 2] {
     [CongestionControl::Rate, CongestionControl::Loss].map(|control| {
         let server = Server { stream_rate: f64::INFINITY, control, ..Server::new(rtt_ms, Protocol::H1) };
@@ -120,7 +120,7 @@ fn a_receiver_that_takes_less_than_the_path_holds_sets_the_pace() {
     let server = |window_max| Server { window_max, ..Server::new(100, Protocol::H1) };
     let wire = Wire::both(Bottleneck::of(10_000, 16 << 10, 0.0));
     let seconds = |window_max| takes(&mut network(wire, server(window_max)), 0, 256 * MIB);
-    // 85 windows of 3 MiB, and the rounds of slow start; with 16 MiB 16 windows.
+    // 85 windows of 3 MiB, plus the rounds of slow start. With 16 MiB, 16 windows.
     let (small, large) = (seconds(3 << 20), seconds(16 << 20));
     assert!((8.5..10.5).contains(&small), "{small}");
     assert!((1.6..4.0).contains(&large), "{large}");
@@ -164,7 +164,7 @@ fn a_tail_probe_does_not_wait_for_the_window() {
         sender.left(burst);
         sent.push(burst);
     }
-    // One segment is acknowledged, and all that the window lets go is on its way again.
+    // One segment is acknowledged, and all bytes that the window allows are in flight again.
     let (lane, blocks) = (PLACE.lane, [(0, 0); 3]);
     sender.acked(20_000_000, &Ack { lane, path: 0, received: MSS, blocks, edge: 1 << 20 });
     while let Ok(burst) = sender.next_burst(20_000_000, f64::INFINITY) {

@@ -1,4 +1,4 @@
-//! A driver that carries the dispatcher's actions out, and the servers that answer it.
+//! A driver that carries out the dispatcher's actions, and the servers that answer it.
 
 use std::net::SocketAddr;
 
@@ -9,10 +9,10 @@ use crate::simulator::network::IdleClose;
 /// The time that the driver waits for a silent server.
 const NO_PROGRESS: Nanos = 30_000_000_000;
 
-/// The number of lanes that may be gone when a request comes to them until it fails, as in the driver.
+/// A request fails once this many lanes were gone when it came to them, as in the real driver.
 const BOUNCES_MAX: u32 = 4;
 
-/// The time until a first packet that was lost is sent again, and one in the middle of a handshake.
+/// The time until a lost first packet is sent again, and a lost one in the middle of a handshake.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
 
@@ -26,7 +26,7 @@ impl World {
 
     fn dial(&mut self, lane: LaneId, origin: usize, role: Role) {
         self.dials += 1;
-        // Its packets stand in the queues too, and may be lost.
+        // The handshake's packets wait in the queues too, and may be lost.
         let path = self.next_path(origin);
         let rtt = nanos(self.paths[path].1.rtt) + self.network.delay(self.now, path);
         let handshake = nanos(self.servers[origin].handshake);
@@ -52,7 +52,7 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
-    /// Returns which path a new connection takes: those of a server in turn, without those that are left out.
+    /// Returns the path of a new connection. A server's paths take turns, without those that are avoided.
     fn next_path(&mut self, origin: usize) -> usize {
         let now = self.instant();
         let addresses = &mut self.addresses[origin];
@@ -63,7 +63,7 @@ impl World {
         usize::from(addresses.order(now)[0].port())
     }
 
-    /// New connections leave the address out for a while that a lane leads to.
+    /// Lets new connections avoid a lane's address for a while.
     pub(crate) fn avoid(&mut self, lane: LaneId, time: Duration) {
         let now = self.instant();
         if let Some(connection) = self.connections.get(&lane) {
@@ -213,7 +213,7 @@ impl World {
         self.network.begin(self.now, Side::Up, place, attempt, HEAD + want.up);
     }
 
-    /// The server has the whole request.
+    /// The server has received the whole request.
     pub(crate) fn serve(&mut self, attempt: AttemptId) {
         let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// The server sends the answer, of a large object as much as its opener takes.
+    /// The server sends the answer. For a large object, it sends as much as the first request takes of it.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
@@ -241,7 +241,7 @@ impl World {
         self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
-    /// Returns whether a request has the connection for itself.
+    /// Returns whether a request has the connection to itself.
     fn is_exclusive(&self, lane: LaneId) -> bool {
         self.connections[&lane].protocol.is_some_and(|protocol| !protocol.is_multiplexed())
     }
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// The answer's head comes.
+    /// The answer's head arrives.
     pub(crate) fn answer(&mut self, attempt: AttemptId) {
         let lane = *self.request(attempt).lanes.last().unwrap();
         let (want, role) = (self.request(attempt).want, self.request(attempt).role);
@@ -294,7 +294,7 @@ impl World {
         }
     }
 
-    /// A running attempt ends, well or not.
+    /// Ends a running attempt, well or not.
     pub(crate) fn end(&mut self, attempt: AttemptId, well: bool) {
         self.stop_watching(attempt, well);
         let now = self.now;
@@ -330,12 +330,12 @@ impl World {
         }
     }
 
-    /// The server begins to wait for another request, if the lane is idle.
+    /// Begins the server's wait for another request, if the lane is idle.
     fn rests(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.get(&lane).filter(|c| c.riding.is_empty()) else { return };
         let server = &self.servers[connection.origin];
         if server.ending == IdleClose::Seen && server.idle_max < Duration::MAX {
-            // By its own clock, half a round trip behind, and as much until we hear of it.
+            // The server's clock is half a round trip behind, and its end takes another half to arrive.
             self.at(nanos(server.idle_max), WorldStep::IdleEnds(lane, connection.last_used));
         }
     }
@@ -347,7 +347,7 @@ impl World {
         }
     }
 
-    /// A request has found its connection closed: it goes again, and costs nobody an attempt.
+    /// A request has found its connection closed. It is sent again, which doesn't count as an attempt.
     pub(crate) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
         self.connections.remove(&lane);
         self.forget_flows(lane);
@@ -359,7 +359,7 @@ impl World {
         self.submitted(attempt);
     }
 
-    /// The connection dies, and everything on it.
+    /// Resets a connection, which ends everything on it.
     pub(crate) fn reset(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.remove(&lane) else { return };
         for attempt in connection.riding.into_iter().chain(connection.waiting) {
@@ -374,25 +374,25 @@ impl World {
     }
 }
 
-/// The address at a path's end, which is called by the path's number.
+/// Returns the address at the end of a path. It contains the path's number.
 fn address(path: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], path as u16))
 }
 
-// Large objects. Uploads go in parts, of which a program has a few under way. A download is one stream, whose end others take over where
+// Large objects. Uploads go in parts, of which a program sends a few at once. A download is one stream. Other streams take over its end if
 // the dispatcher has lanes to spare.
 
-/// Bytes of an upload's usual part, and the parts that a program sends at once.
+/// Bytes of a usual part of an upload, and the number of parts that a program sends at once.
 const USUAL: u64 = 16 << 20;
 const UP_AT_ONCE: u64 = 16;
 
-/// Bytes that aren't worth another request.
+/// Fewer bytes than this aren't worth another request.
 const CLAIM: u64 = 1 << 20;
 
-/// The shortest range that another stream takes over first, in bytes, but for what 1 Gbit/s carries in a round trip.
+/// The shortest range that another stream takes over at first, in bytes, unless 1 Gbit/s carries more in a round trip.
 const FIRST_SPLIT: u64 = 8 << 20;
 
-/// A large object, and of an upload what hasn't been sent yet.
+/// A large object, and the bytes of an upload that haven't been sent yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LargeObject {
     origin: usize,
@@ -402,26 +402,26 @@ pub(super) struct LargeObject {
 }
 
 impl World {
-    /// A program sends a file.
+    /// Uploads a file in parts.
     pub(crate) fn put_in_parts(&mut self, bytes: u64, origin: usize) {
         self.objects.push(LargeObject { origin, left: bytes, taken_over: 0 });
         (0..UP_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
     }
 
-    /// The size of an object is known, which an opener brings.
+    /// The size of an object becomes known. Its first request (the opener) brings a part of it.
     pub(super) fn opened(&mut self, opener: AttemptId, origin: usize) {
         self.request(opener).want.part_of = Some(self.objects.len());
         self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
         self.take_over(origin, self.spare[origin]);
     }
 
-    /// Another stream asks for the bytes that its opener can't bring.
+    /// Another stream requests the whole object, which its opener can't bring.
     pub(super) fn get_all(&mut self, bytes: u64, origin: usize) {
         self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
         self.submit(Duration::ZERO, RequestSpec::get(bytes).of(origin).part_of(self.objects.len() - 1));
     }
 
-    /// The next part of an upload is sent, if there is one.
+    /// Sends the next part of an upload, if there is one.
     pub(super) fn next_part(&mut self, number: usize) {
         let object = &mut self.objects[number];
         let part = if object.left < USUAL + USUAL / 4 { object.left } else { USUAL };
@@ -432,7 +432,8 @@ impl World {
         }
     }
 
-    /// So many lanes are to spare: other streams take over the ends of what is longest, of what hasn't left its server yet.
+    /// The dispatcher has lanes to spare. Other streams take over the ends of the longest requests, from bytes that haven't left their
+    /// server.
     pub(super) fn take_over(&mut self, origin: usize, lanes: usize) {
         let rtt = self.servers[origin].paths[0].rtt.as_secs_f64();
         let first = FIRST_SPLIT.max((125e6 * rtt) as u64);

@@ -1,4 +1,4 @@
-//! Stragglers: what is watched of a request, and what becomes of two for the same.
+//! Stragglers: the observation of requests, and the results of two requests for the same bytes.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::hedge::{Alike, HedgeWatch, Tracker, budget_left};
 pub(crate) struct Hedging {
     watch: Option<HedgeWatch>,
     trackers: BTreeMap<AttemptId, Arc<Tracker>>,
-    /// The request by its hedge, and the other way round.
+    /// The other request of each pair, and the first request of each hedge.
     others: BTreeMap<AttemptId, AttemptId>,
     firsts: BTreeMap<AttemptId, AttemptId>,
 }
 
 impl World {
-    /// The same world with a watch for stragglers.
+    /// Adds a watch for stragglers to the world.
     pub(crate) fn hedging(mut self) -> Self {
         self.hedging.watch = Some(HedgeWatch::new(true));
         self
@@ -32,12 +32,12 @@ impl World {
         Some(nanos(at.saturating_duration_since(self.start)))
     }
 
-    /// A request goes to a lane.
+    /// Watches a request that goes to a lane.
     pub(crate) fn begin_watching(&mut self, attempt: AttemptId) {
         self.sent += 1;
         let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
-        // A request whose answer makes more requests is not hedged.
+        // A request whose answer leads to more requests isn't hedged.
         let may_be_hedged = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&attempt);
         if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_hedged) {
             let tracker = Arc::new(Tracker::new(now, Alike(0)));
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// A body of which so much is still to come has come without a silence: it flows.
+    /// Takes note that a body with `left` bytes to come has moved without a silence.
     fn flowed(&self, attempt: AttemptId, left: u64) {
         let total = self.requests[attempt.0 as usize].want.down;
         self.track(attempt, |tracker, now| {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// Tells the dispatcher of a request, a hedge or not.
+    /// Tells the dispatcher of a request, which may be a hedge.
     pub(crate) fn submitted(&mut self, attempt: AttemptId) {
         let want = self.request(attempt).want;
         let (origin, size) = (OriginId(want.origin), want.size());
@@ -112,7 +112,7 @@ impl World {
         });
     }
 
-    /// A running request has ended.
+    /// Stops watching a request that has ended.
     pub(crate) fn stop_watching(&mut self, attempt: AttemptId, well: bool) {
         let now = self.instant();
         if well {
@@ -125,7 +125,7 @@ impl World {
         self.hedging.trackers.remove(&attempt);
     }
 
-    /// Cancels the other of two, where there is one.
+    /// Cancels the other request of a pair, if there is one.
     pub(crate) fn cancel_other(&mut self, attempt: AttemptId) {
         let other = self.hedging.others.get(&attempt).copied();
         if let Some(other) = other.filter(|other| self.request(*other).ended.is_none()) {

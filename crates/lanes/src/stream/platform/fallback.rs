@@ -1,4 +1,4 @@
-//! A system of which no more is known than that it has sockets: everything is left to its TCP.
+//! For systems about which nothing is known except that they have sockets. Everything is left to TCP.
 
 use tokio::net::TcpStream;
 
@@ -7,12 +7,12 @@ use crate::stream::PathSignals;
 #[derive(Debug, Default)]
 pub(in crate::stream) struct BufferLocks;
 
-/// Nothing is clamped, and stays so.
+/// Sets nothing, and so never has to be set again.
 pub(in crate::stream) fn clamp(_tcp: &TcpStream, _locks: &mut BufferLocks, _bytes: u32) -> bool {
     true
 }
 
-/// Elsewhere `SO_RCVLOWAT` is not known to hold for what waits for many sockets at once.
+/// On other systems, `SO_RCVLOWAT` isn't known to work with calls that wait for many sockets at once.
 pub(in crate::stream) fn low_water(_tcp: &TcpStream, _bytes: u32) {}
 
 pub(in crate::stream) fn send_buffer(_tcp: &TcpStream, _locks: &mut BufferLocks, _bytes: u32) {}
@@ -30,5 +30,5 @@ impl SocketSignals {
     }
 }
 
-/// Written bytes may lie in the system's buffers for long, and nothing says how many do.
+/// Written bytes may stay in the system's buffers for long, and no call tells how many.
 impl PathSignals for SocketSignals {}

@@ -12,15 +12,15 @@ use tokio::net::TcpStream;
 use crate::dispatch::{Direction, TcpSample};
 use crate::stream::PathSignals;
 
-/// The buffers of a socket that TCP doesn't give more memory to.
+/// The locked buffers of a socket. TCP doesn't resize them.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct BufferLocks(u32);
 
-// linux/socket.h: the buffer's size is the program's, as if it had set it.
+// linux/socket.h: the buffer's size is locked, as if the program had set it.
 const SOCK_SNDBUF_LOCK: u32 = 1;
 const SOCK_RCVBUF_LOCK: u32 = 2;
 
-// linux/sock_diag.h: what arrived and wasn't read, with what is around it.
+// linux/sock_diag.h: memory of the bytes that arrived and weren't read, overhead included.
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 
 // linux/tcp.h, struct tcp_info.
@@ -34,7 +34,7 @@ const TCPI_TOTAL_RETRANS: usize = 25;
 const TCPI_RCV_OOOPACK: usize = 56;
 
 impl BufferLocks {
-    /// Locks a buffer or gives it back. Says whether it could: Linux can since 5.14.
+    /// Locks or unlocks a buffer. Returns whether it could: Linux can since 5.14.
     fn set(&mut self, tcp: &TcpStream, lock: u32, is_on: bool) -> bool {
         let locks = if is_on { self.0 | lock } else { self.0 & !lock };
         let could = set(tcp, libc::SOL_SOCKET, libc::SO_BUF_LOCK, locks);
@@ -44,7 +44,7 @@ impl BufferLocks {
 }
 
 pub(in crate::stream) fn clamp(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) -> bool {
-    // At first TCP counts on half of a buffer being taken up by what is around the bytes.
+    // At first TCP assumes that overhead takes half of a buffer.
     let is_enough = |size: usize| bytes > 0 && size >= 2 * bytes as usize;
     let lasts = socket2::SockRef::from(tcp).recv_buffer_size().is_ok_and(is_enough);
     let lasts = locks.set(tcp, SOCK_RCVBUF_LOCK, lasts) && lasts;
@@ -56,10 +56,10 @@ pub(in crate::stream) fn low_water(tcp: &TcpStream, bytes: u32) {
     set(tcp, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// A kernel that can't give the buffer back (before 5.14), or allows much less (`net.core.wmem_max`), keeps its own.
+/// A kernel keeps its own size if it can't unlock the buffer (before 5.14), or if it allows much less (`net.core.wmem_max`).
 pub(in crate::stream) fn send_buffer(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) {
     let is_set = bytes > 0 && locks.set(tcp, SOCK_SNDBUF_LOCK, true) && {
-        // The kernel doubles what it is given, for its own structures, which bulk hardly needs.
+        // The kernel doubles the given size for its own structures, of which bulk needs few.
         set(tcp, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes / 2);
         socket2::SockRef::from(tcp).send_buffer_size().is_ok_and(|is| is >= bytes as usize / 16 * 15)
     };
@@ -76,7 +76,7 @@ pub(in crate::stream) fn pace(tcp: &TcpStream, rate: u32) {
     set_word(tcp, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed());
 }
 
-/// An open socket, as the kernel calls it.
+/// An open socket, by its descriptor.
 #[derive(Debug)]
 pub(in crate::stream) struct SocketSignals(libc::c_int);
 
@@ -85,26 +85,26 @@ impl SocketSignals {
         Self(tcp.as_raw_fd())
     }
 
-    /// The full segments of that which the peer has beyond a lost packet (RFC 2018).
+    /// Returns the bytes of full segments that the peer has received beyond a lost packet (RFC 2018).
     fn beyond_a_gap(&self) -> u64 {
         let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
         info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
     }
 
-    /// The first words of an option that is a structure of them.
+    /// Returns the first words of a socket option that is a structure of 32-bit words.
     fn option<const WORDS: usize>(&self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
         let mut words = [0_u32; WORDS];
         let mut len = size_of_val(&words) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is
-        // closed it would be the answer for another one, which is of no harm to memory.
+        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. If the socket were
+        // closed, the answer would be another socket's, which doesn't harm memory.
         let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
         (asked == 0).then_some(words)
     }
 }
 
 impl PathSignals for SocketSignals {
-    /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
-    /// the host of a virtual machine has put together count as one.
+    /// Half of the memory that the bytes take, as TCP itself assumes at first. A count of segments would be wrong: segments that a network
+    /// card or a virtual machine's host has merged count as one.
     fn waiting(&self) -> Option<u64> {
         let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
         Some(u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
@@ -112,8 +112,8 @@ impl PathSignals for SocketSignals {
 
     fn unacknowledged(&self) -> Option<u64> {
         let mut bytes: libc::c_int = 0;
-        // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to where it is pointed, which lives through the
-        // call. Of a socket that is closed it would be the answer for another one, which is of no harm to memory.
+        // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to the pointer's target, which lives through the call. If the
+        // socket were closed, the answer would be another socket's, which doesn't harm memory.
         let asked = unsafe { libc::ioctl(self.0, libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
         let bytes = if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 };
         Some(bytes.saturating_sub(self.beyond_a_gap()))
@@ -139,7 +139,7 @@ impl PathSignals for SocketSignals {
     }
 }
 
-/// Sets an option that is a C int, and says whether it could.
+/// Sets an option that is a C int. Returns whether it could.
 fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) -> bool {
     set_word(tcp, level, name, libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX))
 }

@@ -2,8 +2,7 @@
 
 The script lays out every case of crates/store/tests/credentials/cases.json in a home of its own. A server on loopback stands
 in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of cases with the answers of both
-libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's.
-"""
+libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's."""
 
 import base64
 import contextlib

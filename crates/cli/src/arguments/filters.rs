@@ -1,5 +1,5 @@
-//! Options that select sources: filters in the order of the command line (such as `--include` and
-//! `--exclude`), an inventory or a file of names instead of a listing, and ranges of bytes.
+//! Options that select sources. Filters such as `--include` and `--exclude` apply in the order of the command line. An
+//! inventory or a file of names replaces the listing, and ranges select bytes of an object.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -197,8 +197,8 @@ pub(crate) struct InventoryOption {
     /// Read names from an inventory instead of listing the source
     ///
     /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files (CSV
-    /// or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read from the places that
-    /// it names.
+    /// or Parquet) of a local manifest.json lie beside it or in ../data. If manifest.json is in a
+    /// store, it names their places.
     ///
     /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
     #[arg(hide_short_help = true, long, value_name = "FILE|URL")]

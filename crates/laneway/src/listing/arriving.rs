@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_without_order_leaves_out_what_was_handed_on_and_repeats_nothing() {
+    fn a_chain_without_order_returns_each_entry_once() {
         let batch = |keys: &[&str]| {
             let objects = keys.iter().map(|key| ObjectMeta::new(ObjectId::new("b", *key), 0)).collect();
             Arrived { objects, prefixes: vec!["p/".to_owned()], ..Arrived::default() }

@@ -107,7 +107,7 @@ impl CommitBench {
 /// Upload many small files by five other methods and with Laneway
 ///
 /// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request per
-/// file: each on a new connection, all on one kept-alive connection, all at once with a connection for each, and all at once over HTTP/2. The
+/// file. They use a new connection for each, one kept-alive connection, a connection for each at once, or one HTTP/2 connection. The
 /// store runs in this process, with TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to
 /// another store. Only these common options apply: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]

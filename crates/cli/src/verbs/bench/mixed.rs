@@ -110,7 +110,7 @@ impl Findings for Mixed {
 /// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and
 /// without loss. Each run moves as many bytes as its link carries in some seconds. Three runs of all take some eight minutes. Laneway is
 /// compared with a pool of 50 HTTP/1.1 connections. Each of Laneway's times is also given as a multiple of the shortest time that the link
-/// permits: three round trips, and then the bytes at the link's rate, smallest objects first. The last lines show commands that measure one
+/// permits. That time is three round trips and the bytes at the link's rate, smallest objects first. The last lines show commands that measure one
 /// link with more methods.
 #[derive(Args, Debug)]
 pub(super) struct LinksBench {

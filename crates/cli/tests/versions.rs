@@ -172,7 +172,11 @@ fn buckets_are_made_and_removed_and_both_say_so() {
         let url = format!("{scheme}://lake-2");
         let made = laneway.run(["mb", &url]).succeeds();
         assert_eq!(made.stderr, format!("made {url}\n"));
-        laneway.run(["mb", &url]).exits(1).complains(&["make bucket", &url, "it exists"]);
+        match scheme {
+            // In us-east-1 the owner of a bucket may create it again, and S3 answers 200.
+            "s3" => drop(laneway.run(["mb", &url]).succeeds()),
+            _ => drop(laneway.run(["mb", &url]).exits(1).complains(&["make bucket", &url, "it exists"])),
+        }
         assert!(laneway.run(["ls", &format!("{scheme}://")]).succeeds().lines().contains(&format!("{url}/")));
         let removed = laneway.run(["rb", "--json", &url]).succeeds().record("bucket");
         assert_eq!((removed["url"].as_str(), removed["outcome"].as_str()), (Some(&*url), Some("removed")));

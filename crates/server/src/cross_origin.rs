@@ -8,25 +8,12 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use serde::{Deserialize, Serialize};
 
 use crate::body::ResponseBody;
 use crate::objects::Objects;
+use crate::objects::settings::CorsRule;
 use crate::route::{Call, Route};
 use crate::{gcs, s3};
-
-/// One rule of a bucket, of either service.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CorsRule {
-    pub(crate) id: Option<String>,
-    pub(crate) origins: Vec<String>,
-    pub(crate) methods: Vec<String>,
-    /// The headers that a request may have.
-    pub(crate) headers: Vec<String>,
-    /// The headers of an answer that a page may read.
-    pub(crate) exposed: Vec<String>,
-    pub(crate) max_age_s: Option<u32>,
-}
 
 impl CorsRule {
     fn permits(&self, origin: &str, method: &str, headers: &[&str]) -> bool {
@@ -62,12 +49,12 @@ pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -
     // The JSON API permits every origin, whatever a bucket's rules are.
     if let Call::Json(_) = route.call {
         if let Some(origin) = origin {
-            let told = answer.headers_mut();
-            set(told, ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-            set(told, ACCESS_CONTROL_ALLOW_METHODS, "DELETE,GET,HEAD,PATCH,POST,PUT");
-            set(told, ACCESS_CONTROL_ALLOW_HEADERS, &wanted.join(","));
-            set(told, ACCESS_CONTROL_MAX_AGE, "3600");
-            set(told, VARY, "Origin");
+            let allowed = answer.headers_mut();
+            set(allowed, ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            set(allowed, ACCESS_CONTROL_ALLOW_METHODS, "DELETE,GET,HEAD,PATCH,POST,PUT");
+            set(allowed, ACCESS_CONTROL_ALLOW_HEADERS, &wanted.join(","));
+            set(allowed, ACCESS_CONTROL_MAX_AGE, "3600");
+            set(allowed, VARY, "Origin");
         }
         return answer;
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::answer::Problem;
-use crate::cross_origin::CorsRule;
+use crate::objects::settings::CorsRule;
 
 /// Reads the rules of a resource.
 pub(super) fn rules(value: &Value) -> Result<Vec<CorsRule>, Problem> {

@@ -7,7 +7,19 @@ use serde_json::{Map, Value};
 
 use super::asked::{Asked, Retention};
 use super::versions::Versioning;
-use crate::cross_origin::CorsRule;
+
+/// A CORS rule of a bucket, of either service.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CorsRule {
+    pub(crate) id: Option<String>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) methods: Vec<String>,
+    /// The headers that a request may have.
+    pub(crate) headers: Vec<String>,
+    /// The headers of an answer that a page may read.
+    pub(crate) exposed: Vec<String>,
+    pub(crate) max_age_s: Option<u32>,
+}
 
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 

@@ -4,8 +4,8 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::{Dialect, refusal, tagging};
-use crate::cross_origin::CorsRule;
 use crate::objects::settings::BucketSettings;
+use crate::objects::settings::CorsRule;
 
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketCors.html>
 const RULES_MAX: usize = 100;

@@ -65,8 +65,8 @@ fn the_json_api_permits_every_origin_and_the_xml_api_asks_the_rules() {
         send(&rig, "PATCH", "/storage/v1/b/demo", &[("content-type", "application/json")], &cors.to_string());
     assert_eq!(set.json()["cors"], cors["cors"]);
     let google = [origin, ("x-goog-api-version", "2"), ("access-control-request-method", "GET")];
-    let told = send(&rig, "OPTIONS", "/demo/k", &google, "");
-    assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"));
+    let answer = send(&rig, "OPTIONS", "/demo/k", &google, "");
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, "*"));
 }
 
 #[test]
@@ -87,15 +87,15 @@ fn a_bucket_has_tags() {
 }
 
 #[test]
-fn permissions_and_the_service_account_are_told_and_what_lacks_is_named() {
+fn permissions_and_the_service_account_are_answered_and_what_lacks_is_named() {
     let rig = Rig::new();
     send(&rig, "POST", "/upload/storage/v1/b/demo/o?uploadType=media&name=k", &[], "x");
     for path in ["/storage/v1/b/demo/iam", "/storage/v1/b/demo/o/k/iam"] {
         let asked = format!(
             "{path}/testPermissions?permissions=storage.objects.get&permissions=storage.objects.list"
         );
-        let told = send(&rig, "GET", &asked, &[], "").json();
-        assert_eq!(told["permissions"], json!(["storage.objects.get", "storage.objects.list"]));
+        let answer = send(&rig, "GET", &asked, &[], "").json();
+        assert_eq!(answer["permissions"], json!(["storage.objects.get", "storage.objects.list"]));
         assert_eq!(send(&rig, "GET", path, &[], "").status, 501);
     }
     let account = send(&rig, "GET", "/storage/v1/projects/p/serviceAccount", &[], "").json();

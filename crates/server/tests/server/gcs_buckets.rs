@@ -21,7 +21,7 @@ fn settings_are_kept_and_answered() {
         "hierarchicalNamespace": {"enabled": false},
     });
     assert_eq!(json(&rig, "POST", "/storage/v1/b?project=p", &made).status, 200);
-    let told = json(&rig, "GET", "/storage/v1/b/made", &Value::Null).json();
+    let answer = json(&rig, "GET", "/storage/v1/b/made", &Value::Null).json();
     for (field, value) in [
         ("location", json!("EUROPE-WEST3")),
         ("locationType", json!("region")),
@@ -32,10 +32,10 @@ fn settings_are_kept_and_answered() {
         ("billing", made["billing"].clone()),
         ("metageneration", json!("1")),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(answer[field], value, "{field}");
     }
-    assert_eq!(told["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"], true);
-    assert_eq!(told["iamConfiguration"]["publicAccessPrevention"], "enforced");
+    assert_eq!(answer["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"], true);
+    assert_eq!(answer["iamConfiguration"]["publicAccessPrevention"], "enforced");
     let layout = json(&rig, "GET", "/storage/v1/b/made/storageLayout", &Value::Null).json();
     assert_eq!((&layout["location"], &layout["locationType"]), (&json!("EUROPE-WEST3"), &json!("region")));
 }

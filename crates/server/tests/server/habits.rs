@@ -278,12 +278,12 @@ fn policies_deny_other_prefixes_and_lengths_of_pages() {
 
 #[test]
 fn a_head_tells_its_length_or_only_without_encodings() {
-    for (name, is_told) in [("s3", true), ("r2", false)] {
+    for (name, has_length) in [("s3", true), ("r2", false)] {
         let rig = like(name);
         put(&rig, &[]);
-        for (encoding, is_told) in [("gzip", is_told), ("identity", true)] {
+        for (encoding, has_length) in [("gzip", has_length), ("identity", true)] {
             let head = rig.send("HEAD", "/demo/k", &[("accept-encoding", encoding)], "").unwrap();
-            assert_eq!(head.headers.contains_key("content-length"), is_told, "{name} {encoding}");
+            assert_eq!(head.headers.contains_key("content-length"), has_length, "{name} {encoding}");
         }
     }
 }

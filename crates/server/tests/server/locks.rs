@@ -38,8 +38,8 @@ fn version(rig: &Rig) -> String {
 fn a_bucket_with_object_lock_keeps_versions_and_tells_its_configuration() {
     let rig = locking();
     assert!(send(&rig, "GET", "/vault?versioning", &[], "").text().contains("<Status>Enabled</Status>"));
-    let told = send(&rig, "GET", "/vault?object-lock", &[], "");
-    assert_eq!((told.status, told.element("ObjectLockEnabled")), (200, "Enabled"));
+    let answer = send(&rig, "GET", "/vault?object-lock", &[], "");
+    assert_eq!((answer.status, answer.element("ObjectLockEnabled")), (200, "Enabled"));
     let suspend = "<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>";
     let refused = send(&rig, "PUT", "/vault?versioning", &[], suspend);
     assert_eq!(code(&refused), (409, "InvalidBucketState"));
@@ -73,8 +73,8 @@ fn a_default_retention_is_given_to_new_objects() {
         assert_eq!(code(&configure(rule)), (400, refusal), "{rule}");
     }
     assert_eq!(configure("<Mode>COMPLIANCE</Mode><Days>1</Days>").status, 200);
-    let told = send(&rig, "GET", "/vault?object-lock", &[], "");
-    assert_eq!((told.element("Mode"), told.element("Days")), ("COMPLIANCE", "1"));
+    let answer = send(&rig, "GET", "/vault?object-lock", &[], "");
+    assert_eq!((answer.element("Mode"), answer.element("Days")), ("COMPLIANCE", "1"));
     assert_eq!(code(&send(&rig, "PUT", "/vault/k", &[], "x")), (400, "InvalidRequest"), "without a checksum");
     let put = send(&rig, "PUT", "/vault/k", &[MD5_OF_X], "x");
     assert_eq!(put.status, 200);
@@ -98,9 +98,9 @@ fn a_retained_version_stays_and_only_governance_gives_way_to_the_bypass() {
             "nothing is set"
         );
         assert_eq!(send(&rig, "PUT", &at, &[], retention(mode, "2127-01-31T00:00:00Z")).status, 200);
-        let told = send(&rig, "GET", &at, &[], "");
-        assert_eq!(told.element("Mode"), mode);
-        assert!(told.element("RetainUntilDate").starts_with("2127-01-31T00:00:00"), "{}", told.text());
+        let answer = send(&rig, "GET", &at, &[], "");
+        assert_eq!(answer.element("Mode"), mode);
+        assert!(answer.element("RetainUntilDate").starts_with("2127-01-31T00:00:00"), "{}", answer.text());
 
         let refused = send(&rig, "DELETE", &path, &[], "");
         assert_eq!(code(&refused), (403, "AccessDenied"));

@@ -87,7 +87,7 @@ fn a_bucket_has_tags() {
 }
 
 #[test]
-fn permissions_and_the_service_account_are_answered_and_what_lacks_is_named() {
+fn permissions_and_the_service_account_are_answered() {
     let rig = Rig::new();
     send(&rig, "POST", "/upload/storage/v1/b/demo/o?uploadType=media&name=k", &[], "x");
     for path in ["/storage/v1/b/demo/iam", "/storage/v1/b/demo/o/k/iam"] {

@@ -208,7 +208,7 @@ mod tests {
             ..NoticeFields::default()
         };
         let guessed = NoticeFields { cause: "a guess".to_owned(), after: Duration::from_secs(2), ..slow };
-        assert!(guessed.line().ends_with("has not answered for 2 s; a guess"), "{}", guessed.line());
+        assert!(guessed.line().ends_with("has not answered for 2.00 s; a guess"), "{}", guessed.line());
         let slow = NoticeFields { cause: String::new(), after: Duration::from_secs(5), ..guessed };
         assert!(
             slow.line()

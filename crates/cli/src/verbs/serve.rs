@@ -219,9 +219,13 @@ impl Serve {
         // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
         let reach = ServerAddress { url: server.url(), ca, access_key, secret_key };
-        if !context.options.quiet {
+        let is_quiet = context.options.quiet;
+        // Only this line tells a port that the system chose.
+        if !is_quiet || self.listen.port() == 0 {
             context.output.line(&reach.first_line())?;
             context.output.flush()?;
+        }
+        if !is_quiet {
             say(&reach.advice(self.listen.ip().is_loopback()));
             if self.accept_unenforced {
                 say(

@@ -12,6 +12,7 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     let about = cell.strike.about;
     let once = cell.often == Often::Once;
     let is_gcs = cell.dialect() == Provider::Gcs;
+    let is_sync_across = cell.strike.operation == Operation::Of(Tree::SyncAcross);
     let is_part = matches!(about, About::Slice | About::Range);
     let passes_or = |kinds| if once { Success } else { Failure(kinds) };
     // The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
@@ -33,7 +34,10 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::Refusal if cell.strike.verb == "head" && once && !is_gcs => Success,
         Class::Refusal => Failure(&["permission"]),
         // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
-        Class::Throttle if is_gcs || about == About::Headers => passes_or(&["throttled", "server"]),
+        // A sync across lists both stores at once, and either of them may be the first to fail.
+        Class::Throttle if is_gcs || about == About::Headers || is_sync_across => {
+            passes_or(&["throttled", "server"])
+        }
         Class::Throttle => passes_or(&["throttled"]),
         Class::Failure => passes_or(&["server"]),
         Class::Break | Class::NotTaken => passes_or(&["transport"]),

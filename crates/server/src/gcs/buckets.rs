@@ -51,8 +51,8 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     if !is_allowed_by_gcs(name) {
         return Err(Problem::refused(Refused::BadBucketName, name, ""));
     }
-    let mut settings = BucketSettings::default();
-    settings.locks = call.query.value("enableObjectRetention") == Some("true");
+    let locks = call.query.value("enableObjectRetention") == Some("true");
+    let mut settings = BucketSettings { locks, ..BucketSettings::default() };
     change(&call, &mut settings, name, &resource, Kind::Insert)?;
     let refuse = |refused| Problem::refused(refused, name, "");
     call.state.objects.create_bucket_with(name, settings).map_err(refuse)?;

@@ -13,6 +13,11 @@ pub(super) fn sent(headers: &HeaderMap) -> Result<Option<Encryption>, Problem> {
     key(headers, ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"])
 }
 
+/// Returns the encryption by a key of Cloud KMS.
+pub(super) fn managed(kms_key: String) -> Encryption {
+    Encryption::Managed { algorithm: "kms".to_owned(), kms_key: Some(kms_key), bucket_key: false }
+}
+
 /// Reads the key of a copy's source.
 pub(super) fn of_source(headers: &HeaderMap) -> Result<Option<Encryption>, Problem> {
     key(

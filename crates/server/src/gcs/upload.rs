@@ -9,7 +9,7 @@ use super::hash::Expected;
 use super::related::{Head, Malformed, Related};
 use super::resource::ObjectResource;
 use super::{JsonCall, acl, check_name, conditions, describe, encryption};
-use crate::objects::asked::{Asked, Encryption};
+use crate::objects::asked::Asked;
 use crate::objects::precondition::Precondition;
 use crate::objects::writer::{Writer, Written};
 use crate::objects::{Attributes, NewObject, Object};
@@ -100,12 +100,7 @@ pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
     let acl = call.query.value("predefinedAcl").map(str::to_owned);
     acl::check(call.state.accept_unenforced, "predefinedAcl", acl.as_deref())?;
     let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
-    let managed = kms_key.map(|key| Encryption::Managed {
-        algorithm: "kms".to_owned(),
-        kms_key: Some(key),
-        bucket_key: false,
-    });
-    let encryption = encryption::sent(&call.head.headers)?.or(managed);
+    let encryption = encryption::sent(&call.head.headers)?.or(kms_key.map(encryption::managed));
     Ok(Asked { encryption, acl, ..Asked::default() })
 }
 

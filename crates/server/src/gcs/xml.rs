@@ -59,8 +59,8 @@ const NOT_HERE: [&str; 16] = [
     "websiteConfig",
 ];
 
-/// Beginnings of headers of the XML API for locks of objects, which only the JSON API has here, and for KMS keys.
-const LACKING_HEADERS: [&str; 2] = ["x-goog-object-lock-", "x-goog-encryption-kms-key-name"];
+/// The beginning of the XML API's headers for locks of objects. Only the JSON API has locks here.
+const LOCK_HEADERS: &str = "x-goog-object-lock-";
 
 /// Answers an XML API request.
 pub(crate) async fn answer(
@@ -217,9 +217,7 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
 
 /// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
 fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem> {
-    let is_lacking =
-        |name: &&HeaderName| LACKING_HEADERS.iter().any(|lacking| name.as_str().starts_with(lacking));
-    if let Some(name) = headers.keys().find(is_lacking) {
+    if let Some(name) = headers.keys().find(|name| name.as_str().starts_with(LOCK_HEADERS)) {
         return Err(Problem::not_here(name.as_str()));
     }
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -238,7 +236,9 @@ fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem>
     let acl = text(HeaderName::from_static("x-goog-acl"));
     super::acl::check(state.accept_unenforced, "x-goog-acl", acl.as_deref())?;
     let class = text(HeaderName::from_static("x-goog-storage-class"));
-    let asked = Asked { encryption: encryption::sent(headers)?, acl, ..Asked::default() };
+    let kms_key = text(HeaderName::from_static("x-goog-encryption-kms-key-name"));
+    let encryption = encryption::sent(headers)?.or(kms_key.map(encryption::managed));
+    let asked = Asked { encryption, acl, ..Asked::default() };
     Ok(Attributes {
         content_type: text(CONTENT_TYPE),
         content_encoding: text(CONTENT_ENCODING),

@@ -213,7 +213,6 @@ impl Writing {
                 restore_status: archive::status(object, now).filter(|_| self.restores),
                 size: Some(object.size as i64),
                 storage_class: Some(ObjectStorageClass::from(object.storage_class().to_owned())),
-                ..Default::default()
             }
         });
         let prefixes = page.prefixes.iter().map(|prefix| CommonPrefix { prefix: Some(self.text(prefix)) });

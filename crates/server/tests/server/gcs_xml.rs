@@ -60,6 +60,24 @@ fn metadata_in_headers_is_ascii_and_its_names_lose_their_capitals() {
 }
 
 #[test]
+fn a_header_names_the_kms_key_of_an_object_and_of_an_upload() {
+    let rig = Rig::new();
+    let key = ("x-goog-encryption-kms-key-name", "projects/p/locations/us/keyRings/r/cryptoKeys/k");
+    assert_eq!(rig.send("PUT", "/demo/put", &[key], "x").unwrap().status, 200);
+    let begun = rig.send("POST", "/demo/parts?uploads", &[key], "").unwrap();
+    let upload = begun.element("UploadId").to_owned();
+    let part = send(&rig, "PUT", &format!("/demo/parts?partNumber=1&uploadId={upload}"), b"x");
+    let completed = completion(&[part.header("etag")]);
+    assert_eq!(send(&rig, "POST", &format!("/demo/parts?uploadId={upload}"), &completed).status, 200);
+    for name in ["put", "parts"] {
+        let resource = rig.get(&format!("/storage/v1/b/demo/o/{name}")).json();
+        assert_eq!(resource["kmsKeyName"].as_str(), Some(key.1), "{name}");
+    }
+    let locked = rig.send("PUT", "/demo/k", &[("x-goog-object-lock-mode", "GOVERNANCE")], "x").unwrap();
+    assert_eq!((locked.status, locked.element("Code")), (501, "NotImplemented"));
+}
+
+#[test]
 fn headers_carry_preconditions_and_hashes() {
     let rig = Rig::new();
     let put = |headers: &[(&str, &str)]| rig.send("PUT", "/demo/k", headers, "x").unwrap();

@@ -179,7 +179,7 @@ fn du_counts_what_an_inventory_shows_and_lists_nothing() {
         let counted: Vec<_> =
             run.lines().iter().map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
         assert_eq!(counted, ["4710", "10", "4720"].map(|sum| Some(sum.to_owned())));
-        run.complains(&[&url("none"), "nothing below it"]);
+        run.complains(&[&url("none"), "nothing below this URL"]);
         lines.reverse();
         write(&lines);
         let run = laneway.run(["du", "--inventory", "i", &url("p/"), &url("p/q/")]).succeeds();

@@ -18,7 +18,7 @@ fn stocked() -> (Endpoint, Program) {
     for n in 0..OBJECTS {
         endpoint.server().store().put("bucket", &format!("p/{n:04}"), b"x").expect("stored");
     }
-    endpoint.server().set_faults(Faults::parse(["list reset@96KiB"]).expect("a rule"));
+    endpoint.server().set_faults(Faults::parse(["list reset@6KiB"]).expect("a rule"));
     let program = endpoint.program(LANEWAY);
     (endpoint, program)
 }

@@ -239,7 +239,10 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
     }
     let nowhere = laneway.run(["bench", "all", "--report", "no/such/folder/r.html"]).exits(1);
     nowhere.complains(&["no/such/folder/r.html"]);
-    laneway.run_with_input(["bench", "errand"], b"nonsense").exits(1).complains(&["an order for a benchmark"]);
+    laneway
+        .run_with_input(["bench", "errand"], b"nonsense")
+        .exits(1)
+        .complains(&["an order for a benchmark"]);
 }
 
 #[test]

@@ -18,12 +18,13 @@ pub struct CreateBucket {
 
 impl Bucket {
     /// Makes the bucket. GCS needs a [`project`](crate::ClientBuilder::project) for it. If a bucket of this
-    /// name exists already, the call fails, even if the caller owns it.
+    /// name exists already, the call fails. Only S3's region us-east-1 accepts the call if the caller owns the
+    /// bucket, and resets its ACLs.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
-    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
-    /// let bucket = client.bucket("s3://lake")?;
+    /// # let client = laneway::Client::builder().anonymous(true).gcs_endpoint(server.url()).project("p").build()?;
+    /// let bucket = client.bucket("gs://lake")?;
     /// bucket.create().call()?;
     /// assert_eq!(bucket.create().call().unwrap_err().kind(), laneway::ErrorKind::AlreadyExists);
     /// bucket.remove().call()?;

@@ -12,7 +12,7 @@ use crate::site::Site;
 
 pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
     let started = Instant::now();
-    let client = site.laneway(None)?;
+    let client = site.laneway_by_tls()?;
     let source = Location::object(site.provider, site.bucket.clone(), key);
     let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
     let (mut checked, mut tally) = (None, Tally::default());

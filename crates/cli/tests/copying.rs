@@ -490,7 +490,7 @@ fn a_move_takes_what_its_filters_leave() {
     assert_eq!(endpoint.server().store().keys("bucket"), ["p/a.log", "p/c.log"]);
 }
 
-/// What `gunzip` makes of bytes.
+/// Returns the bytes as `gunzip` unpacks them.
 fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut file = tempfile::tempfile().expect("made");
     file.write_all(bytes).and_then(|()| file.rewind()).expect("written");

@@ -214,7 +214,7 @@ fn a_program_that_gives_keys_leaves_standard_input_to_the_upload() {
         .expect("written");
     let laneway = laneway.with("AWS_ENDPOINT_URL", endpoint.url());
     let bytes = random_bytes(2, 1 << 20);
-    // What exists is asked for first, by keys that the program gives.
+    // The program asks first for an object that exists.
     laneway.run_with_input(["cp", "-n", "-", "s3://bucket/piped"], &bytes).succeeds();
     assert!(laneway.run(["cat", "s3://bucket/piped"]).succeeds().stdout == bytes);
 }
@@ -285,7 +285,7 @@ fn an_mfa_code_is_asked_for_on_the_terminal() {
     assert!(asked.contains("TokenCode=123456") && asked.contains("SerialNumber="), "{asked}");
 }
 
-/// What a certificate is to be: whose, and by which name it calls itself.
+/// The host of a certificate, and the name in it.
 fn params(host: &str, name: &str) -> CertificateParams {
     let mut params = CertificateParams::new([host.to_owned()]).expect("a name");
     params.distinguished_name = DistinguishedName::new();
@@ -371,7 +371,7 @@ fn each_certificate_that_is_not_to_be_trusted_is_refused_with_its_cause() {
         refused(folder.path(), &format!("https://localhost:{}", server.addr().port()), &ca, words);
         assert_eq!(server.counters().requests, 0, "{words:?}: a request was sent");
     }
-    // What is right is taken, so that nothing else was wrong with the others.
+    // A right one is accepted, so the others have no other fault.
     let (cert, key) = issued(&params("localhost", "right"), Some(&trusted));
     let tls = Tls::Files { cert: write("cert.pem", &cert), key: write("key.pem", &key) };
     let server = Server::start(Config { tls: Some(tls), ..Config::default() }).expect("it starts");

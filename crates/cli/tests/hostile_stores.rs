@@ -1,7 +1,7 @@
 //! The program against stores that mean harm or whose listings are wrong. Each ends with an error of its own, in bounded time and
 //! memory, and no command removes anything by what such a listing doesn't show.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
 use laneway_testkit::frames::{
@@ -16,7 +16,7 @@ const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 /// program that ends soon may have ended before anybody has looked.
 const MEMORY_MAX: u64 = 256 << 20;
 
-/// How much a store sends of a flood. What takes them all is found out by its memory.
+/// The bytes of a flood. A program that keeps them all exceeds its memory.
 const FLOOD: usize = 48 << 20;
 
 /// The program with a home, and what it moves.
@@ -65,7 +65,7 @@ fn lacks_memory(run: &Run) -> bool {
     run.status.is_none() || words.iter().any(|words| run.stderr.contains(words))
 }
 
-/// What all others here go by.
+/// The other tests rely on this one.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the system keeps no such limit")]
 fn what_takes_more_memory_than_it_may_have_is_found_out() {
@@ -215,7 +215,7 @@ fn windows_that_overflow_and_bodies_beyond_them() {
     try_all("a body of tiny frames", tiny.url(), Some(tiny.ca_pem()));
 }
 
-/// What is read whole comes byte by byte, beginning like what it should be, and is large.
+/// Large documents that come byte by byte, and begin as the expected ones do.
 #[test]
 fn listings_that_come_in_tiny_chunks_or_have_too_many_entries() {
     let beginnings = [
@@ -285,7 +285,7 @@ fn gzip_that_is_none_and_gzip_that_nobody_asked_for() {
 /// Pages: the keys of each, and the token of the next one.
 type Pages = &'static [(&'static [&'static str], Option<&'static str>)];
 
-/// What is wrong, the pages that show it, and what of the complaint tells it.
+/// The fault of a listing, its pages, and a part of the error.
 const LISTINGS: [(&str, Pages, &str); 3] = [
     ("a page that leads to itself", &[(&["p/a"], Some("1")), (&["p/c"], Some("1"))], "has come before"),
     ("a page that comes again", &[(&["p/a", "p/b"], Some("1")), (&["p/a", "p/b"], None)], "repeats itself"),
@@ -339,18 +339,23 @@ fn serve(pages: Pages) -> Scripted {
     })
 }
 
+/// Returns the program in a folder, with both clouds at one server.
+fn program_at(server: &Scripted, home: &Path) -> Program {
+    Program::new(LANEWAY, home)
+        .with("AWS_ENDPOINT_URL", server.url())
+        .with("STORAGE_EMULATOR_HOST", server.url())
+        .with("AWS_ACCESS_KEY_ID", "laneway")
+        .with("AWS_SECRET_ACCESS_KEY", "secret")
+        .with("AWS_REGION", "us-east-1")
+        .in_folder(home)
+}
+
 #[test]
 fn an_impossible_listing_ends_every_command_and_removes_nothing() {
     for (about, pages, why) in LISTINGS {
         let server = serve(pages);
         let home = tempfile::tempdir().expect("a folder");
-        let program = Program::new(LANEWAY, home.path())
-            .with("AWS_ENDPOINT_URL", server.url())
-            .with("STORAGE_EMULATOR_HOST", server.url())
-            .with("AWS_ACCESS_KEY_ID", "laneway")
-            .with("AWS_SECRET_ACCESS_KEY", "secret")
-            .with("AWS_REGION", "us-east-1")
-            .in_folder(home.path());
+        let program = program_at(&server, home.path());
         for scheme in ["s3", "gs"] {
             let url = format!("{scheme}://bucket/p/");
             let kept = home.path().join(scheme);
@@ -384,13 +389,7 @@ fn a_listing_without_order_ends_only_what_compares() {
     for pages in UNSORTED {
         let server = serve(pages);
         let home = tempfile::tempdir().expect("a folder");
-        let program = Program::new(LANEWAY, home.path())
-            .with("AWS_ENDPOINT_URL", server.url())
-            .with("STORAGE_EMULATOR_HOST", server.url())
-            .with("AWS_ACCESS_KEY_ID", "laneway")
-            .with("AWS_SECRET_ACCESS_KEY", "secret")
-            .with("AWS_REGION", "us-east-1")
-            .in_folder(home.path());
+        let program = program_at(&server, home.path());
         for scheme in ["s3", "gs"] {
             let url = format!("{scheme}://bucket/p/");
             let run = program.run(["ls", "-r", &url]).exits(0);

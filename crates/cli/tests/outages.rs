@@ -148,7 +148,7 @@ fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
 }
 
 const FILES: u64 = 4000;
-/// What may be on its way when the first answer comes: small items reserve 40 KiB each of 64 MiB.
+/// The most items on their way at the first answer: small ones reserve 40 KiB each of 64 MiB.
 const AT_ONCE: u64 = 1640;
 
 /// A server, and more files and objects than are on their way at once.

@@ -417,7 +417,7 @@ fn a_reader_that_has_enough_ends_the_program_without_a_word() {
             line(&shell, &format!("{{ \"$0\" {command}; echo \"status $?\" >&2; }} | head -c 1 >/dev/null"));
         assert_eq!(run.stderr, "status 0\n", "{command}");
     }
-    // What a job did not do is not claimed, but no more is said about it than a broken pipe would say.
+    // The job claims nothing that it didn't do, and says no more than a broken pipe would.
     let run = line(
         &shell,
         "{ \"$0\" cp --json -r s3://bucket/many d; echo \"status $?\" >&2; } | head -c 1 >/dev/null",

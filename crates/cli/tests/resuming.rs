@@ -155,10 +155,10 @@ fn an_interrupted_tree_is_completed_in_the_same_folder() {
 const PART: u64 = 16 << 20;
 const PARTS: u64 = 5;
 const SIZE: u64 = (PARTS - 1) * PART + 12_345;
-/// What crosses the network beside parts at most.
+/// The most bytes that cross the network beside parts.
 const UPLOAD_SLACK: u64 = 64 << 10;
 
-/// How a large file is sent in parts.
+/// The ways to send a large file in parts.
 #[derive(Clone, Copy)]
 struct Case {
     wire: Wire,

@@ -136,7 +136,7 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
     }
 }
 
-/// How the program ends whose memory can't be had: SIGABRT ends it, or the loader says what is lacking.
+/// The end of a program that gets no memory: SIGABRT, or an error of the loader.
 const NOT_LOADED: Option<i32> = Some(127);
 
 /// Runs the command with a limit, as the shell's `ulimit` spells it.

@@ -108,7 +108,7 @@ fn steps_are_spread_over_calls_that_are_alike() {
     assert_eq!(nths("write"), [1, 26, 51, 76, 101]);
 }
 
-/// How often each work is killed, unless `LANEWAY_SOAK_KILLS` says otherwise.
+/// The kills of each kind of work, unless `LANEWAY_SOAK_KILLS` gives another number.
 const KILLS: usize = 5;
 
 fn kills() -> usize {

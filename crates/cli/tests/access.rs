@@ -112,7 +112,7 @@ fn a_customers_key_comes_from_a_file_or_a_variable_and_is_never_shown() {
         assert_eq!(with_variable.run(["cat", &url]).succeeds().text(), "bytes");
         let shown = with_variable.run(["stat", &url]).succeeds();
         assert!(shown.text().contains("customer AES256") && !shown.text().contains(KEY), "{}", shown.text());
-        assert_eq!(laneway.run(["cat", &url]).status, Some(1), "without its key");
+        assert_eq!(laneway.run(["cat", &url]).status, Some(1), "the object's key is missing");
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the longest standstill of a body of 1 MiB while 200 small ones, each followed by another, were sent beside it.
+    /// Returns the longest standstill of a body of 1 MiB beside 200 streams of small bodies.
     fn standstill(limit: u64, small: u64, shares: BandwidthShares) -> Duration {
         let (start, mut pace) = (Instant::now(), Pace::new(limit));
         let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);

@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// It is sent for minutes each time, over a slow path, and two short outages break it.
+    /// Each attempt sends for minutes over a slow path, and two short outages interrupt the call.
     #[test]
     fn a_call_that_two_outages_break_far_apart_is_tried_again() {
         let start = Instant::now();

@@ -132,7 +132,7 @@ fn how_new_objects_are_encrypted_is_said_by_the_session_alone() {
     let kms = Settings { kms_key: Some("key-1".to_owned()), ..settings(&endpoint) };
     let store = store(&endpoint, &kms);
     run(async {
-        put(&store, "k").await.expect("the bucket refuses who says it again");
+        put(&store, "k").await.expect("a put without encryption headers");
     });
 }
 

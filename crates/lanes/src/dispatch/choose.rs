@@ -438,7 +438,7 @@ mod tests {
                 service: Rules::CHOSEN.service_min,
                 path: PathRate::default(),
             };
-            // A job holds some attempts at a time.
+            // A job has a limited number of attempts under way at a time.
             let after = |so_far, rtt| {
                 let demand = Demand { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
                 super::super::wanted(&Rules::CHOSEN, demand, known(rtt))

@@ -269,7 +269,8 @@ mod tests {
         struct Limited {
             dispatcher: Dispatcher,
             now: Instant,
-            /// The lanes that it serves, their greatest number, and the lanes that get no answer or are reset at their first request.
+            /// The lanes that the server answers. The next field is their greatest number. The other lanes get no answer, or are
+            /// reset at their first request.
             served: Vec<LaneId>,
             most: usize,
             waiting: Vec<LaneId>,

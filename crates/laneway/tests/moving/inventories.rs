@@ -1,4 +1,4 @@
-//! Inventories in place of listings.
+//! Inventories instead of listings.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use md5::{Digest as _, Md5};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Report, Stage};
 
-/// Writes an S3 inventory of these rows, whose data file lies where the service puts it.
+/// Writes an S3 inventory with these rows. Its data file lies where S3 puts it.
 fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
     let data = stage.file("inventory/data/part-1.csv.gz", "");
     let mut gzip =
@@ -34,7 +34,7 @@ fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
     stage.file("inventory/2026-11-06T21-32Z/manifest.json", serde_json::to_vec_pretty(&manifest).unwrap())
 }
 
-/// Writes a Storage Insights report of these rows.
+/// Writes a Storage Insights report with these rows.
 fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/shard_0.csv", format!("project,bucket,name,size,timeDeleted,generation\n{rows}"));
     let manifest = serde_json::json!({
@@ -47,7 +47,7 @@ fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/manifest.json", serde_json::to_vec(&manifest).unwrap())
 }
 
-/// What an inventory tells of an object's state: its generation, or its ETag.
+/// Returns an object's version as an inventory states it: its generation or its ETag.
 pub(crate) fn version(stage: &Stage, key: &str) -> String {
     let mut listing = stage.client.list(ListRequest::new(stage.url(key)).recursive(true));
     let Some(Ok(Entry::Object(meta))) = listing.next_blocking() else { panic!("{key} is not there") };
@@ -58,7 +58,7 @@ pub(crate) fn version(stage: &Stage, key: &str) -> String {
     }
 }
 
-/// A line of `ls -r --json`.
+/// Returns a line of `ls -r --json`.
 fn record(stage: &Stage, key: &str) -> String {
     let (url, version) = (stage.url(key).to_string(), version(stage, key));
     let named = match stage.kind.provider {
@@ -286,7 +286,7 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     }
 }
 
-/// Puts an inventory of `p/a`, whose data file lies in a bucket of its own on S3; its URL, and that of its data file.
+/// Uploads an inventory of `p/a`. On S3 its data file lies in another bucket. Returns the URLs of both.
 fn stored(stage: &Stage, md5: Option<&str>) -> [Location; 2] {
     let provider = stage.kind.provider;
     stage.server.create_bucket("reports").unwrap();

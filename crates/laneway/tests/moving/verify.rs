@@ -1,4 +1,4 @@
-//! Places compared by their listings, and local files by their bytes.
+//! Comparisons of places by their listings, and of local files by their bytes.
 
 use std::fs;
 
@@ -164,7 +164,7 @@ fn a_listing_that_fails_is_an_error_and_no_difference() {
     let report = verify(&stage, stage.url("p"), stage.url("q"));
     assert_eq!((report.failure().0, report.summary.search_cut), ("permission", true), "{report:?}");
     let report = stage.dir.path().join("report");
-    assert!(!report.exists() && report.with_file_name("report.unfinished").exists(), "not all was compared");
+    assert!(!report.exists() && report.with_file_name("report.unfinished").exists(), "an incomplete report");
 }
 
 #[test]

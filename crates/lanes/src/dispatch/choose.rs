@@ -95,8 +95,7 @@ fn multiplexed(
             + turns * (rtt + service).as_secs_f64()
             + lanes * rules.handshake_cost.as_secs_f64()
     };
-    let most = (live / rules.attempts_per_lane).clamp(rules.attempts_min, rules.lanes_max).min(live);
-    (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
+    (1..=rules.lanes_max.min(live)).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
 }
 
 impl Dispatcher {

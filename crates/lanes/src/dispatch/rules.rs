@@ -96,10 +96,6 @@ rules! {
     /// Too low a value costs a round trip in every cold start: with 2 ms, 50 cold files at 120 ms took a third longer.
     rtt_assumed: Duration = Duration::from_millis(50), not Duration::from_millis(2);
 
-    /// An origin gets more than 16 multiplexed lanes only if each would carry this many attempts. Sixteen lanes are fast enough for a few
-    /// dozen files, and easy on the server.
-    attempts_per_lane: usize = 32, not 1;
-
     /// Requests a second that a server surely bears. It limits exclusive lanes beyond half of all connections. S3 promises 3500 writes and
     /// 5500 reads a second under one prefix before it has spread them over more servers. GCS begins with 1000 writes and 5000 reads.
     requests_a_second: f64 = 3500.0, not 0.0;

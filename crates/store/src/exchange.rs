@@ -204,7 +204,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
                 None => return Ok(Sent { response, attempts, elapsed, secrets }),
                 Some(_) if self.wants_tls(outgoing, &response) => {
-                    let message = "the server speaks TLS there; write https:// instead of http://";
+                    let message = "the server uses TLS on this port; use https:// instead of http://";
                     self.error(ErrorKind::Transport, message)
                         .answered(response.head.status, None)
                         .unreachable(true)

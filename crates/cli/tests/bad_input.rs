@@ -156,8 +156,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp gs:///key x", 2, "names no bucket"),
     ("rm gs://", 2, "names no bucket"),
     ("sync gs:// tree", 2, "gs://"),
-    ("cp '' gs://bucket/x", 2, "an empty name"),
-    ("ls ''", 2, "an empty name"),
+    ("cp '' gs://bucket/x", 2, "the name is empty"),
+    ("ls ''", 2, "the name is empty"),
     ("ls gs://buck*t", 2, "wildcards match keys"),
     ("ls gs://user:password@bucket", 2, "a URL can't hold a user or a password"),
     ("cp f gs://bucket#1/x", 1, "bucket#1"),
@@ -223,7 +223,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp -z '' f gs://bucket/x", 2, "extension"),
     ("cp --json gs://bucket/k -", 2, "standard output carries the object's bytes"),
     ("cp f gs://bucket/x --expect-size 1", 0, "1 file"),
-    ("cp gs://bucket/k x --expect-size 1", 2, "no stream is uploaded"),
+    ("cp gs://bucket/k x --expect-size 1", 2, "only for uploads from standard input"),
     ("sync gs://bucket/p gs://bucket/p/q", 2, "overlap"),
     ("sync tree gs://bucket/q --max-delete 1", 2, "--delete"),
     ("sync tree gs://bucket/q --existing --ignore-existing", 2, "cannot be used with"),
@@ -595,7 +595,7 @@ fn removing_by_an_inventory_what_a_source_lacks_is_bad_usage() {
     fs::write(endpoint.folder().join("i"), "").expect("written");
     let run =
         laneway.run(["sync", "--delete", "--inventory", "i", "gs://bucket/p", "s3://bucket/q"]).exits(2);
-    run.complains(&["i: ", "since it was made"]);
+    run.complains(&["i: ", "received later"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["q/since"]);
 }
 

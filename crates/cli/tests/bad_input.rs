@@ -687,7 +687,7 @@ fn a_file_of_the_kernel_has_no_size_to_go_by() {
     let (endpoint, laneway) = plain();
     for scheme in ["gs", "s3"] {
         let run = laneway.run(["cp", "/proc/version", &format!("{scheme}://bucket/v")]).exits(1);
-        run.complains(&["/proc/version: its size can't be told"]);
+        run.complains(&["/proc/version: its size is unknown"]);
     }
     assert!(endpoint.server().store().keys("bucket").is_empty());
 }

@@ -432,7 +432,7 @@ fn a_manifest_of_another_command_is_refused_and_named() {
     }
     laneway.run(["rm", "s3://bucket/a", "--manifest", "m"]).succeeds();
     let other = laneway.run(["rm", "s3://bucket/b", "--manifest", "m"]).exits(1);
-    other.complains(&["m:1", "another job, of remove s3://bucket/a"]);
+    other.complains(&["m:1", "another job: remove s3://bucket/a"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["b"]);
     laneway.run(["rm", "s3://bucket/a", "--manifest", "m"]).succeeds();
     // Each command of a run may have its own manifest.

@@ -192,7 +192,7 @@ fn a_foreign_or_broken_manifest_is_refused_with_its_line() {
     assert!(kind == "refused" && why.contains("manifest:1") && why.contains("another job"), "{why}");
     let moving = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("p")).recursive(true);
     let report = stage.copy(moving.remove_source(true).manifest(manifest(&stage)));
-    assert!(report.failure().1.contains("another job, of copy"), "{report:?}");
+    assert!(report.failure().1.contains("another job: copy"), "{report:?}");
     let whole = fs::read_to_string(manifest(&stage)).unwrap();
     fs::write(manifest(&stage), whole.replacen("\"op\"", "\"op", 1) + &whole).unwrap();
     let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
@@ -294,7 +294,7 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
     };
     for (text, at, why) in [
         (whole.replacen("\"number\":7", "\"number\":", 1), 2, "broken"),
-        (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "of no command"),
+        (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "no earlier line begins"),
         (whole.clone() + "\n", 5, "broken"),
         ("a table\n".to_owned(), 1, "not a manifest"),
         (whole.replacen("\"run\"", "\"copy\"", 1), 1, "another job"),

@@ -165,7 +165,7 @@ fn parquet_that_is_none_or_holds_a_broken_row_is_refused_by_file_and_row() {
         &[group_of_s3(&[("k", true, false, Some(5), "e"), ("l", true, false, None, "e")])],
     );
     let why = refusal();
-    assert!(why.contains("data.parquet:2: ") && why.contains("size is no number"), "{why}");
+    assert!(why.contains("data.parquet:2: ") && why.contains("size isn't a number"), "{why}");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let why = refusal();

@@ -86,7 +86,7 @@ fn nothing_is_removed_where_something_failed_before() {
     assert_eq!(counts(&report), (1, 0, 0, 1));
     assert!(report.failure().1.contains("not UTF-8"), "{report:?}");
     assert!(
-        report.warnings[0].contains("nothing was removed (1 would have been), because 1 failed"),
+        report.warnings[0].contains("nothing was removed (1 would have been), because 1 of the items failed"),
         "{report:?}"
     );
     assert_eq!(stage.keys(), ["p/a", "p/extra"]);

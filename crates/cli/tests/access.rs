@@ -33,7 +33,11 @@ fn a_url_is_all_that_is_printed_and_headers_to_be_sent_are_told_to_people() {
     assert!(record["expires_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{record}");
     let shown =
         laneway.run(["sign", "--method", "PUT", "--header", "Content-Type: a/b", "s3://bucket/k"]).succeeds();
-    assert!(shown.stderr.contains("send this header with it: content-type: a/b"), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("send this header with the request: content-type: a/b"),
+        "{}",
+        shown.stderr
+    );
 }
 
 #[test]

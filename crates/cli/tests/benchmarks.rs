@@ -242,7 +242,7 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
     laneway
         .run_with_input(["bench", "errand"], b"nonsense")
         .exits(1)
-        .complains(&["an order for a benchmark"]);
+        .complains(&["describe a run of a benchmark"]);
 }
 
 #[test]

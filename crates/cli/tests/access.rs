@@ -47,7 +47,7 @@ fn what_cannot_be_signed_is_said_of_its_object() {
     for (line, why) in [
         (&["sign", "gs://bucket/k", "--anonymous"][..], "anonymous"),
         (&["sign", "gs://bucket/k", "--expires", "8d"], "7 days"),
-        (&["sign", "gs://bucket/k", "--query", "X-Goog-Expires=1"], "signature's own"),
+        (&["sign", "gs://bucket/k", "--query", "X-Goog-Expires=1"], "belongs to the signature"),
     ] {
         laneway.run(line).exits(1).complains(&[why, "gs://bucket/k"]);
     }

@@ -261,7 +261,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("serve --like azure", 2, "azure"),
     ("serve --bucket Capital", 2, "Capital"),
     ("sign --expires soon s3://bucket/k", 2, "soon"),
-    ("sign --expires 30d s3://bucket/k", 1, "7 days at most"),
+    ("sign --expires 30d s3://bucket/k", 1, "at most 7 days"),
     ("completions cobol", 2, "cobol"),
     // Commands.
     ("", 2, "Usage"),
@@ -609,7 +609,7 @@ fn strange_answers() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             answer(302, &[("Location", "http://login.example/portal?token=secret")], b""),
-            "it leads to http://login.example/portal, and redirects are not followed; is there a captive portal?",
+            "the server redirects to http://login.example/portal, and Laneway doesn't follow redirects; is there a captive portal?",
         ),
         (answer(200, &[("Content-Type", "text/html")], html), "it sent HTML; check the endpoint"),
         (answer(200, &[], html), "it sent HTML; check the endpoint"),

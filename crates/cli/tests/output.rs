@@ -110,7 +110,12 @@ fn what_a_store_turns_out_not_to_take_is_told_once() {
     let run = laneway.run(["cp", "-v", "-n", "-r", "d", "s3://bucket/up/"]).succeeds();
     let count = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
     assert_eq!(count("INFO the endpoint refuses x-amz-checksum-crc32c"), 1, "{}", run.stderr);
-    assert_eq!(count("INFO the endpoint has shown its treatment of conditions"), 1, "{}", run.stderr);
+    assert_eq!(
+        count("INFO an answer has shown how the endpoint treats conditional writes"),
+        1,
+        "{}",
+        run.stderr
+    );
     let run = laneway.run(["cp", "-r", "d", "s3://bucket/quiet/"]).succeeds();
     assert!(!run.stderr.contains("endpoint"), "{}", run.stderr);
 }

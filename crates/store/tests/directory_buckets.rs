@@ -155,6 +155,6 @@ fn who_may_open_no_session_is_told_so() {
     run(async {
         let error = put(&store, "k").await.expect_err("no session");
         assert!(error.is_unauthenticated(), "{error}");
-        assert!(error.to_string().contains("opens no session"), "{error}");
+        assert!(error.to_string().contains("didn't open a session"), "{error}");
     });
 }

@@ -262,7 +262,7 @@ fn an_error_that_comes_as_200_is_not_taken_for_the_object() {
         stage.file("out/k", "old");
         let (class, text) = stage.cp(stage.url("k"), stage.path("out/k")).failure();
         assert!(
-            class == "server" && text.contains("without any metadata of an object"),
+            class == "server" && text.contains("none of the headers with an object's metadata"),
             "{kind:?}: {class} {text}"
         );
         assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"old", "{kind:?}");

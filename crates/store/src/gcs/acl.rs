@@ -1,6 +1,6 @@
 //! Predefined access control lists, which GCS's two APIs spell differently.
 
-/// Returns the JSON API's spelling: `publicRead`.
+/// Returns the JSON API's spelling, such as `publicRead`.
 pub(super) fn in_json(acl: &str) -> String {
     let mut words = acl.split('-');
     let first = words.next().unwrap_or_default().to_owned();
@@ -12,7 +12,7 @@ pub(super) fn in_json(acl: &str) -> String {
     })
 }
 
-/// Returns the XML API's spelling: `public-read`.
+/// Returns the XML API's spelling, such as `public-read`.
 pub(super) fn in_xml(acl: &str) -> String {
     let mut name = String::with_capacity(acl.len() + 4);
     for letter in acl.chars() {

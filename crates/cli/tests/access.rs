@@ -1,9 +1,11 @@
-//! Presigned URLs, encryption, access control, tags and locks by the real binary against the embedded server.
+//! Credentials, presigned URLs, encryption, access control, tags and locks by the real binary against the embedded
+//! server.
 
 use std::fs;
+use std::time::Duration;
 
 use laneway_server::Attributes;
-use laneway_testkit::{Endpoint, Wire};
+use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
@@ -145,4 +147,25 @@ fn archived_objects_of_a_tree_are_left_out_with_a_count() {
     let named = laneway.run(["cp", "s3://bucket/t/1", "one"]);
     assert_eq!(named.status, Some(1));
     assert!(named.stderr.contains("archived"), "{}", named.stderr);
+}
+
+/// The answers of the EC2 metadata service may travel one hop only, and a container is two hops away. The service then
+/// accepts the connection, and no session begins.
+#[test]
+fn a_metadata_service_that_begins_no_session_is_explained() {
+    let silent = Scripted::serve(|asked: &Asked| {
+        assert_eq!((asked.method.as_str(), asked.target.as_str()), ("PUT", "/latest/api/token"));
+        std::thread::sleep(Duration::from_secs(3));
+        answer(403, &[], "")
+    });
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path())
+        .with("LANEWAY_RETRY_FOR", "20s")
+        .with("AWS_REGION", "us-east-1")
+        .with("AWS_EC2_METADATA_DISABLED", "false")
+        .with("AWS_EC2_METADATA_SERVICE_ENDPOINT", silent.url());
+    let ended = laneway.run(["ls", "s3://bucket"]).exits(1);
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hop limit of 2")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("has not answered for 2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("turned off"), "{}", ended.stderr);
 }

@@ -74,6 +74,10 @@ pub struct Habits {
     /// only where the request accepts none.
     /// [Cloudflare](https://developers.cloudflare.com/speed/optimization/content/compression/)
     pub head_lengths: bool,
+    /// If true, the ETag of an object that is put in one request is the MD5 of its bytes, unless a KMS or customer's
+    /// key encrypts it. Otherwise the ETag has 32 hexadecimal digits without a meaning.
+    /// [Fastly](https://docs.fastly.com/en/guides/working-with-object-storage)
+    pub md5_etags: bool,
     /// The habits of the S3 side's listings.
     pub listings: ListingHabits,
 }
@@ -181,6 +185,7 @@ impl Habits {
             may_decrypt: true,
             temporary_redirects: 0,
             head_lengths: true,
+            md5_etags: true,
             listings: ListingHabits::STRICT,
         }
     }

@@ -198,6 +198,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Remembers that such a digest has matched, so that a different one proves different bytes from now on.
     fn trust_md5s_of_parts(&self) {}
 
+    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings.
+    fn has_opaque_etags(&self) -> bool {
+        false
+    }
+
     /// See [`Store::tags`](crate::Store::tags).
     async fn tags(&self, _id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         Ok(BTreeMap::new())

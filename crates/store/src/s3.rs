@@ -10,6 +10,7 @@ mod delete;
 mod delete_many;
 mod dialect;
 mod encryption;
+mod etags;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -43,6 +44,7 @@ use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
+use self::etags::Etags;
 use self::regions::Regions;
 use self::session::{Session, Sessions};
 use self::signer::Signer;
@@ -81,6 +83,8 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
+    /// The meaning of the endpoint's ETags, as far as it is known.
+    etags: Etags,
     /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
     /// matched.
     md5s_of_parts: AtomicBool,
@@ -100,6 +104,7 @@ impl S3 {
             lanes.expect(origin, Protocol::H1);
         }
         let conditions = WriteConditions::new(address.origin());
+        let etags = Etags::new(address.origin());
         let md5s_of_parts =
             AtomicBool::new(address.origin().is_none_or(|at| Partition::claims_host(&at.host)));
         if let Some(why) = settings.encryption.contradiction(settings.kms_key.as_deref()) {
@@ -124,6 +129,7 @@ impl S3 {
             sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
+            etags,
             md5s_of_parts,
             lacks_attributes: AtomicBool::new(false),
             restores: restore_status::Asking::default(),

@@ -49,7 +49,10 @@ pub(super) async fn put(
         // S3 distinguishes a missing object from one that differs.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
-    let etag = encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), written.sums.crc32c);
+    let etag = match dialect.habits.md5_etags {
+        true => encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), written.sums.crc32c),
+        false => Some(encryption::opaque_etag(written.sums.crc32c)),
+    };
     let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;

@@ -130,6 +130,10 @@ http_verbs!(S3, CAPABILITIES, {
         self.md5s_of_parts.store(true, Ordering::Relaxed);
     }
 
+    fn has_opaque_etags(&self) -> bool {
+        self.etags.are_opaque()
+    }
+
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         self.read_tags(id).await
     }

@@ -4,6 +4,7 @@ use http::{HeaderName, HeaderValue};
 use laneway_lanes::Head;
 
 use super::conditions::unquoted;
+use super::etags::is_made_up;
 use super::tags;
 use crate::checksum::{PartsAlgorithm, decode_crc32c, decode_crc64, encode_crc32c, of_etag};
 use crate::exchange::{Outgoing, Unsendable};
@@ -126,7 +127,7 @@ fn md5_etag(head: &Head) -> Option<&str> {
     if encrypted || random || !head.headers.contains_key("x-amz-request-id") {
         return None;
     }
-    Some(head.header("etag")?.trim_matches('"'))
+    Some(head.header("etag")?.trim_matches('"')).filter(|etag| !is_made_up(etag))
 }
 
 /// Parses 32 hexadecimal digits.

@@ -158,6 +158,7 @@ impl S3 {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
+            || self.etags.are_opaque()
             || upload.checksums != PartChecksums::None;
         md5(head).filter(|_| !is_opaque && checksums(head).is_empty())
     }

@@ -100,6 +100,12 @@ impl Store {
         self.dialect.trust_md5s_of_parts();
     }
 
+    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings. Laneway learns it
+    /// from a put.
+    pub fn has_opaque_etags(&self) -> bool {
+        self.dialect.has_opaque_etags()
+    }
+
     /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end, or with
     /// [`GetRange::Last`] before its start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived,
     /// and the object's size.

@@ -397,3 +397,31 @@ fn a_dry_run_fails_unreadable_sources_and_plans_the_rest() {
         );
     }
 }
+
+/// A bucket with a hierarchical namespace keeps the folders of removed objects, and isn't empty while it has one.
+#[test]
+fn the_folders_of_a_tree_go_with_its_objects() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let (laneway, store) = (endpoint.program(LANEWAY), endpoint.server().store());
+    store.make_hierarchical("bucket").expect("there is the bucket");
+    let folders = || -> Vec<String> {
+        let url = format!("{}/storage/v1/b/bucket/folders", endpoint.url());
+        let listed = endpoint.program("curl").run(["-s", &url]).succeeds();
+        let listed: serde_json::Value = serde_json::from_str(&listed.text()).expect("a listing");
+        let items = listed["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    for key in ["a/b/1", "a/c/2", "ab/3", "d/e/f/4"] {
+        store.put("bucket", key, b"x").expect("stored");
+    }
+    laneway.run(["rm", "-r", "--exclude", "1", "gs://bucket/a"]).succeeds();
+    assert_eq!(folders(), ["a/", "a/b/", "a/c/", "ab/", "d/", "d/e/", "d/e/f/"], "a part of a tree was removed");
+    laneway.run(["rm", "-r", "gs://bucket/a"]).succeeds();
+    assert_eq!(folders(), ["ab/", "d/", "d/e/", "d/e/f/"]);
+    laneway.run(["rm", "gs://bucket/d/e/f/4"]).succeeds();
+    laneway.run(["rm", "-r", "gs://bucket/d"]).succeeds();
+    assert_eq!(folders(), ["ab/"], "a tree of empty folders is one that can be removed");
+    laneway.run(["rm", "-r", "gs://bucket/d"]).exits(1);
+    laneway.run(["rb", "--force", "--yes", "gs://bucket"]).succeeds();
+    assert!(store.keys("bucket").is_empty());
+}

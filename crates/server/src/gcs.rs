@@ -11,6 +11,7 @@ mod copy;
 mod cors;
 mod encryption;
 mod fields;
+pub(crate) mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hash;
@@ -47,6 +48,7 @@ use crate::verb::Verb;
 use answer::{Answer, Problem};
 use bucket_fields::Kind;
 use fields::Fields;
+use folders::Folders;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
 
@@ -55,6 +57,7 @@ pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
+    pub(crate) folders: Folders,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
     /// True if access control and lifecycles are kept, though nothing enforces them.
@@ -196,6 +199,7 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::LockRetentionPolicy, Method::POST) => buckets::lock_retention_policy(&call),
         (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
+        (Resource::Folders(folder), _) => folders::answer(call, folder).await,
         // No bucket keeps deleted objects.
         (Resource::Objects, Method::GET) if call.query.value("softDeleted") == Some("true") => {
             let found = call.state.objects.bucket(call.bucket);

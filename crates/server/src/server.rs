@@ -79,6 +79,7 @@ impl Server {
                 objects,
                 sessions,
                 managed_folders: Default::default(),
+                folders: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),
                 accept_unenforced: config.accept_unenforced,

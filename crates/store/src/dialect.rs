@@ -288,6 +288,16 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Abort, &session.id, NO_SESSIONS))
     }
 
+    /// See [`Store::folders`](crate::Store::folders).
+    async fn folders(&self, _bucket: &str, _prefix: &str) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// See [`Store::delete_folder`](crate::Store::delete_folder).
+    async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        Err(unsupported(self, Operation::Delete, &ObjectId::new(bucket, folder), NO_FOLDERS))
+    }
+
     /// See [`Store::buckets`](crate::Store::buckets).
     async fn buckets(&self) -> Result<Vec<String>, Error> {
         Err(unsupported(self, Operation::List, &ObjectId::new("", ""), "this store lists no buckets"))
@@ -307,6 +317,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 const NO_CHANGING: &str = "this store can't change an object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
+const NO_FOLDERS: &str = "this store has no folders";
 const FIXED_BUCKETS: &str = "this store can't create or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {

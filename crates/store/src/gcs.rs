@@ -7,6 +7,7 @@ mod delete;
 mod dialect;
 mod encryption;
 mod failure;
+mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod get;
@@ -57,6 +58,8 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// The server has shown that it doesn't support batches.
     lacks_batch: Refusals,
+    /// Whether buckets have a hierarchical namespace, which never changes.
+    namespaces: Mutex<BTreeMap<String, bool>>,
 }
 
 /// The name of a refusal that concerns the whole endpoint. No bucket has it.
@@ -112,7 +115,12 @@ impl Gcs {
             lacks_multipart: Refusals::default(),
             multipart_refused: Refusals::default(),
             lacks_batch: Refusals::default(),
+            namespaces: Mutex::default(),
         }))
+    }
+
+    fn namespaces(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

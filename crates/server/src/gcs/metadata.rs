@@ -56,6 +56,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
+    call.state.folders.keep(objects, call.bucket, call.key);
     let deleted = match version(call)? {
         Which::Live => objects.delete(call.bucket, call.key, &precondition),
         which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),

@@ -64,6 +64,14 @@ http_verbs!(Gcs, CAPABILITIES, {
         !self.lacks_multipart.has(super::ENDPOINT, Instant::now())
     }
 
+    async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
+        self.list_folders(bucket, prefix).await
+    }
+
+    async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        self.remove_folder(bucket, folder).await
+    }
+
     async fn resumable_begin(
         &self,
         id: &ObjectId,

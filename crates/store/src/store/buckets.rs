@@ -1,4 +1,4 @@
-//! Verbs for whole buckets.
+//! Verbs for whole buckets and their folders.
 
 use http::StatusCode;
 
@@ -26,6 +26,24 @@ impl Store {
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
             done => done,
         }
+    }
+
+    /// Lists the folders that a bucket holds beside its objects, with names that begin with a prefix. Each ends in a
+    /// slash. They exist in GCS buckets with a hierarchical namespace, and other buckets have none.
+    ///
+    /// # Errors
+    /// `Permission`, since the request needs a permission of its own.
+    pub async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
+        self.dialect.folders(bucket, prefix).await
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// `NotFound` if it doesn't exist; `Invalid` or `Precondition` if something is in it; `Unsupported` if the store has
+    /// no folders.
+    pub async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        self.dialect.delete_folder(bucket, folder).await
     }
 
     /// Removes an empty bucket.

@@ -27,7 +27,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{buckets, cat, cp, du, hash, help, ls, rm, run, setmeta, sign, sync, verify};
+use crate::verbs::{buckets, cat, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify};
 pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
@@ -60,6 +60,7 @@ pub(crate) enum Verb {
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
+    Restore(restore::Restore),
     Verify(verify::Verify),
     #[command(aliases = ["presign", "signurl"])]
     Sign(sign::Sign),

@@ -11,6 +11,7 @@ pub(crate) mod du;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod ls;
+pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod run;
 #[cfg(feature = "serve")]

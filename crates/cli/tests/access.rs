@@ -149,6 +149,45 @@ fn archived_objects_of_a_tree_are_left_out_with_a_count() {
     assert!(named.stderr.contains("archived"), "{}", named.stderr);
 }
 
+#[test]
+fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let store = endpoint.server().store();
+    let of_class =
+        |class: &str| Attributes { storage_class: Some(class.to_owned()), ..Attributes::default() };
+    for (key, class) in [("t/1", "GLACIER"), ("t/2", "DEEP_ARCHIVE"), ("t/warm", "GLACIER_IR")] {
+        store.put_with("bucket", key, b"cold", of_class(class)).expect("stored");
+    }
+    let ends = |url: &str| {
+        // The first answer tells which service it is, and only a known one is asked for the status.
+        let listed = laneway.run(["ls", "-l", "-r", "s3://bucket/t/warm", url]).succeeds();
+        let lines = listed.lines().into_iter().filter(|line| line.contains("s3://"));
+        lines
+            .skip(1)
+            .map(|line| line.split("s3://bucket/").nth(1).unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ends("s3://bucket/t"), ["t/1  (archived)", "t/2  (archived)", "t/warm"]);
+    let planned = laneway.run(["restore", "-r", "--dry-run", "--days", "2", "s3://bucket/t"]).succeeds();
+    assert!(planned.stderr.contains("would restore 2 objects"), "{}", planned.stderr);
+    let refused = laneway.run(["restore", "s3://bucket/t/1"]).exits(1);
+    assert!(refused.stderr.contains("MalformedXML") || refused.stderr.contains("XML"), "{}", refused.stderr);
+    let begun = laneway.run(["restore", "-r", "--days", "2", "--tier", "Bulk", "s3://bucket/t"]).succeeds();
+    assert!(begun.stderr.contains("2 objects requested, 1 skipped"), "{}", begun.stderr);
+    assert_eq!(ends("s3://bucket/t"), ["t/1  (being restored)", "t/2  (being restored)", "t/warm"]);
+    let again = laneway.run(["restore", "-r", "--json", "--days", "2", "s3://bucket/t"]).succeeds();
+    let skipped = again.json().into_iter().filter(|record| record["op"] == "restore");
+    let whys: Vec<String> =
+        skipped.map(|record| record["skipped"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(whys.iter().filter(|why| why.contains("already being restored")).count(), 2, "{whys:?}");
+    let shown = laneway.run(["stat", "s3://bucket/t/1"]).succeeds();
+    assert!(shown.text().contains("ongoing-request=\"true\""), "{}", shown.text());
+    laneway.run(["restore", "--days", "2", "s3://bucket/none"]).exits(1).complains(&["s3://bucket/none"]);
+    laneway.run(["restore", "--days", "0", "s3://bucket/t/1"]).exits(2);
+    laneway.run(["restore", "gs://bucket/t/1"]).exits(1);
+}
+
 /// The answers of the EC2 metadata service may travel one hop only, and a container is two hops away. The service then
 /// accepts the connection, and no session begins.
 #[test]

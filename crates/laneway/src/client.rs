@@ -25,11 +25,12 @@ use crate::job::shared::Common;
 use crate::manifest::Subject;
 use crate::transfer::copy;
 use crate::transfer::remove;
+use crate::transfer::restore;
 use crate::transfer::set_meta;
 use crate::transfer::sync;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RunManifest,
-    SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RestoreRequest,
+    RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
 /// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own
@@ -231,6 +232,12 @@ impl Client {
     pub fn set_meta(&self, request: SetMetaRequest) -> Job {
         let about = (Purpose::Plain, Common::of_set_meta(&request));
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
+    }
+
+    /// Restores objects from S3's archives. An item is done once the store has begun, which may take it days.
+    pub fn restore(&self, request: RestoreRequest) -> Job {
+        let about = (Purpose::Plain, Common::of_restore(&request));
+        self.begin(Op::Restore, about, |running| restore::run(running, request))
     }
 
     /// Makes the content of a folder or prefix equal to that of another one.

@@ -137,7 +137,7 @@ pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
     Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
-    PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention, RetentionMode,
+    PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, RestoreOptions, Retention, RetentionMode,
     SignedUrl, SseAlgorithm, Version,
 };
 pub use listing::filter::Filter;
@@ -151,8 +151,8 @@ pub use objects::{
     RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use request::{
-    ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SetMetaRequest, SyncRequest,
-    VerifyRequest,
+    ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, RestoreRequest, SetMetaRequest,
+    SyncRequest, VerifyRequest,
 };
 
 /// Items for this workspace's benchmarks and tests. They change with the engine, without notice.

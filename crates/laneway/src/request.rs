@@ -3,6 +3,7 @@
 mod byte_range;
 mod check;
 mod put_options;
+mod restore;
 mod set_meta;
 mod setters;
 mod sync;
@@ -18,6 +19,7 @@ use crate::{Filter, Gzip, Location, Manifest};
 use setters::setters;
 
 pub use byte_range::ByteRange;
+pub use restore::RestoreRequest;
 pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 pub use verify::VerifyRequest;

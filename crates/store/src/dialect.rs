@@ -12,7 +12,7 @@ use laneway_lanes::{Body, Path, Spare};
 use crate::{
     Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
     MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
-    ReadAs, Requests, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
+    ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
 };
 
 /// The deletes that the default [`Dialect::delete_many`] keeps under way at once.
@@ -141,6 +141,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// See [`Store::set_meta`](crate::Store::set_meta).
     async fn set_meta(&self, id: &ObjectId, _change: &MetaChange) -> Result<ObjectMeta, Error> {
         Err(unsupported(self, Operation::SetMeta, id, "this store changes no metadata"))
+    }
+
+    /// See [`Store::restore`](crate::Store::restore).
+    async fn restore(&self, id: &ObjectId, _options: &RestoreOptions) -> Result<Restoration, Error> {
+        Err(unsupported(self, Operation::Restore, id, "this store has nothing to restore objects from"))
     }
 
     /// See [`Store::changing`](crate::Store::changing).

@@ -92,6 +92,8 @@ pub enum Operation {
     Part,
     /// [`Store::set_meta`](crate::Store::set_meta).
     SetMeta,
+    /// [`Store::restore`](crate::Store::restore).
+    Restore,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
     /// [`Store::sign`](crate::Store::sign).
@@ -126,6 +128,7 @@ impl Operation {
             Self::SetMeta => "set metadata",
             Self::Begin => "begin upload",
             Self::Part => "upload part",
+            Self::Restore => "restore",
             Self::Tags => "tags of",
             Self::Sign => "sign a URL of",
             Self::CreateBucket => "make bucket",

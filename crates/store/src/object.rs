@@ -227,6 +227,15 @@ pub struct ObjectMeta {
 }
 
 impl ObjectMeta {
+    /// Returns true if the object may have to be restored before it can be read, as far as its class tells. A listing
+    /// doesn't tell whether an intelligently tiered object is in an archive.
+    pub fn may_be_archived(&self) -> bool {
+        let class = self.storage_class.as_deref();
+        self.archived
+            || self.restore.is_some()
+            || matches!(class, Some("GLACIER" | "DEEP_ARCHIVE" | "INTELLIGENT_TIERING"))
+    }
+
     /// Returns an object of which only name and size are known.
     pub fn new(id: ObjectId, size: u64) -> Self {
         Self {

@@ -24,6 +24,7 @@ mod multipart;
 mod part_lens;
 mod put;
 mod regions;
+mod restore;
 mod restore_status;
 mod session;
 mod set_meta;

@@ -170,6 +170,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["rmdir", "remove-bucket"], "use rb for buckets; a folder is gone with its last object"),
     (&["pipe", "rcat"], "use cp - URL"),
     (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
+    (&["restore-object", "unarchive"], "use restore"),
     (&["share", "link", "sign-url", "generate-url"], "use sign"),
     (
         &["config", "configure", "auth", "login", "init"],

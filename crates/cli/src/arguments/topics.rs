@@ -104,7 +104,7 @@ JSON output
 --json prints one JSON object per line on standard output. `kind` names the record. Fields that don't apply are missing,
 and new ones may be added. Times of day are in UTC; start_s and end_s are seconds since the program started.
 
-  item        an object that cp, mv, sync, rm, setmeta or verify finished: op, source, destination, bytes, start_s,
+  item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes, start_s,
               end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and class
               describe a failure
   summary     the last record of such a command: files, failed, skipped, unchanged, removed, bytes, seconds,
@@ -231,6 +231,16 @@ const EXAMPLES: &[Examples] = &[
             (
                 "Add and remove metadata",
                 "laneway setmeta --metadata team=data --remove-metadata stage s3://my-bucket/key",
+            ),
+        ],
+    ),
+    (
+        "restore",
+        &[
+            ("Restore an object for a week", "laneway restore --days 7 s3://my-bucket/2019/all.tar"),
+            (
+                "Restore a prefix at the lowest price",
+                "laneway restore -r --days 7 --tier Bulk s3://my-bucket/2019",
             ),
         ],
     ),

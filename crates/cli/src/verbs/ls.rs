@@ -234,7 +234,8 @@ impl ListingPrinter<'_> {
                     });
                 }
                 if self.ls.long {
-                    return output.line(&line::object(meta.size, meta.updated, &url, self.ls.readable_sizes));
+                    let line = line::object(meta.size, meta.updated, &url, self.ls.readable_sizes);
+                    return output.line(&format!("{line}{}", line::archive_status(meta)));
                 }
                 output.line(&url)
             }

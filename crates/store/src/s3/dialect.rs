@@ -12,8 +12,8 @@ use super::write_conditions::Write;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices,
-    VersionNames,
+    Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
+    RestoreOptions, VersionNames,
 };
 
 /// S3's limits and prices. The largest copy is from
@@ -132,6 +132,10 @@ http_verbs!(S3, CAPABILITIES, {
 
     fn has_opaque_etags(&self) -> bool {
         self.etags.are_opaque()
+    }
+
+    async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.restore_object(id, options).await
     }
 
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {

@@ -3,7 +3,9 @@
 use laneway_lanes::Body;
 
 use super::Store;
-use crate::{Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions};
+use crate::{
+    Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions, Restoration, RestoreOptions,
+};
 
 impl Store {
     /// Writes an object in one request. The store's answer is compared with `sums`, and bytes that differ are sent once
@@ -81,6 +83,15 @@ impl Store {
     /// make, or not by one request.
     pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         self.dialect.set_meta(id, change).await
+    }
+
+    /// Makes an object readable again: S3 restores it from an archive.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for days or a tier that the object's class doesn't take; `Unsupported` if the store has no
+    /// archive.
+    pub async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.dialect.restore(id, options).await
     }
 
     /// Deletes an object. S3 also reports success if the object didn't exist.

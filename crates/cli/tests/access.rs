@@ -150,6 +150,40 @@ fn archived_objects_of_a_tree_are_left_out_with_a_count() {
 }
 
 #[test]
+fn tags_and_access_control_lists_are_changed_in_place_and_shown() {
+    let config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let laneway = endpoint.program(LANEWAY);
+    endpoint.put("k", b"bytes");
+    let before = endpoint.server().store().object("bucket", "k").expect("it is there").generation;
+    laneway
+        .run(["setmeta", "s3://bucket/k", "--tags", "team=a b,cost=1", "--acl", "public-read"])
+        .succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert_eq!(now.generation, before, "no copy is needed");
+    let shown = laneway.run(["stat", "--json", "--tags", "--acl", "s3://bucket/k"]).succeeds();
+    let record = shown.record("object");
+    assert_eq!(record["tag_values"], serde_json::json!({"cost": "1", "team": "a b"}));
+    assert_eq!(record["grants"][1], serde_json::json!({"grantee": "AllUsers", "permission": "READ"}));
+    let text = laneway.run(["stat", "--tags", "--acl", "s3://bucket/k"]).succeeds().text();
+    assert!(text.contains("Tag team:") && text.contains("READ to AllUsers"), "{text}");
+    laneway.run(["setmeta", "s3://bucket/k", "--cache-control", "no-store", "--clear-tags"]).succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert!(now.attributes.asked.tags.is_empty() && now.generation != before);
+    assert_eq!(now.attributes.cache_control.as_deref(), Some("no-store"));
+    laneway.run(["setmeta", "gs://bucket/k", "--acl", "public-read"]).succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert_eq!(now.attributes.asked.acl.as_deref(), Some("publicRead"));
+    laneway.run(["setmeta", "gs://bucket/k", "--tags", "a=b"]).exits(1).complains(&["no tags"]);
+    let mut config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
+    config.habits.access_lists = false;
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    endpoint.put("k", b"bytes");
+    let refused = endpoint.program(LANEWAY).run(["setmeta", "s3://bucket/k", "--acl", "public-read"]).exits(1);
+    refused.complains(&["s3://bucket/k", "does not allow ACLs"]);
+}
+
+#[test]
 fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);

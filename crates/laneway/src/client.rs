@@ -29,7 +29,7 @@ use crate::transfer::restore;
 use crate::transfer::set_meta;
 use crate::transfer::sync;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RestoreRequest,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op, RemoveRequest, RestoreRequest,
     RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
@@ -312,6 +312,17 @@ impl Client {
         let worker = self.worker()?;
         let stat = stat::stat(Arc::clone(&worker.state), at.clone());
         block_on(worker.run_here(stat))
+    }
+
+    /// Returns an object's tags and the grants of its access control list, each in a request of its own if it is
+    /// wanted. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't an object.
+    pub fn access(&self, at: &Location, tags: bool, grants: bool) -> Result<ObjectAccess, Error> {
+        let worker = self.worker()?;
+        let access = stat::access(Arc::clone(&worker.state), at.clone(), (tags, grants));
+        block_on(worker.run_here(access))
     }
 
     /// Returns the store's metadata of several objects, with many requests at once.

@@ -124,7 +124,7 @@ mod transfer;
 pub use client::builder::ClientBuilder;
 pub use client::dialect;
 pub use client::list::{Entry, Listing};
-pub use client::stat::Stats;
+pub use client::stat::{ObjectAccess, Stats};
 pub use client::{Client, Spawned};
 pub use content::checksum::hash;
 pub use content::gzip::Gzip;
@@ -135,7 +135,7 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
+    AccessGrant, AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
     Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
     PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, RestoreOptions, Retention, RetentionMode,
     SignedUrl, SseAlgorithm, Version,

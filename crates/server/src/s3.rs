@@ -1,6 +1,7 @@
 //! The dialect of Amazon S3. The `s3s` crate reads requests, verifies signatures and writes XML. The verbs are
 //! implemented here, on the store.
 
+mod acl;
 mod archive;
 mod asked;
 mod attributes;
@@ -550,6 +551,20 @@ impl S3 for Dialect {
     ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
         let output = tagging::delete(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn get_object_acl(
+        &self,
+        request: S3Request<GetObjectAclInput>,
+    ) -> S3Result<S3Response<GetObjectAclOutput>> {
+        acl::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_acl(
+        &self,
+        request: S3Request<PutObjectAclInput>,
+    ) -> S3Result<S3Response<PutObjectAclOutput>> {
+        acl::put(self, request.input).map(S3Response::new)
     }
 
     async fn get_object_lock_configuration(

@@ -10,7 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use laneway_lanes::{Body, Path, Spare};
 
 use crate::{
-    Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
+    AccessGrant, Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
     MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
     ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
 };
@@ -211,6 +211,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// See [`Store::tags`](crate::Store::tags).
     async fn tags(&self, _id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         Ok(BTreeMap::new())
+    }
+
+    /// See [`Store::access_list`](crate::Store::access_list).
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        Err(unsupported(self, Operation::Access, id, "this store has no access control lists"))
     }
 
     /// See [`Store::begin`](crate::Store::begin).

@@ -96,6 +96,8 @@ pub enum Operation {
     Restore,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
+    /// [`Store::access_list`](crate::Store::access_list).
+    Access,
     /// [`Store::sign`](crate::Store::sign).
     Sign,
     /// [`Store::create_bucket`](crate::Store::create_bucket).
@@ -130,6 +132,7 @@ impl Operation {
             Self::Part => "upload part",
             Self::Restore => "restore",
             Self::Tags => "tags of",
+            Self::Access => "access control list of",
             Self::Sign => "sign a URL of",
             Self::CreateBucket => "make bucket",
             Self::DeleteBucket => "remove bucket",

@@ -12,6 +12,7 @@
 //! This crate deliberately plans nothing (the caller chooses ranges and parts), touches no files, and doesn't resume in
 //! the middle of a body.
 
+mod access_grant;
 mod added_headers;
 mod aws_files;
 mod capabilities;
@@ -60,6 +61,7 @@ mod unless;
 mod upload;
 mod xml;
 
+pub use access_grant::AccessGrant;
 pub use added_headers::may_be_added;
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,

@@ -33,6 +33,10 @@ pub struct MetaChange {
     pub metadata: BTreeMap<String, String>,
     /// The names of user metadata to remove.
     pub removed: BTreeSet<String>,
+    /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`.
+    pub acl: Option<String>,
+    /// The tags that replace all tags of the object, on S3. No tags clear them.
+    pub tags: Option<BTreeMap<String, String>>,
     /// If true, all user metadata that isn't in [`metadata`](Self::metadata) is removed.
     pub clears_metadata: bool,
 }
@@ -101,14 +105,39 @@ impl MetaChange {
         self
     }
 
+    /// Sets [`acl`](field@Self::acl).
+    #[must_use]
+    pub fn acl(mut self, value: impl Into<String>) -> Self {
+        self.acl = Some(value.into());
+        self
+    }
+
+    /// Sets [`tags`](field@Self::tags).
+    #[must_use]
+    pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
+        self.tags = Some(tags);
+        self
+    }
+
+    /// Returns the part of the change that concerns access and tags. No store needs a new object for it.
+    #[must_use]
+    pub fn access_only(&self) -> Self {
+        Self { acl: self.acl.clone(), tags: self.tags.clone(), ..Self::default() }
+    }
+
+    /// Returns true if S3 needs a copy of the object for the change.
+    pub fn rewrites(&self) -> bool {
+        *self != self.access_only()
+    }
+
     /// Returns true if the change is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true if the change affects more than the storage class.
+    /// Returns true if the change affects more than the storage class, access and tags.
     pub(crate) fn describes(&self) -> bool {
-        !Self { storage_class: None, ..self.clone() }.is_empty()
+        !Self { storage_class: None, acl: None, tags: None, ..self.clone() }.is_empty()
     }
 
     /// Returns the change with metadata names in lower case, since S3 keeps them as header names.

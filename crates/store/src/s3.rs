@@ -1,5 +1,6 @@
 //! The dialect of Amazon S3 and of compatible stores.
 
+mod acl;
 mod address;
 mod buckets;
 mod checksum_support;

@@ -101,11 +101,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
         &[],
         "not supported",
     ),
-    (
-        &["--acl", "--grants", "-a"],
-        &["setmeta"],
-        "not supported; bucket policies say who may use new objects",
-    ),
+    (&["-a"], &["setmeta"], "use --acl NAME"),
     (&["--grants"], &[], "not supported; use --acl NAME, or bucket policies"),
     (
         &["-u", "--update", "--size-only", "-c", "--checksum", "--if-size-differ", "--if-source-newer"],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use laneway::{AccessGrant, ObjectAccess};
 use laneway_quantity as quantity;
 use laneway_store::{ObjectMeta, PartsAlgorithm, Version};
 use serde::Serialize;
@@ -67,6 +68,10 @@ pub(crate) struct ObjectRecord<'a> {
     customer_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tag_values: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    grants: Vec<GrantRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +86,13 @@ pub(crate) struct ObjectRecord<'a> {
     restore: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
+}
+
+/// A grant of an object's access control list.
+#[derive(Serialize, Debug)]
+struct GrantRecord {
+    grantee: String,
+    permission: String,
 }
 
 /// A prefix or a bucket in a listing, as the record of kind `prefix` or `bucket`.
@@ -145,6 +157,8 @@ impl<'a> ObjectRecord<'a> {
             bucket_key: meta.bucket_key,
             customer_key: meta.customer_key.as_deref(),
             tags: meta.tags,
+            tag_values: BTreeMap::new(),
+            grants: Vec::new(),
             lock_mode: meta.retention.map(|retention| retention.mode.name()),
             lock_until: meta.retention.and_then(|retention| timestamp(retention.until)),
             legal_hold: meta.legal_hold,
@@ -153,6 +167,14 @@ impl<'a> ObjectRecord<'a> {
             restore: meta.restore.as_deref(),
             metadata: meta.metadata.as_ref().filter(|metadata| !metadata.is_empty()),
         }
+    }
+
+    /// Adds tags and grants.
+    pub(crate) fn with(mut self, access: ObjectAccess) -> Self {
+        let grant = |grant: AccessGrant| GrantRecord { grantee: grant.grantee, permission: grant.permission };
+        self.grants = access.grants.into_iter().map(grant).collect();
+        self.tag_values = access.tags;
+        self
     }
 
     /// Returns the record as lines for people: its URL, then one line for each known fact.
@@ -189,6 +211,12 @@ impl<'a> ObjectRecord<'a> {
         row("Encrypted with", self.kms_key.map(|key| format!("{key}{through}")));
         row("Customer's key", self.customer_key.map(|hash| format!("{hash} (its hash)")));
         row("Tags", self.tags.map(|count| count.to_string()));
+        for (name, value) in &self.tag_values {
+            row(&format!("Tag {name}"), Some(value.clone()));
+        }
+        for GrantRecord { grantee, permission } in &self.grants {
+            row("Grant", Some(format!("{permission} to {grantee}")));
+        }
         let lock = self.lock_mode.zip(self.lock_until.as_deref());
         row("Locked", lock.map(|(mode, until)| format!("{mode} until {until}")));
         row("Legal hold", self.legal_hold.then(|| "on".to_owned()));

@@ -7,7 +7,7 @@ use std::io;
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Entry, ErrorKind, Filter, ListRequest, Location, Provider};
+use laneway::{Client, Entry, Error, ErrorKind, Filter, ListRequest, Location, ObjectAccess, Provider};
 use laneway_store::CredentialError;
 
 use crate::arguments::filters::FilterOptions;
@@ -263,6 +263,20 @@ pub(crate) struct Stat {
     /// A version is gs://bucket/key#generation or s3://bucket/key#id.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
+    /// Show the tags too, on S3
+    ///
+    /// This takes one more request for each object.
+    ///
+    /// Example: laneway stat --tags s3://my-bucket/key
+    #[arg(long)]
+    tags: bool,
+    /// Show the grants of the access control list too
+    ///
+    /// This takes one more request for each object.
+    ///
+    /// Example: laneway stat --acl gs://my-bucket/key
+    #[arg(long)]
+    acl: bool,
 }
 
 impl Stat {
@@ -281,9 +295,16 @@ impl Stat {
         while let Some((at, known)) = stats.next_blocking() {
             match known {
                 Ok(meta) => {
-                    tally.done();
                     let url = at.to_string();
-                    let record = ObjectRecord::new(&url, &meta);
+                    let mut record = ObjectRecord::new(&url, &meta);
+                    match self.access(&client, &at) {
+                        Ok(access) => record = record.with(access),
+                        Err(error) => {
+                            context.fail(&at, &error, &mut tally)?;
+                            continue;
+                        }
+                    }
+                    tally.done();
                     if context.options.json {
                         context.output.json(&record)?;
                     } else {
@@ -295,5 +316,13 @@ impl Stat {
         }
         context.print_stats(&client)?;
         Ok(tally.exit())
+    }
+
+    /// Requests what the metadata doesn't hold, if it is wanted.
+    fn access(&self, client: &Client, at: &Location) -> Result<ObjectAccess, Error> {
+        match self.tags || self.acl {
+            true => client.access(at, self.tags, self.acl),
+            false => Ok(ObjectAccess::default()),
+        }
     }
 }

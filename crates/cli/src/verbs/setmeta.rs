@@ -19,7 +19,7 @@ use crate::{job, locations};
 ///
 /// GCS changes its objects in place. Only the storage class needs a rewrite, which resets the access control list to the bucket's default.
 /// On S3, Laneway copies each object onto itself inside the store, part by part above 5 GiB. The object keeps its tags. It gets a new time,
-/// the access control list of a new object, and a new version if the bucket keeps versions.
+/// the access control list of a new object, and a new version if the bucket keeps versions. --acl, --tags and --clear-tags alone need no copy.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes
@@ -84,6 +84,23 @@ struct MetadataOptions {
     /// Example: --clear-metadata
     #[arg(long, visible_alias = "clear-custom-metadata")]
     clear_metadata: bool,
+    /// Set a predefined access control list, by the store's name for it
+    ///
+    /// Buckets with uniform access, and most of Amazon's, have no such lists and refuse it.
+    ///
+    /// Example: --acl public-read
+    #[arg(long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME")]
+    acl: Option<String>,
+    /// Replace all tags, on S3
+    ///
+    /// Example: --tags team=data,stage=raw
+    #[arg(long, value_name = "K=V,...", value_delimiter = ',', value_parser = key_value, conflicts_with = "clear_tags")]
+    tags: Vec<(String, String)>,
+    /// Remove all tags, on S3
+    ///
+    /// Example: --clear-tags
+    #[arg(long)]
+    clear_tags: bool,
     /// Set the storage class, by the store's name for it
     ///
     /// Example: --storage-class NEARLINE
@@ -124,6 +141,10 @@ impl MetadataOptions {
         change.content_language = self.content_language;
         change.storage_class = self.storage_class;
         change.metadata = self.metadata.into_iter().collect();
+        change.acl = self.acl;
+        if self.clear_tags || !self.tags.is_empty() {
+            change.tags = Some(self.tags.into_iter().collect());
+        }
         change.removed = self.remove_metadata.into_iter().collect();
         change
     }

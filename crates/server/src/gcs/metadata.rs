@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::ObjectResource;
-use super::{JsonCall, conditions, describe, encryption, media};
+use super::{JsonCall, acl, conditions, describe, encryption, media};
 use crate::objects::versions::{Heir, Which};
 use crate::objects::{Attributes, Refused};
 
@@ -33,6 +33,8 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let replaces = call.head.method == http::Method::PUT;
     let present = call.state.objects.find_version(call.bucket, call.key, which);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    let list = call.query.value("predefinedAcl").map(str::to_owned);
+    acl::check(call.state.accept_unenforced, "predefinedAcl", list.as_deref())?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .state
@@ -46,6 +48,9 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
                     ..Default::default()
                 };
                 *attributes = kept;
+            }
+            if list.is_some() {
+                attributes.asked.acl = list;
             }
             describe(&call, attributes, &change)
         })

@@ -8,7 +8,7 @@ use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Resumable,
+    AccessGrant, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Resumable,
     VersionNames,
 };
 
@@ -62,6 +62,10 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.has(super::ENDPOINT, Instant::now())
+    }
+
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.read_acl(id).await
     }
 
     async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {

@@ -9,7 +9,9 @@ use laneway_lanes::Body;
 use serde_json::{Map, Value};
 
 use super::Gcs;
+use super::acl::in_json;
 use super::head::{object_path, read};
+use super::put::NO_TAGS;
 use super::resource::FIELDS;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
@@ -43,8 +45,9 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
     Value::Object(resource)
 }
 
-fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outgoing {
+fn request(id: &ObjectId, resource: &Value, acl: Option<&str>, metageneration: Option<u64>) -> Outgoing {
     let query = Query::new()
+        .and_some("predefinedAcl", acl.map(in_json).as_deref())
         .and_some("generation", id.version.as_deref())
         .and_some("ifMetagenerationMatch", metageneration.map(|n| n.to_string()).as_deref())
         .and("fields", FIELDS);
@@ -57,7 +60,7 @@ fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outg
 /// Returns whether an object is as a patch of `before` leaves it. Each patch raises the metageneration by one, and any
 /// other writer's would have made the condition fail.
 fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> bool {
-    let patch = MetaChange { storage_class: None, ..change.clone() };
+    let patch = MetaChange { storage_class: None, acl: None, ..change.clone() };
     meta.version == before.version
         && meta.metageneration == before.metageneration.map(|metageneration| metageneration + 1)
         && MetaChange::default().applied(meta) == patch.applied(before)
@@ -78,16 +81,20 @@ impl Gcs {
                 "the storage class of a version can't be changed: a rewrite would make it the live one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let present = match change.clears_metadata || !change.describes() {
+        if change.tags.is_some() {
+            return Err(exchange.error(ErrorKind::Unsupported, NO_TAGS));
+        }
+        let patches = change.describes() || change.acl.is_some();
+        let present = match change.clears_metadata || !patches {
             true => Some(self.head(id, None).await.map_err(|e| e.within(Operation::SetMeta))?),
             false => None,
         };
-        let meta = match (change.describes(), present) {
+        let meta = match (patches, present) {
             (false, Some(present)) => present,
             (_, present) => {
                 let known = present.as_ref().and_then(|meta| meta.metadata.clone()).unwrap_or_default();
                 let metageneration = present.as_ref().and_then(|meta| meta.metageneration);
-                let outgoing = request(id, &resource(change, &known), metageneration);
+                let outgoing = request(id, &resource(change, &known), change.acl.as_deref(), metageneration);
                 match (exchange.send(&outgoing).await, present) {
                     (Ok(sent), _) => read(&exchange, &sent, id, 0)?,
                     // The answer to the first attempt was lost, and the second met its result.
@@ -151,9 +158,9 @@ mod tests {
         let cleared = MetaChange::default().clears_metadata(true).metadata("a", "2");
         let present = [("a", "1"), ("b", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         assert_eq!(resource(&cleared, &present), json!({"metadata": {"a": "2", "b": null}}));
-        let outgoing = request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some(3));
+        let outgoing = request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some("public-read"), Some(3));
         assert!(
-            outgoing.target.starts_with("/storage/v1/b/b/o/k?generation=7&ifMetagenerationMatch=3&fields=")
+            outgoing.target.starts_with("/storage/v1/b/b/o/k?predefinedAcl=publicRead&generation=7&ifMetagenerationMatch=3&fields=")
         );
     }
 }

@@ -12,7 +12,7 @@ use super::write_conditions::Write;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
+    AccessGrant, Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
     RestoreOptions, VersionNames,
 };
 
@@ -140,6 +140,10 @@ http_verbs!(S3, CAPABILITIES, {
 
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         self.read_tags(id).await
+    }
+
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.read_acl(id).await
     }
 
     async fn part_copy(

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::Store;
 use crate::unless::NOT_MODIFIED;
-use crate::{
+use crate::{AccessGrant, 
     Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions, SignedUrl, Unless,
     Version,
 };
@@ -104,6 +104,14 @@ impl Store {
     /// from a put.
     pub fn has_opaque_etags(&self) -> bool {
         self.dialect.has_opaque_etags()
+    }
+
+    /// Returns the permissions that an object's access control list grants.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`, since the request needs a permission of its own.
+    pub async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.dialect.access_list(id).await
     }
 
     /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end, or with

@@ -434,3 +434,37 @@ fn the_folders_of_a_tree_go_with_its_objects() {
     laneway.run(["rb", "--force", "--yes", "gs://bucket"]).succeeds();
     assert!(store.keys("bucket").is_empty());
 }
+
+#[test]
+fn deleted_objects_are_listed_and_brought_back_where_the_store_keeps_them() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let (laneway, store) = (endpoint.program(LANEWAY), endpoint.server().store());
+    laneway.run(["ls", "--soft-deleted", "-r", "gs://bucket"]).exits(1);
+    laneway.run(["ls", "--soft-deleted", "-r", "s3://bucket"]).exits(1).complains(&["S3 keeps no deleted"]);
+    store.keep_deleted("bucket").expect("there is the bucket");
+    for (key, content) in [("a/1", "old"), ("a/2", "two"), ("b", "other")] {
+        store.put("bucket", key, content.as_bytes()).expect("stored");
+    }
+    laneway.run(["rm", "gs://bucket/a/1"]).succeeds();
+    store.put("bucket", "a/1", b"newer").expect("stored");
+    laneway.run(["rm", "-r", "gs://bucket/a"]).succeeds();
+    let listed = laneway.run(["ls", "-r", "--json", "--soft-deleted", "gs://bucket/a"]).succeeds();
+    let urls: Vec<_> =
+        listed.json().iter().map(|record| record["url"].as_str().expect("a URL").to_owned()).collect();
+    assert!(urls.len() == 3 && urls[0].starts_with("gs://bucket/a/1#"), "{urls:?}");
+    assert!(listed.json()[0]["soft_deleted"].is_string() && listed.json()[0]["hard_deleted"].is_string());
+    let planned = laneway.run(["restore", "-r", "--dry-run", "gs://bucket/a"]).succeeds();
+    assert!(planned.stderr.contains("would restore 2 objects"), "{}", planned.stderr);
+    laneway.run(["restore", "-r", "gs://bucket/a"]).succeeds();
+    assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"newer", "the newest of its name");
+    assert_eq!(store.read("bucket", "a/2").expect("it is back"), b"two");
+    let kept = laneway.run(["restore", &urls[0]]).succeeds();
+    assert!(kept.stderr.contains("1 skipped"), "{}", kept.stderr);
+    laneway.run(["restore", "--overwrite", &urls[0]]).succeeds();
+    assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"old");
+    laneway.run(["rm", "gs://bucket/b"]).succeeds();
+    laneway.run(["restore", "gs://bucket/b"]).succeeds();
+    assert_eq!(store.read("bucket", "b").expect("it is back"), b"other");
+    laneway.run(["restore", "gs://bucket/none"]).exits(1).complains(&["gs://bucket/none"]);
+    laneway.run(["restore", "--days", "1", "gs://bucket/b"]).exits(1).complains(&["no days"]);
+}

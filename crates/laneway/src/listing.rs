@@ -65,6 +65,9 @@ pub(crate) struct Source {
     pub(crate) version: Option<Box<str>>,
     /// True if the source includes all versions.
     pub(crate) all_versions: bool,
+    /// True if the source is the versions that were deleted and can be restored. Then
+    /// [`all_versions`](Self::all_versions) is true, too.
+    pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, Reading)>,
     /// An inventory that replaces the listing, and the engine for reading it from a store.
@@ -110,15 +113,24 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
 }
 
 /// Lists all versions of one key, and of keys that begin with it.
-pub(crate) fn versions_of(bucket: &str, key: &str) -> List {
-    List { versions: true, ..List::new(bucket, key) }
+pub(crate) fn versions_of(bucket: &str, key: &str, soft_deleted: bool) -> List {
+    List { versions: true, soft_deleted, ..List::new(bucket, key) }
 }
 
 impl Source {
     /// Returns the source that a user named.
     pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
         let ObjectId { bucket, key, version, .. } = id;
-        Self { bucket, key, recursive, version, all_versions: false, names: None, inventory: None }
+        Self {
+            bucket,
+            key,
+            recursive,
+            version,
+            all_versions: false,
+            soft_deleted: false,
+            names: None,
+            inventory: None,
+        }
     }
 
     /// Returns whether the source takes a listing, because it may be several objects.
@@ -158,6 +170,7 @@ impl Source {
             None => folder_prefix(&self.key),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
+        list.soft_deleted = self.soft_deleted;
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
             // End the listing before keys that begin with this key but don't lie below it: `0` sorts right
             // behind `/`.
@@ -308,7 +321,8 @@ impl Objects {
         }
         if source.all_versions {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);
-            return Err(Error::not_found(target, "it has no versions"));
+            let why = if source.soft_deleted { "no deleted object can be restored" } else { "it has no versions" };
+            return Err(Error::not_found(target, why));
         }
         if source.recursive && source.key.ends_with('/') {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);

@@ -251,6 +251,8 @@ pub struct ListRequest {
     /// For each key, GCS lists the oldest version first; S3 lists the newest first, and its delete markers.
     /// Pages are requested one after the other.
     pub all_versions: bool,
+    /// Lists the versions that were deleted and can be restored, on GCS, in place of the objects.
+    pub soft_deleted: bool,
     /// Chooses which objects under the prefix are listed, by their names below the prefix. Needs
     /// [`recursive`](Self::recursive).
     pub filter: Filter,
@@ -268,7 +270,15 @@ impl ListRequest {
     pub fn new(at: Location) -> Self {
         let at = at.as_written();
         let filter = Filter::default();
-        Self { at, recursive: false, all_versions: false, filter, in_order: true, inventory: None }
+        Self {
+            at,
+            recursive: false,
+            all_versions: false,
+            soft_deleted: false,
+            filter,
+            in_order: true,
+            inventory: None,
+        }
     }
 
     setters! {
@@ -276,6 +286,7 @@ impl ListRequest {
         in_order: bool,
         inventory: into Location,
         recursive: bool,
+        soft_deleted: bool,
         filter: Filter,
     }
 }

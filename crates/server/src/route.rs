@@ -55,6 +55,8 @@ pub(crate) enum Resource {
     Object,
     /// `/upload/...`.
     Upload,
+    /// `/o/{object}/restore`.
+    Restore,
     /// `/o/{object}/compose`.
     Compose,
     /// `/o/{object}/rewriteTo/b/{bucket}/o/{object}`.
@@ -233,7 +235,7 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
             Route::json(Resource::Lacking("bulkRestore and watch"), Verb::Bucket, bucket, "")
         }
         ["b", bucket, "o", key, "restore"] if *method == Method::POST => {
-            Route::json(Resource::Lacking("restore"), Verb::Other, bucket, key)
+            Route::json(Resource::Restore, Verb::Other, bucket, key)
         }
         // A key whose slashes aren't encoded may end so, and its content can be read.
         ["b", bucket, "o", key, "iam"] if query.value("alt").is_none() => {

@@ -80,6 +80,7 @@ impl Server {
                 sessions,
                 managed_folders: Default::default(),
                 folders: Default::default(),
+                soft_deleted: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),
                 accept_unenforced: config.accept_unenforced,

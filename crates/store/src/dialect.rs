@@ -143,6 +143,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::SetMeta, id, "this store changes no metadata"))
     }
 
+    /// Returns whether [`Store::restore`](crate::Store::restore) brings back deleted objects, and not archived ones.
+    fn restores_deleted(&self) -> bool {
+        false
+    }
+
     /// See [`Store::restore`](crate::Store::restore).
     async fn restore(&self, id: &ObjectId, _options: &RestoreOptions) -> Result<Restoration, Error> {
         Err(unsupported(self, Operation::Restore, id, "this store has nothing to restore objects from"))

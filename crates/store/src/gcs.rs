@@ -17,6 +17,7 @@ mod list;
 mod multipart;
 mod put;
 pub(crate) mod resource;
+mod restore;
 mod resumable;
 mod rewrite;
 mod set_meta;

@@ -176,6 +176,10 @@ pub struct ObjectMeta {
     pub is_latest: Option<bool>,
     /// In a listing of versions: true if this is S3's marker that the key was deleted, rather than an object.
     pub delete_marker: bool,
+    /// In a listing of soft-deleted versions: the time of the deletion.
+    pub soft_deleted: Option<SystemTime>,
+    /// In the same listing: the time from which the version can't be restored any more.
+    pub hard_deleted: Option<SystemTime>,
     /// Checksums of the whole object, as stored.
     pub checksums: Checksums,
     /// `Content-Type`.
@@ -245,6 +249,8 @@ impl ObjectMeta {
             version_id: None,
             is_latest: None,
             delete_marker: false,
+            soft_deleted: None,
+            hard_deleted: None,
             checksums: Checksums::default(),
             content_type: None,
             content_encoding: None,

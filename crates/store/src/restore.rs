@@ -16,6 +16,8 @@ pub struct RestoreOptions {
     pub days: Option<u32>,
     /// S3: the speed and the price, by the store's name for it: `Standard`, `Bulk` or `Expedited`.
     pub tier: Option<String>,
+    /// GCS: replaces an object that has the name of the deleted one.
+    pub overwrite: bool,
 }
 
 impl RestoreOptions {
@@ -32,6 +34,13 @@ impl RestoreOptions {
         self.tier = Some(tier.into());
         self
     }
+
+    /// Sets [`overwrite`](field@Self::overwrite).
+    #[must_use]
+    pub fn overwrite(mut self, overwrites: bool) -> Self {
+        self.overwrite = overwrites;
+        self
+    }
 }
 
 /// The state of an object after a request to restore it.
@@ -44,6 +53,6 @@ pub enum Restoration {
     UnderWay,
     /// The object can be read. A copy that was restored before stays for the days of this request.
     Readable,
-    /// The object is in no archive, or wasn't deleted.
+    /// The object is in no archive, or another one has its name.
     NotNeeded,
 }

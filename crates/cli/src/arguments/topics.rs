@@ -242,6 +242,7 @@ const EXAMPLES: &[Examples] = &[
                 "Restore a prefix at the lowest price",
                 "laneway restore -r --days 7 --tier Bulk s3://my-bucket/2019",
             ),
+            ("Bring a deleted object back on GCS", "laneway restore gs://my-bucket/photo.jpg"),
         ],
     ),
     (

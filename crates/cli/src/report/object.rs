@@ -29,6 +29,10 @@ pub(crate) struct ObjectRecord<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     delete_marker: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    soft_deleted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_deleted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metageneration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<&'a str>,
@@ -137,6 +141,8 @@ impl<'a> ObjectRecord<'a> {
             version: meta.id.version.as_deref().or(meta.version_id.as_deref()),
             is_latest: meta.is_latest,
             delete_marker: meta.delete_marker,
+            soft_deleted: meta.soft_deleted.and_then(timestamp),
+            hard_deleted: meta.hard_deleted.and_then(timestamp),
             metageneration: meta.metageneration,
             etag: meta.etag.as_deref(),
             crc32c: sums.crc32c.map(|sum| STANDARD.encode(sum.to_be_bytes())),

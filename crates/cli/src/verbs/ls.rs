@@ -49,6 +49,11 @@ pub(crate) struct Ls {
     /// Example: laneway ls -a gs://my-bucket/key
     #[arg(long, short)]
     all_versions: bool,
+    /// List the deleted objects that GCS can restore, with the generations that `restore` accepts
+    ///
+    /// Example: laneway ls -r --soft-deleted gs://my-bucket/photos/
+    #[arg(long, conflicts_with = "all_versions")]
+    soft_deleted: bool,
     /// Print sizes like 4.59KiB, with -l
     ///
     /// Example: laneway ls -l --readable-sizes gs://my-bucket/photos/
@@ -191,7 +196,8 @@ impl Ls {
 
     fn request(&self, at: &Location, filter: &Filter) -> ListRequest {
         let request = ListRequest::new(at.clone()).recursive(self.recursive);
-        request.all_versions(self.all_versions).filter(filter.clone())
+        let request = request.all_versions(self.all_versions).soft_deleted(self.soft_deleted);
+        request.filter(filter.clone())
     }
 }
 

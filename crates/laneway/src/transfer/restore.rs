@@ -33,7 +33,10 @@ pub(crate) async fn run(job: Arc<Running>, request: RestoreRequest) {
 async fn search(job: &Arc<Running>, request: &Arc<RestoreRequest>, units: Units) {
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source::of(id, request.recursive);
+        let mut source = Source::of(id, request.recursive);
+        if source.is_listed() && job.store(provider).is_ok_and(Store::restores_deleted) {
+            (source.all_versions, source.soft_deleted) = (true, true);
+        }
         if let Err(error) = search_one(job, provider, &source, request, &units).await {
             job.fail(Op::Restore, target.to_string(), None, error).await;
         }
@@ -49,20 +52,55 @@ async fn search_one(
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
     let mut objects = source.objects(store, Order::Arrival);
-    while let Some(arrived) = objects.next().await? {
-        let mut group = Group::new();
-        for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {
+    let mut newest = NewestOfName::default();
+    let mut group = Group::new();
+    loop {
+        let arrived = objects.next().await?;
+        let is_over = arrived.is_none();
+        let arrived = arrived.unwrap_or_default().into_iter();
+        let taken: Vec<_> = arrived.filter(|object| object.is_taken_by(&request.filter)).collect();
+        let taken = if source.soft_deleted { newest.of(taken, is_over) } else { taken };
+        for object in taken {
             job.progress.found(1, 0);
             group.add(object, 0);
             if group.is_full() && send(job, store, request, &mut group, units).await.is_err() {
                 return Ok(());
             }
         }
-        if send(job, store, request, &mut group, units).await.is_err() {
+        if send(job, store, request, &mut group, units).await.is_err() || is_over {
             return Ok(());
         }
     }
-    Ok(())
+}
+
+/// Chooses the newest deleted version of each name. A listing brings the versions of a name together.
+#[derive(Default)]
+struct NewestOfName(Option<SourceObject>);
+
+impl NewestOfName {
+    /// Takes some versions, and returns those that no later version of their name can replace.
+    fn of(&mut self, versions: Vec<SourceObject>, is_over: bool) -> Vec<SourceObject> {
+        let mut chosen = Vec::new();
+        for version in versions {
+            match self.0.replace(version) {
+                Some(last) if self.0.as_ref().is_some_and(|next| next.id.key != last.id.key) => {
+                    chosen.push(last)
+                }
+                Some(last) if self.0.as_ref().is_some_and(|next| generation(next) < generation(&last)) => {
+                    self.0 = Some(last);
+                }
+                _ => {}
+            }
+        }
+        if is_over {
+            chosen.extend(self.0.take());
+        }
+        chosen
+    }
+}
+
+fn generation(object: &SourceObject) -> Option<u64> {
+    object.id.version.as_deref()?.parse().ok()
 }
 
 async fn send(
@@ -82,17 +120,21 @@ async fn send(
 }
 
 const NOT_NEEDED: &str = "it is in no archive";
+const EXISTS: &str = "another object has its name; --overwrite replaces that one";
 const UNDER_WAY: &str = "it is already being restored";
 
 /// Restores one object, or only reports it. An object that a listing shows to be readable takes no request.
 async fn one(job: &Running, store: &Store, request: &RestoreRequest, object: SourceObject) {
     let begun = job.begin(Op::Restore, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map_or(0, |meta| meta.size);
-    if object.meta.as_ref().is_some_and(|meta| !meta.may_be_archived()) {
+    let is_deleted = store.restores_deleted();
+    if !is_deleted && object.meta.as_ref().is_some_and(|meta| !meta.may_be_archived()) {
         return job.skip(begun, size, NOT_NEEDED).await;
     }
     if request.dry_run {
         let looked = match object.meta {
+            // A deleted object can't be looked at without its generation.
+            _ if is_deleted => Ok(size),
             Some(_) => Ok(size),
             None => store.head(&object.id, None).await.map(|meta| meta.size),
         };
@@ -102,6 +144,7 @@ async fn one(job: &Running, store: &Store, request: &RestoreRequest, object: Sou
         };
     }
     let moved = match store.restore(&object.id, &request.options).await {
+        Ok(Restoration::NotNeeded) if is_deleted => return job.skip(begun, size, EXISTS).await,
         Ok(Restoration::NotNeeded) => return job.skip(begun, size, NOT_NEEDED).await,
         Ok(Restoration::UnderWay) => return job.skip(begun, size, UNDER_WAY).await,
         Ok(_) => {
@@ -111,4 +154,29 @@ async fn one(job: &Running, store: &Store, request: &RestoreRequest, object: Sou
         Err(error) => Err(Error::from(error)),
     };
     job.end(begun, size, moved).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::ObjectId;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_version_of_each_name_is_chosen_across_pages() {
+        let version = |text: &str| {
+            let (key, generation) = text.split_once('#').unwrap();
+            let id = ObjectId::new("b", key).at_version(generation);
+            SourceObject { id, meta: None, name: key.to_owned(), in_tree: true, line: None }
+        };
+        let mut newest = NewestOfName::default();
+        let mut chosen = Vec::new();
+        for (page, is_over) in
+            [(&["a#1", "a#9"][..], false), (&["a#3", "b#2", "c#1"], false), (&["c#4"], true)]
+        {
+            chosen.extend(newest.of(page.iter().map(|text| version(text)).collect(), is_over));
+        }
+        let chosen: Vec<_> = chosen.iter().map(|object| object.id.to_string()).collect();
+        assert_eq!(chosen, ["b/a#9", "b/b#2", "b/c#4"]);
+    }
 }

@@ -173,11 +173,11 @@ fn set(
             }
             Ok(())
         }
-        "softDeletePolicy" => match &value["retentionDurationSeconds"] {
-            Value::Null if value.is_object() => Ok(()),
-            seconds if number(seconds) == Some(0) => Ok(()),
-            _ => refuse("softDeletePolicy"),
-        },
+        "softDeletePolicy" => {
+            let policy = super::soft_delete::policy(value)?;
+            keep(settings, name, policy);
+            Ok(())
+        }
         // The namespace is chosen when the bucket is made.
         "hierarchicalNamespace" => {
             let is_on = flag(value, name, "enabled")?.unwrap_or(false);
@@ -409,11 +409,6 @@ mod tests {
         let settings = BucketSettings::default();
         for (field, on, off) in [
             ("autoclass", json!({"enabled": true}), json!({"enabled": false})),
-            (
-                "softDeletePolicy",
-                json!({"retentionDurationSeconds": "604800"}),
-                json!({"retentionDurationSeconds": 0}),
-            ),
             ("lifecycle", json!({"rule": [{"action": {"type": "Delete"}}]}), json!({"rule": []})),
             ("logging", json!({"logBucket": "l"}), json!(null)),
             ("encryption", json!({"defaultKmsKeyName": "k"}), json!({})),

@@ -63,7 +63,10 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let objects = &call.state.objects;
     call.state.folders.keep(objects, call.bucket, call.key);
     let deleted = match version(call)? {
-        Which::Live => objects.delete(call.bucket, call.key, &precondition),
+        Which::Live => {
+            call.state.soft_deleted.keep(objects, call.bucket, call.key);
+            objects.delete(call.bucket, call.key, &precondition)
+        }
         which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;

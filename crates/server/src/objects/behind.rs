@@ -135,6 +135,19 @@ impl Objects {
         allowed.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
     }
 
+    /// Lets a bucket keep deleted objects for a week: GCS's soft deletion.
+    ///
+    /// # Errors
+    /// As for [`Objects::keep_versions`].
+    pub fn keep_deleted(&self, bucket: &str) -> io::Result<()> {
+        let kept = self.change_bucket(bucket, |settings| {
+            let week = serde_json::json!({"retentionDurationSeconds": "604800"});
+            settings.fields.insert("softDeletePolicy".to_owned(), week);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        kept.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
+    }
+
     /// Gives an existing bucket GCS's hierarchical namespace. At Google, only a new bucket can get it.
     ///
     /// # Errors

@@ -65,7 +65,6 @@ fn what_is_not_here_is_refused_by_its_name_and_nothing_is_made() {
     let rig = Rig::new();
     for (field, value) in [
         ("lifecycle", json!({"rule": [{"action": {"type": "Delete"}, "condition": {"age": 1}}]})),
-        ("softDeletePolicy", json!({"retentionDurationSeconds": "604800"})),
         ("autoclass", json!({"enabled": true})),
         ("acl", json!([{"entity": "allUsers", "role": "READER"}])),
     ] {
@@ -100,7 +99,8 @@ fn what_is_not_here_is_refused_by_its_name_and_nothing_is_made() {
 #[test]
 fn folders_of_a_hierarchical_bucket_stay_when_their_objects_are_gone() {
     let rig = Rig::new();
-    let send = |method: &str, path: &str, body: &Value| json(&rig, method, &format!("/storage/v1/b{path}"), body);
+    let send =
+        |method: &str, path: &str, body: &Value| json(&rig, method, &format!("/storage/v1/b{path}"), body);
     let mut made = json!({"name": "tree", "hierarchicalNamespace": {"enabled": true}});
     assert_eq!(send("POST", "?project=p", &made).status, 400, "it needs uniform access");
     made["iamConfiguration"] = json!({"uniformBucketLevelAccess": {"enabled": true}});
@@ -124,11 +124,40 @@ fn folders_of_a_hierarchical_bucket_stay_when_their_objects_are_gone() {
     assert_eq!(renamed["done"], Value::Null, "an operation is asked for until it is done");
     let id = renamed["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     assert_eq!(send("GET", &format!("/tree/operations/{id}"), &Value::Null).json()["done"], true);
-    assert_eq!((names(""), rig.server.store().keys("tree")), (vec!["a/".into(), "c/".into()], vec!["c/k".into()]));
+    assert_eq!(
+        (names(""), rig.server.store().keys("tree")),
+        (vec!["a/".into(), "c/".into()], vec!["c/k".into()])
+    );
     assert_eq!(send("POST", "/tree/folders/c%2F/deleteRecursive", &json!({})).status, 200);
     assert_eq!(send("DELETE", "/tree/folders/a%2F", &Value::Null).status, 204);
     assert_eq!(send("DELETE", "/tree", &Value::Null).status, 204);
     assert_eq!(send("GET", "/demo/folders", &Value::Null).status, 409, "it is flat");
+}
+
+#[test]
+fn a_deleted_object_is_kept_and_restored_if_the_bucket_says_so() {
+    let rig = Rig::new();
+    let send =
+        |method: &str, path: &str, body: &Value| json(&rig, method, &format!("/storage/v1/b{path}"), body);
+    rig.server.store().put("demo", "d/k", b"kept").unwrap();
+    assert_eq!(send("GET", "/demo/o?softDeleted=true", &Value::Null).status, 400);
+    let policy = |seconds: &str| json!({"softDeletePolicy": {"retentionDurationSeconds": seconds}});
+    assert_eq!(send("PATCH", "/demo", &policy("60")).status, 400);
+    assert_eq!(send("PATCH", "/demo", &policy("604800")).status, 200);
+    assert_eq!(send("DELETE", "/demo/o/d%2Fk", &Value::Null).status, 204);
+    let listed = send("GET", "/demo/o?softDeleted=true&prefix=d/", &Value::Null).json();
+    let item = &listed["items"][0];
+    assert_eq!(item["name"], "d/k");
+    assert!(item["softDeleteTime"].as_str() < item["hardDeleteTime"].as_str(), "{item}");
+    let restore = format!("/demo/o/d%2Fk/restore?generation={}", item["generation"].as_str().unwrap());
+    assert_eq!(send("POST", "/demo/o/d%2Fk/restore?generation=1", &json!({})).status, 404);
+    rig.server.store().put("demo", "d/k", b"other").unwrap();
+    assert_eq!(send("POST", &format!("{restore}&ifGenerationMatch=0"), &json!({})).status, 412);
+    let restored = send("POST", &restore, &json!({})).json();
+    assert_ne!(restored["generation"], item["generation"]);
+    assert_eq!(rig.server.store().read("demo", "d/k").unwrap(), b"kept");
+    let left = send("GET", "/demo/o?softDeleted=true", &Value::Null).json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "the object that was overwritten is kept now");
 }
 
 #[test]

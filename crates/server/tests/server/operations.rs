@@ -30,8 +30,8 @@ Done with a difference:
 - Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
   `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing.
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
-- `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Soft
-  deletion, Autoclass, logging and default KMS keys are refused (501).
+- `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
+- A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
 - Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
 - A full disk is 507 in every dialect.

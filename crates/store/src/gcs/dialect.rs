@@ -8,7 +8,8 @@ use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Resumable,
+    AccessGrant, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
+    RestoreOptions, Resumable,
     VersionNames,
 };
 
@@ -66,6 +67,14 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
         self.read_acl(id).await
+    }
+
+    fn restores_deleted(&self) -> bool {
+        true
+    }
+
+    async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.restore_deleted(id, options).await
     }
 
     async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {

@@ -18,7 +18,7 @@ contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,upd
 customerEncryption,retention,temporaryHold,eventBasedHold";
 
 /// The additional fields in a listing of all versions.
-pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted";
+pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted,softDeleteTime,hardDeleteTime";
 
 /// An object resource. As in the JSON form of protocol buffers, fields with their default value may be left out, such
 /// as the size of an empty object.
@@ -52,6 +52,8 @@ pub(crate) struct Resource<'a> {
     #[serde(borrow, deserialize_with = "text")]
     time_created: Cow<'a, str>,
     time_deleted: Option<String>,
+    soft_delete_time: Option<String>,
+    hard_delete_time: Option<String>,
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
@@ -99,10 +101,12 @@ impl<'a> Resource<'a> {
 
     /// Returns the metadata of one version of an object.
     pub(crate) fn into_version(self, id: ObjectId) -> Option<ObjectMeta> {
-        let is_latest = self.time_deleted.is_none();
+        let is_latest = self.time_deleted.is_none() && self.soft_delete_time.is_none();
+        let time = |text: &Option<String>| text.as_deref().and_then(rfc3339);
+        let (soft_deleted, hard_deleted) = (time(&self.soft_delete_time), time(&self.hard_delete_time));
         let id = id.at_version(&*self.generation);
         let meta = self.into_meta(id, 0).filter(|meta| meta.version.is_some())?;
-        Some(ObjectMeta { is_latest: Some(is_latest), ..meta })
+        Some(ObjectMeta { is_latest: Some(is_latest), soft_deleted, hard_deleted, ..meta })
     }
 
     /// Returns the metadata of the requested object. `size` is used if the answer doesn't tell the size. Returns `None`

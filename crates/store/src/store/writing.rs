@@ -85,13 +85,19 @@ impl Store {
         self.dialect.set_meta(id, change).await
     }
 
-    /// Makes an object readable again: S3 restores it from an archive.
+    /// Makes an object readable again. S3 restores it from an archive. GCS brings a soft-deleted object back: the
+    /// generation that the version names, or else the newest one.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` for days or a tier that the object's class doesn't take; `Unsupported` if the store has no
     /// archive.
     pub async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
         self.dialect.restore(id, options).await
+    }
+
+    /// Returns whether [`restore`](Self::restore) brings back deleted objects, and not archived ones.
+    pub fn restores_deleted(&self) -> bool {
+        self.dialect.restores_deleted()
     }
 
     /// Deletes an object. S3 also reports success if the object didn't exist.

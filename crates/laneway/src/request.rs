@@ -80,6 +80,9 @@ pub struct CopyRequest {
     pub put: PutOptions,
     /// Chooses the local files that are compressed during upload.
     pub gzip: Gzip,
+    /// Decompresses downloaded objects with `Content-Encoding` gzip or zstd, after their stored bytes were
+    /// compared. The file then has another size than the object.
+    pub decompress: bool,
     /// The expected size of a source with unknown length: standard input or a pipe. It is only needed for
     /// more than 156 GiB if the store wants parts of equal size, and for more than 6 TiB otherwise.
     pub expect_size: Option<u64>,
@@ -120,6 +123,7 @@ impl CopyRequest {
             sets_times: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),
+            decompress: false,
             expect_size: None,
             manifest: None,
             files_from: None,
@@ -141,6 +145,7 @@ impl CopyRequest {
         preserve: bool,
         put: PutOptions,
         gzip: Gzip,
+        decompress: bool,
         files_from: some Location,
         inventory: into Location,
         manifest: into Manifest,
@@ -172,7 +177,13 @@ impl CopyRequest {
 
     /// Returns the description of this job for its manifest.
     pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
+        let settings = Settings {
+            put: &self.put,
+            gzip: Some(&self.gzip),
+            decompress: self.decompress,
+            preserve: self.preserve,
+            added,
+        };
         let job = if self.remove_source { "move" } else { "copy" };
         Subject::new(job, &self.sources, Some(&self.destination)).making(&settings)
     }

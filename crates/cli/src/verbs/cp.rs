@@ -51,6 +51,13 @@ pub(crate) struct Cp {
     names: NamesFromOption,
     #[command(flatten)]
     inventory: InventoryOption,
+    /// Decompress downloaded objects with Content-Encoding gzip or zstd
+    ///
+    /// Laneway compares the stored bytes first. The file gets the object's name, without a change. Objects with another encoding fail.
+    ///
+    /// Example: laneway cp -r --decompress gs://my-bucket/logs logs
+    #[arg(hide_short_help = true, long)]
+    decompress: bool,
     /// Announce the length of stdin or of a pipe: 200GiB
     ///
     /// Streams above 6 TiB need it. If the store requires equal parts, so do streams above 156 GiB.
@@ -244,6 +251,7 @@ impl Cp {
         request.files_from = self.names.location()?;
         request.inventory = self.inventory.location()?;
         request.expect_size = self.expect_size;
+        request.decompress = self.decompress;
         request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json can't be used here: standard output carries the object's bytes";

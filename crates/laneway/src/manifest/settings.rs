@@ -12,6 +12,8 @@ use crate::Gzip;
 pub(crate) struct Settings<'a> {
     pub(crate) put: &'a PutOptions,
     pub(crate) gzip: Option<&'a Gzip>,
+    /// True if downloaded objects are decompressed.
+    pub(crate) decompress: bool,
     /// True if times, modes and owners are kept.
     pub(crate) preserve: bool,
     /// A digest of the properties that the destination's store adds by itself.
@@ -43,6 +45,7 @@ impl Settings<'_> {
             "retention": until,
             "legal_hold": put.legal_hold,
             "gzip": gzip,
+            "decompress": self.decompress,
             "preserve": self.preserve,
             "added": self.added,
         });
@@ -57,7 +60,7 @@ mod tests {
     #[test]
     fn whatever_makes_another_object_makes_another_digest() {
         let digest = |put: &PutOptions, gzip: Option<&Gzip>, preserve, added| {
-            Settings { put, gzip, preserve, added }.digest()
+            Settings { put, gzip, decompress: false, preserve, added }.digest()
         };
         let plain = PutOptions::default();
         let gzip = Gzip::extensions(["html"]).unwrap();

@@ -44,8 +44,9 @@ Laneway uses the credentials that you have already set up for gcloud and aws. It
 Google Cloud Storage (gs://), first match:
 
   1. The file in GOOGLE_APPLICATION_CREDENTIALS.
-  2. gcloud's own login. Set it up with: gcloud auth application-default login
+  2. gcloud's login for programs. Set it up with: gcloud auth application-default login
   3. The service account of the machine, on Google Cloud.
+  4. gcloud's own login, from: gcloud auth login
 
   ls gs:// and mb also need a project: --project or GOOGLE_CLOUD_PROJECT.
 
@@ -56,7 +57,8 @@ Amazon S3 (s3://), first match:
   3. The profile in AWS_PROFILE, or the profile `default`. Set one up with: aws configure
   4. The role of the container or of the machine, on AWS.
 
-  A profile may hold keys, a role, a web identity, an SSO session or a credential_process. The region comes from
+  A profile may hold keys, a role, a web identity, an SSO session, a login of `aws login` or a
+  credential_process. The region comes from
   --region, AWS_REGION or the profile.
 
 Other servers. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the server's keys, and give --s3-endpoint.

@@ -14,6 +14,7 @@ mod get;
 mod head;
 mod lenient;
 mod list;
+mod move_to;
 mod multipart;
 mod put;
 pub(crate) mod resource;
@@ -59,6 +60,8 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// The server has shown that it doesn't support batches.
     lacks_batch: Refusals,
+    /// The server or the caller's role has shown that it lacks moves within a bucket, by bucket.
+    lacks_move: Refusals,
     /// Whether buckets have a hierarchical namespace, which never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
@@ -116,6 +119,7 @@ impl Gcs {
             lacks_multipart: Refusals::default(),
             multipart_refused: Refusals::default(),
             lacks_batch: Refusals::default(),
+            lacks_move: Refusals::default(),
             namespaces: Mutex::default(),
         }))
     }

@@ -1,6 +1,6 @@
 //! Removes objects. Batches of deletes go out while the listings still run.
 
-mod folders;
+pub(crate) mod folders;
 mod markers;
 
 use std::sync::Arc;

@@ -27,7 +27,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{buckets, cat, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify};
+use crate::verbs::{buckets, cat, compose, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify};
 pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
@@ -61,6 +61,8 @@ pub(crate) enum Verb {
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
     Restore(restore::Restore),
+    #[command(alias = "concat")]
+    Compose(compose::Compose),
     Verify(verify::Verify),
     #[command(aliases = ["presign", "signurl"])]
     Sign(sign::Sign),

@@ -83,6 +83,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Rm(verb) => verb.run(context),
         Verb::Mv(verb) => verb.run(context),
         Verb::Sync(verb) => verb.run(context),
+        Verb::Compose(verb) => verb.run(context),
         Verb::Restore(verb) => verb.run(context),
         Verb::Setmeta(verb) => verb.run(context),
         Verb::Verify(verb) => verb.run(context),

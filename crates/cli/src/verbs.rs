@@ -4,6 +4,7 @@
 pub(crate) mod bench;
 pub(crate) mod buckets;
 pub(crate) mod cat;
+pub(crate) mod compose;
 pub(crate) mod cp;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times, tally};
-use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, Requests, Store};
+use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store};
 
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
@@ -23,6 +23,7 @@ use crate::engine::state::ClientState;
 use crate::job::running::{Purpose, Running};
 use crate::job::shared::Common;
 use crate::manifest::Subject;
+use crate::transfer::compose;
 use crate::transfer::copy;
 use crate::transfer::remove;
 use crate::transfer::restore;
@@ -232,6 +233,24 @@ impl Client {
     pub fn set_meta(&self, request: SetMetaRequest) -> Job {
         let about = (Purpose::Plain, Common::of_set_meta(&request));
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
+    }
+
+    /// Joins objects of one bucket to a new object, in their order, without moving their bytes. Without a content
+    /// type, the new object gets that of the first one. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` for places that can't be joined; `ErrorKind::Integrity` if the new
+    /// object has another checksum than the sources together.
+    pub fn compose(
+        &self,
+        sources: &[Location],
+        destination: &Location,
+        put: PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        let worker = self.worker()?;
+        let state = Arc::clone(&worker.state);
+        let composed = compose::compose(state, sources.to_vec(), destination.as_written(), put);
+        block_on(worker.run_here(composed))
     }
 
     /// Restores objects from S3's archives. An item is done once the store has begun, which may take it days.

@@ -1,5 +1,6 @@
 //! The work of jobs: downloads, uploads, copies, removals, syncs, restorations and changes of metadata.
 
+pub(crate) mod compose;
 mod composite;
 pub(crate) mod copy;
 pub(crate) mod download;

@@ -138,6 +138,22 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
+    /// See [`Store::compose_max`](crate::Store::compose_max).
+    fn compose_max(&self) -> usize {
+        0
+    }
+
+    /// See [`Store::compose`](crate::Store::compose).
+    async fn compose(
+        &self,
+        _sources: &[ObjectMeta],
+        to: &ObjectId,
+        _options: &PutOptions,
+        _whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::Compose, to, "this store joins no objects by one request"))
+    }
+
     /// See [`Store::rename`](crate::Store::rename).
     async fn rename(
         &self,

@@ -94,6 +94,8 @@ pub enum Operation {
     SetMeta,
     /// [`Store::restore`](crate::Store::restore).
     Restore,
+    /// [`Store::compose`](crate::Store::compose).
+    Compose,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
     /// [`Store::access_list`](crate::Store::access_list).
@@ -131,6 +133,7 @@ impl Operation {
             Self::Begin => "begin upload",
             Self::Part => "upload part",
             Self::Restore => "restore",
+            Self::Compose => "compose",
             Self::Tags => "tags of",
             Self::Access => "access control list of",
             Self::Sign => "sign a URL of",

@@ -3,6 +3,7 @@
 mod acl;
 mod batch;
 mod buckets;
+mod compose;
 mod delete;
 mod dialect;
 mod encryption;

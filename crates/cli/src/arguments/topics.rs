@@ -248,6 +248,10 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        "compose",
+        &[("Join two objects", "laneway compose gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all")],
+    ),
+    (
         "verify",
         &[
             ("Compare a folder with its copy", "laneway verify photos gs://my-bucket/photos"),

@@ -333,6 +333,7 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     match verb {
         Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
         Verb::Verify(_)
+        | Verb::Compose(_)
         | Verb::Restore(_)
         | Verb::Setmeta(_)
         | Verb::Sign(_)

@@ -132,6 +132,28 @@ fn a_whole_tree_of_a_hierarchical_bucket_is_renamed_in_one_step() {
 }
 
 #[test]
+fn objects_are_joined_by_the_store_in_their_order() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let count = if kind.provider == Provider::Gcs { 40 } else { 3 };
+        let size = if kind.provider == Provider::Gcs { 10 } else { 5 * MIB };
+        let parts: Vec<Vec<u8>> =
+            (0..count).map(|i| noise(if i + 1 == count { 7 } else { size }, i as u64)).collect();
+        parts.iter().enumerate().for_each(|(i, part)| stage.object(&format!("p/{i:02}"), part));
+        let sources: Vec<_> = (0..count).map(|i| stage.url(&format!("p/{i:02}"))).collect();
+        let put = laneway::PutOptions::default().condition(laneway::Condition::Absent);
+        let made = stage.client.compose(&sources, &stage.url("all"), put.clone()).unwrap();
+        assert_eq!(made.size, parts.iter().map(|part| part.len() as u64).sum::<u64>());
+        assert!(stage.stored("all") == parts.concat(), "{kind:?}");
+        assert_eq!(stage.keys().len(), count + 1, "no temporary object stays");
+        let again = stage.client.compose(&sources, &stage.url("all"), put).unwrap_err();
+        assert_eq!(again.kind(), laneway::ErrorKind::AlreadyExists, "{again}");
+        let missing = stage.client.compose(&[stage.url("none")], &stage.url("x"), Default::default());
+        assert!(missing.unwrap_err().is_not_found());
+    }
+}
+
+#[test]
 fn between_stores_objects_stream_through_with_what_is_known_of_them() {
     for kind in KINDS {
         let stage = Stage::new(kind);

@@ -69,6 +69,20 @@ http_verbs!(Gcs, CAPABILITIES, {
         self.read_acl(id).await
     }
 
+    fn compose_max(&self) -> usize {
+        super::compose::SOURCES_MAX
+    }
+
+    async fn compose(
+        &self,
+        sources: &[ObjectMeta],
+        to: &ObjectId,
+        options: &PutOptions,
+        whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        self.compose_objects(sources, to, options, whole).await
+    }
+
     async fn rename(
         &self,
         from: &ObjectId,

@@ -73,6 +73,29 @@ impl Store {
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
+    /// Returns the most objects that [`compose`](Self::compose) joins. With 0, the store joins objects only as the parts
+    /// of an upload: see [`part_copy`](Self::part_copy).
+    pub fn compose_max(&self) -> usize {
+        self.dialect.compose_max()
+    }
+
+    /// Joins objects of one bucket to a new object, in their order, each in the version of its metadata. `whole` is
+    /// compared if the answer is lost.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition`, or `AlreadyExists` for [`Condition::Absent`]; `Unsupported` if
+    /// [`compose_max`](Self::compose_max) is 0.
+    pub async fn compose(
+        &self,
+        sources: &[ObjectMeta],
+        to: &ObjectId,
+        options: &PutOptions,
+        whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        let composed = self.dialect.compose(sources, to, options, whole).await;
+        composed.map_err(|error| error.of_write(&options.condition))
+    }
+
     /// Moves an object within its bucket, in one step and with all its metadata. If its metadata is known, only this
     /// version is moved. `condition` is about the destination. Returns `None` if the store has no such request: then a
     /// copy and a removal must do it.

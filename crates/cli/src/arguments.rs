@@ -68,6 +68,7 @@ pub(crate) enum Verb {
     Sign(sign::Sign),
     Mb(buckets::Mb),
     Rb(buckets::Rb),
+    Bucket(buckets::BucketVerb),
     Hash(hash::Hash),
     Run(run::Run),
     #[cfg(feature = "serve")]

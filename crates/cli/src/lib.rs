@@ -90,6 +90,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Sign(verb) => verb.run(context),
         Verb::Mb(verb) => verb.run(context),
         Verb::Rb(verb) => verb.run(context),
+        Verb::Bucket(verb) => verb.run(context),
         Verb::Hash(verb) => verb.run(context),
         Verb::Run(verb) => verb.run(context, verb_of),
         #[cfg(feature = "serve")]

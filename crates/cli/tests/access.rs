@@ -183,6 +183,27 @@ fn tags_and_access_control_lists_are_changed_in_place_and_shown() {
 }
 
 #[test]
+fn expiry_and_custom_time_are_set_where_the_store_has_them() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    fs::write(endpoint.folder().join("f"), "bytes").expect("written");
+    let shown = |url: &str| laneway.run(["stat", "--json", url]).succeeds().record("object");
+    laneway.run(["cp", "--expires", "2027-01-31", "f", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Sun, 31 Jan 2027 00:00:00 GMT");
+    laneway.run(["setmeta", "--expires", "2028-01-31T12:00:00Z", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Mon, 31 Jan 2028 12:00:00 GMT");
+    laneway.run(["setmeta", "--cache-control", "no-store", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Mon, 31 Jan 2028 12:00:00 GMT", "a change keeps it");
+    laneway.run(["cp", "--custom-time", "2026-01-31", "f", "gs://bucket/c"]).succeeds();
+    assert_eq!(shown("gs://bucket/c")["custom_time"], "2026-01-31T00:00:00Z");
+    laneway.run(["setmeta", "--custom-time", "2027-01-31", "gs://bucket/c"]).succeeds();
+    assert_eq!(shown("gs://bucket/c")["custom_time"], "2027-01-31T00:00:00Z");
+    laneway.run(["setmeta", "--custom-time", "2026-01-31", "gs://bucket/c"]).exits(1);
+    laneway.run(["cp", "--expires", "2027-01-31", "f", "gs://bucket/e"]).exits(1).complains(&["no Expires"]);
+    laneway.run(["cp", "--custom-time", "2027-01-31", "f", "s3://bucket/c"]).exits(1).complains(&["custom time"]);
+}
+
+#[test]
 fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);

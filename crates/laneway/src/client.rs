@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times, tally};
-use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store};
+use laneway_store::{BucketSetting, Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store};
 
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
@@ -41,6 +41,16 @@ use crate::{
 pub struct Client {
     inner: Arc<Inner>,
     tally: Option<Tally>,
+}
+
+/// Returns a bucket's store and its name.
+fn bucket_of(state: &ClientState, at: &Location) -> Result<(Store, String), Error> {
+    match at {
+        Location::Object { provider, bucket, key } if key.is_empty() && !bucket.is_empty() => {
+            Ok((state.store(*provider)?.clone(), bucket.clone()))
+        }
+        _ => Err(Error::usage(at.to_string(), "names no bucket")),
+    }
 }
 
 #[derive(Debug)]
@@ -233,6 +243,46 @@ impl Client {
     pub fn set_meta(&self, request: SetMetaRequest) -> Job {
         let about = (Purpose::Plain, Common::of_set_meta(&request));
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
+    }
+
+    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has `{}`. Blocks the
+    /// thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't a bucket.
+    pub fn bucket_setting(&self, at: &Location, setting: BucketSetting) -> Result<String, Error> {
+        let (worker, at) = (self.worker()?, at.clone());
+        let state = Arc::clone(&worker.state);
+        let asked = async move {
+            let (store, bucket) = bucket_of(&state, &at)?;
+            Ok(store.bucket_setting(&bucket, setting).await?.to_string())
+        };
+        block_on(worker.run_here(asked))
+    }
+
+    /// Replaces a setting of a bucket by JSON in the provider's own form, or removes it without a value. Blocks the
+    /// thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't a bucket, or the text isn't JSON.
+    pub fn set_bucket_setting(
+        &self,
+        at: &Location,
+        setting: BucketSetting,
+        value: Option<&str>,
+    ) -> Result<(), Error> {
+        let read = |text| serde_json::from_str(text);
+        let value: Option<serde_json::Value> = value
+            .map(read)
+            .transpose()
+            .map_err(|e| Error::usage(at.to_string(), format!("the setting isn't JSON: {e}")))?;
+        let (worker, at) = (self.worker()?, at.clone());
+        let state = Arc::clone(&worker.state);
+        let set = async move {
+            let (store, bucket) = bucket_of(&state, &at)?;
+            Ok(store.set_bucket_setting(&bucket, setting, value.as_ref()).await?)
+        };
+        block_on(worker.run_here(set))
     }
 
     /// Joins objects of one bucket to a new object, in their order, without moving their bytes. Without a content

@@ -135,7 +135,7 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessGrant, AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
+    AccessGrant, AccessKey, BearerToken, BucketSetting, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
     Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
     PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, RestoreOptions, Retention, RetentionMode,
     SignedUrl, SseAlgorithm, Version,

@@ -8,9 +8,10 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::{Body, Path, Spare};
+use serde_json::Value;
 
 use crate::{
-    AccessGrant, Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
+    AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
     MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
     ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
 };
@@ -330,6 +331,21 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Abort, &session.id, NO_SESSIONS))
     }
 
+    /// See [`Store::bucket_setting`](crate::Store::bucket_setting).
+    async fn bucket_setting(&self, bucket: &str, _setting: BucketSetting) -> Result<Value, Error> {
+        Err(unsupported(self, Operation::BucketSettings, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+
+    /// See [`Store::set_bucket_setting`](crate::Store::set_bucket_setting).
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        _setting: BucketSetting,
+        _value: Option<&Value>,
+    ) -> Result<(), Error> {
+        Err(unsupported(self, Operation::BucketSettings, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+
     /// See [`Store::folders`](crate::Store::folders).
     async fn folders(&self, _bucket: &str, _prefix: &str) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
@@ -370,7 +386,7 @@ const NO_CHANGING: &str = "this store can't change an object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
 const NO_FOLDERS: &str = "this store has no folders";
-const FIXED_BUCKETS: &str = "this store can't create or delete buckets";
+const FIXED_BUCKETS: &str = "this store can't create, change or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)

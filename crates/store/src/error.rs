@@ -106,6 +106,9 @@ pub enum Operation {
     CreateBucket,
     /// [`Store::delete_bucket`](crate::Store::delete_bucket).
     DeleteBucket,
+    /// [`Store::bucket_setting`](crate::Store::bucket_setting) and
+    /// [`Store::set_bucket_setting`](crate::Store::set_bucket_setting).
+    BucketSettings,
     /// Opening a session of a directory bucket.
     Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
@@ -139,6 +142,7 @@ impl Operation {
             Self::Sign => "sign a URL of",
             Self::CreateBucket => "make bucket",
             Self::DeleteBucket => "remove bucket",
+            Self::BucketSettings => "settings of bucket",
             Self::Session => "open session",
             Self::ListParts => "list parts",
             Self::ListUploads => "list uploads",

@@ -2,6 +2,7 @@
 
 mod acl;
 mod batch;
+mod bucket_settings;
 mod buckets;
 mod compose;
 mod delete;

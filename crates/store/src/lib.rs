@@ -15,6 +15,7 @@
 mod access_grant;
 mod added_headers;
 mod aws_files;
+mod bucket_setting;
 mod capabilities;
 mod checksum;
 mod credential_provider;
@@ -63,6 +64,7 @@ mod xml;
 
 pub use access_grant::AccessGrant;
 pub use added_headers::may_be_added;
+pub use bucket_setting::BucketSetting;
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
 };

@@ -1,6 +1,7 @@
 //! Changes to the metadata of an object that stays in place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use http::HeaderMap;
 
@@ -27,6 +28,10 @@ pub struct MetaChange {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
+    /// `Expires`, on S3.
+    pub expires: Option<SystemTime>,
+    /// GCS's custom time. It can only move forward.
+    pub custom_time: Option<SystemTime>,
     /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
     /// The user metadata to add or replace.
@@ -74,6 +79,20 @@ impl MetaChange {
     #[must_use]
     pub fn content_language(mut self, value: impl Into<String>) -> Self {
         self.content_language = Some(value.into());
+        self
+    }
+
+    /// Sets [`expires`](field@Self::expires).
+    #[must_use]
+    pub fn expires(mut self, time: SystemTime) -> Self {
+        self.expires = Some(time);
+        self
+    }
+
+    /// Sets [`custom_time`](field@Self::custom_time).
+    #[must_use]
+    pub fn custom_time(mut self, time: SystemTime) -> Self {
+        self.custom_time = Some(time);
         self
     }
 
@@ -168,6 +187,8 @@ impl MetaChange {
             cache_control: of(&self.cache_control, &meta.cache_control),
             content_disposition: of(&self.content_disposition, &meta.content_disposition),
             content_language: of(&self.content_language, &meta.content_language),
+            expires: self.expires,
+            custom_time: self.custom_time,
             storage_class: of(&self.storage_class, &meta.storage_class),
             metadata,
             kms_key: meta.kms_key.clone(),

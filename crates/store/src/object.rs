@@ -192,6 +192,10 @@ pub struct ObjectMeta {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
+    /// `Expires`, on S3, as the store tells it.
+    pub expires: Option<String>,
+    /// GCS's custom time.
+    pub custom_time: Option<SystemTime>,
     /// The time of the last change.
     pub updated: Option<SystemTime>,
     /// The time of creation, if the store tells it separately, as GCS does in a `head`. On S3 every change makes a new
@@ -257,6 +261,8 @@ impl ObjectMeta {
             cache_control: None,
             content_disposition: None,
             content_language: None,
+            expires: None,
+            custom_time: None,
             updated: None,
             created: None,
             storage_class: None,

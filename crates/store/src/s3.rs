@@ -2,6 +2,7 @@
 
 mod acl;
 mod address;
+mod bucket_settings;
 mod buckets;
 mod checksum_support;
 mod clock;

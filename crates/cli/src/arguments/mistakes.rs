@@ -185,8 +185,6 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
             "defacl",
             "iam",
             "cors",
-            "lifecycle",
-            "versioning",
             "notification",
             "website",
             "web",
@@ -197,7 +195,8 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
         ],
         "not supported; gcloud storage and aws s3api change a bucket's settings",
     ),
-    (&["mount", "compose", "rewrite", "touch", "dedupe", "select", "bisync"], "not supported"),
+    (&["mount", "rewrite", "touch", "dedupe", "select", "bisync"], "not supported"),
+    (&["lifecycle", "versioning"], "use laneway bucket lifecycle URL, or laneway bucket versioning URL"),
     (&["version"], "use laneway --version"),
 ];
 

@@ -48,7 +48,7 @@ impl Effect {
     /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
     fn of(verb: &str) -> Self {
         match verb {
-            "ls" | "du" | "stat" | "rm" | "restore" | "mb" | "rb" | "verify" => Self::Asks,
+            "ls" | "du" | "stat" | "rm" | "restore" | "mb" | "rb" | "bucket" | "verify" => Self::Asks,
             "cat" => Self::Streams,
             "bench" => Self::Measures,
             "demo" | "hash" => Self::Shows,

@@ -282,6 +282,13 @@ const EXAMPLES: &[Examples] = &[
             ("Remove a bucket and its objects", "laneway rb --force s3://my-bucket"),
         ],
     ),
+    (
+        "bucket",
+        &[
+            ("Keep versions from now on", "laneway bucket versioning gs://my-bucket on"),
+            ("Copy the lifecycle rules of a bucket", "laneway bucket lifecycle s3://my-bucket > rules.json"),
+        ],
+    ),
     ("hash", &[("Print a file's checksums", "laneway hash photo.jpg")]),
     (
         "run",

@@ -59,6 +59,10 @@ pub(crate) struct ObjectRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     content_language: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
@@ -156,6 +160,8 @@ impl<'a> ObjectRecord<'a> {
             content_encoding: meta.content_encoding.as_deref(),
             content_disposition: meta.content_disposition.as_deref(),
             content_language: meta.content_language.as_deref(),
+            expires: meta.expires.as_deref(),
+            custom_time: meta.custom_time.and_then(timestamp),
             cache_control: meta.cache_control.as_deref(),
             storage_class: meta.storage_class.as_deref(),
             encryption: meta.encryption.as_deref(),
@@ -210,6 +216,8 @@ impl<'a> ObjectRecord<'a> {
         row("Content-Encoding", own(self.content_encoding));
         row("Content-Disposition", own(self.content_disposition));
         row("Content-Language", own(self.content_language));
+        row("Expires", own(self.expires));
+        row("Custom time", self.custom_time.clone());
         row("Cache-Control", own(self.cache_control));
         row("Storage class", own(self.storage_class));
         row("Encryption", own(self.encryption));

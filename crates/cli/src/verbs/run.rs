@@ -339,6 +339,7 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
         | Verb::Sign(_)
         | Verb::Mb(_)
         | Verb::Rb(_)
+        | Verb::Bucket(_)
         | Verb::Hash(_)
         | Verb::Du(_) => Ok(verb),
         _ => Err(alone(&line).into()),

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{MetaChange, SetMetaRequest};
 
+use super::cp::time;
 use crate::arguments::filters::FilterOptions;
 use crate::arguments::key_value;
 use crate::context::Context;
@@ -69,6 +70,18 @@ struct MetadataOptions {
     /// Example: --content-language de
     #[arg(long, value_name = "VALUE")]
     content_language: Option<String>,
+    /// Set the Expires header, on S3: 2027-01-31
+    ///
+    /// Example: --expires 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires: Option<SystemTime>,
+    /// Set the custom time, on GCS: 2027-01-31
+    ///
+    /// It can only move forward. Lifecycle rules may go by it.
+    ///
+    /// Example: --custom-time 2027-01-31
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    custom_time: Option<SystemTime>,
     /// Add or change metadata; repeat for more
     ///
     /// Example: --metadata team=data --metadata stage=raw
@@ -139,6 +152,8 @@ impl MetadataOptions {
         change.content_disposition = self.content_disposition;
         change.content_encoding = self.content_encoding;
         change.content_language = self.content_language;
+        change.expires = self.expires;
+        change.custom_time = self.custom_time;
         change.storage_class = self.storage_class;
         change.metadata = self.metadata.into_iter().collect();
         change.acl = self.acl;

@@ -1,6 +1,6 @@
 //! The settings that change the objects or files that a job writes.
 
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use laneway_store::PutOptions;
 use md5::{Digest as _, Md5};
@@ -25,10 +25,9 @@ impl Settings<'_> {
     /// an object is written but doesn't change the object.
     pub(crate) fn digest(&self) -> String {
         let put = self.put;
-        let until = put.retention.map(|retention| {
-            let seconds = retention.until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            (retention.mode.name(), seconds)
-        });
+        let seconds =
+            |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let until = put.retention.map(|retention| (retention.mode.name(), seconds(retention.until)));
         let mut gzip = self.gzip.map(|gzip| gzip.endings().to_vec()).unwrap_or_default();
         gzip.sort_unstable();
         let value = serde_json::json!({
@@ -37,6 +36,8 @@ impl Settings<'_> {
             "cache_control": put.cache_control,
             "content_disposition": put.content_disposition,
             "content_language": put.content_language,
+            "expires": put.expires.map(seconds),
+            "custom_time": put.custom_time.map(seconds),
             "storage_class": put.storage_class,
             "metadata": put.metadata,
             "kms_key": put.kms_key,

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use laneway_lanes::{Path, Protocol, Spare};
+use serde_json::Value;
 
 use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
+    AccessGrant, BucketSetting, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
     RestoreOptions, Resumable,
     VersionNames,
 };
@@ -63,6 +64,19 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.has(super::ENDPOINT, Instant::now())
+    }
+
+    async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.read_setting(bucket, setting).await
+    }
+
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.write_setting(bucket, setting, value).await
     }
 
     async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {

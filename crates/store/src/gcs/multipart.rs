@@ -7,7 +7,7 @@ use laneway_lanes::Head;
 
 use super::Gcs;
 use super::acl;
-use super::put::{NO_TAGS, OCTETS};
+use super::put::{OCTETS, check_options};
 use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path};
@@ -35,7 +35,8 @@ fn fits_headers(options: &PutOptions) -> bool {
         let name = format!("x-goog-meta-{name}");
         HeaderName::try_from(&name).is_ok_and(|header| header.as_str() == name)
     };
-    fields.into_iter().flatten().all(|value| is_kept(value))
+    options.custom_time.is_none()
+        && fields.into_iter().flatten().all(|value| is_kept(value))
         && options.metadata.iter().all(|(name, value)| is_named(name) && is_kept(value))
 }
 
@@ -68,9 +69,7 @@ impl Gcs {
             let message = "GCS multipart uploads take no preconditions; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        if !options.tags.is_empty() {
-            return Err(exchange.error(ErrorKind::Invalid, NO_TAGS));
-        }
+        check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         if options.is_protected() {
             let message = "GCS multipart uploads take no retention; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));

@@ -15,7 +15,7 @@ use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMod
 /// matters when a thousand small answers share a connection's first window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
-customerEncryption,retention,temporaryHold,eventBasedHold";
+customerEncryption,retention,temporaryHold,eventBasedHold,customTime";
 
 /// The additional fields in a listing of all versions.
 pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted,softDeleteTime,hardDeleteTime";
@@ -46,6 +46,7 @@ pub(crate) struct Resource<'a> {
     cache_control: Option<String>,
     content_disposition: Option<String>,
     content_language: Option<String>,
+    custom_time: Option<String>,
     storage_class: Option<String>,
     #[serde(borrow, deserialize_with = "text")]
     updated: Cow<'a, str>,
@@ -135,6 +136,7 @@ impl<'a> Resource<'a> {
         meta.cache_control = self.cache_control;
         meta.content_disposition = self.content_disposition;
         meta.content_language = self.content_language;
+        meta.custom_time = self.custom_time.as_deref().and_then(rfc3339);
         meta.storage_class = self.storage_class;
         meta.updated = rfc3339(&self.updated);
         meta.created = rfc3339(&self.time_created);
@@ -171,7 +173,7 @@ pub(crate) struct NewResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) custom_time: Option<&'a str>,
+    pub(crate) custom_time: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,7 +193,7 @@ impl<'a> NewResource<'a> {
             content_disposition: options.content_disposition.as_deref(),
             content_language: options.content_language.as_deref(),
             storage_class: options.storage_class.as_deref(),
-            custom_time: None,
+            custom_time: options.custom_time.map(|time| to_rfc3339(time).into()),
             metadata: Some(&options.metadata).filter(|metadata| !metadata.is_empty()),
             retention: options.retention.map(Keeping::from),
             temporary_hold: options.legal_hold,

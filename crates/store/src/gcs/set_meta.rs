@@ -15,6 +15,7 @@ use super::put::NO_TAGS;
 use super::resource::FIELDS;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
+use crate::timestamp::to_rfc3339;
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
 
 /// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the metadata
@@ -34,6 +35,9 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
             Some("") => drop(resource.insert(name.to_owned(), Value::Null)),
             Some(text) => drop(resource.insert(name.to_owned(), text.into())),
         }
+    }
+    if let Some(time) = change.custom_time {
+        resource.insert("customTime".to_owned(), to_rfc3339(time).into());
     }
     let mut metadata = Map::new();
     let cleared = present.keys().filter(|_| change.clears_metadata);
@@ -63,7 +67,8 @@ fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> boo
     let patch = MetaChange { storage_class: None, acl: None, ..change.clone() };
     meta.version == before.version
         && meta.metageneration == before.metageneration.map(|metageneration| metageneration + 1)
-        && MetaChange::default().applied(meta) == patch.applied(before)
+        && change.custom_time.is_none_or(|time| meta.custom_time == Some(time))
+        && MetaChange::default().applied(meta) == MetaChange { custom_time: None, ..patch }.applied(before)
 }
 
 /// Returns a key's name without its version. An object names the key version that encrypts it, but a new object takes
@@ -79,6 +84,10 @@ impl Gcs {
         if change.storage_class.is_some() && id.version.is_some() {
             let message =
                 "the storage class of a version can't be changed: a rewrite would make it the live one";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
+        if change.expires.is_some() {
+            let message = "GCS has no Expires: set Cache-Control";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if change.tags.is_some() {

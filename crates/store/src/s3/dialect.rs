@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use laneway_lanes::{Path, Protocol, Spare};
+use serde_json::Value;
 
 use super::S3;
 use super::address::is_directory;
@@ -12,7 +13,7 @@ use super::write_conditions::Write;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
+    AccessGrant, BucketSetting, Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
     RestoreOptions, VersionNames,
 };
 
@@ -140,6 +141,19 @@ http_verbs!(S3, CAPABILITIES, {
 
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         self.read_tags(id).await
+    }
+
+    async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.read_setting(bucket, setting).await
+    }
+
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.write_setting(bucket, setting, value).await
     }
 
     async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {

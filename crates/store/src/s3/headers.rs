@@ -31,6 +31,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.cache_control = text("cache-control");
     meta.content_disposition = text("content-disposition");
     meta.content_language = text("content-language");
+    meta.expires = text("expires");
     meta.storage_class = text("x-amz-storage-class");
     meta.kms_key = text("x-amz-server-side-encryption-aws-kms-key-id");
     protection(&mut meta, head);
@@ -138,6 +139,17 @@ pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
     Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
 }
 
+/// Checks that S3 has all properties of a new object.
+///
+/// # Errors
+/// Names a property that S3 lacks.
+pub(super) fn check_options(options: &PutOptions) -> Result<(), String> {
+    match options.custom_time {
+        Some(_) => Err("objects on S3 have no custom time, only metadata".to_owned()),
+        None => Ok(()),
+    }
+}
+
 /// Adds the headers that describe a new object.
 pub(super) fn describe(
     outgoing: Outgoing,
@@ -150,6 +162,7 @@ pub(super) fn describe(
         .header_some("cache-control", options.cache_control.as_deref())?
         .header_some("content-disposition", options.content_disposition.as_deref())?
         .header_some("content-language", options.content_language.as_deref())?
+        .header_some("expires", options.expires.map(httpdate::fmt_http_date).as_deref())?
         .header_some("x-amz-storage-class", options.storage_class.as_deref())?;
     if let Some(key) = options.kms_key.as_deref().or(kms_key) {
         outgoing = outgoing

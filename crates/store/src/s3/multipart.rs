@@ -13,7 +13,7 @@ use super::address::is_directory;
 use super::checksum_support::demands_checksum;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
-use super::headers::{checked, checksums, describe, md5, reported};
+use super::headers::{check_options, checked, checksums, describe, md5, reported};
 use super::write_conditions::Write;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::Query;
@@ -112,6 +112,7 @@ impl Completed {
 impl S3 {
     pub(crate) async fn begin_upload(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
+        check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let kms_key = self.kms_key.as_deref();
         let build = |wish| begin_request(id, options, kms_key, wish).map_err(|e| exchange.unsendable(&e));
         self.begin_as(id, build).await

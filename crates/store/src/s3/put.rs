@@ -7,7 +7,7 @@ use super::S3;
 use super::checksum_support::Guard;
 use super::conditions::on_write;
 use super::head::object_target;
-use super::headers::{checked, describe, meta};
+use super::headers::{check_options, checked, describe, meta};
 use super::write_conditions::Write;
 use crate::checksum::{encode_md5, md5_of};
 use crate::encode::Query;
@@ -25,6 +25,7 @@ fn request(
     condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
+    check_options(options)?;
     let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new())).keyed(Keyed::New);
     outgoing.body = body;
     if let (Guard::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {

@@ -67,6 +67,9 @@ impl Changing {
     fn keeping(&self, mut outgoing: Outgoing) -> Result<Outgoing, String> {
         for name in KEPT {
             let Some(value) = self.headers.get(name) else { continue };
+            if outgoing.headers.contains_key(name) {
+                continue;
+            }
             // Signatures cover the value as text.
             let value = value.to_str().map_err(|_| format!("{name} can't be sent again"))?;
             outgoing = outgoing.header(name, value).map_err(|e| e.to_string())?;

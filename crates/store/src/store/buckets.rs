@@ -1,9 +1,10 @@
 //! Verbs for whole buckets and their folders.
 
 use http::StatusCode;
+use serde_json::Value;
 
 use super::Store;
-use crate::{Error, NewBucket};
+use crate::{BucketSetting, Error, NewBucket};
 
 impl Store {
     /// Lists the names of the buckets that the credentials own. On GCS they are those of
@@ -26,6 +27,27 @@ impl Store {
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
             done => done,
         }
+    }
+
+    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has an empty object.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`; `Unsupported` if the store has no such setting.
+    pub async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.dialect.bucket_setting(bucket, setting).await
+    }
+
+    /// Replaces a setting of a bucket, or removes it without a value.
+    ///
+    /// # Errors
+    /// As for [`bucket_setting`](Self::bucket_setting); `Invalid` for a value that the store refuses.
+    pub async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.dialect.set_bucket_setting(bucket, setting, value).await
     }
 
     /// Lists the folders that a bucket holds beside its objects, with names that begin with a prefix. Each ends in a

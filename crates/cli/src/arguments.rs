@@ -27,7 +27,9 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{buckets, cat, compose, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify};
+use crate::verbs::{
+    buckets, cat, compose, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify,
+};
 pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3

@@ -200,7 +200,10 @@ fn expiry_and_custom_time_are_set_where_the_store_has_them() {
     assert_eq!(shown("gs://bucket/c")["custom_time"], "2027-01-31T00:00:00Z");
     laneway.run(["setmeta", "--custom-time", "2026-01-31", "gs://bucket/c"]).exits(1);
     laneway.run(["cp", "--expires", "2027-01-31", "f", "gs://bucket/e"]).exits(1).complains(&["no Expires"]);
-    laneway.run(["cp", "--custom-time", "2027-01-31", "f", "s3://bucket/c"]).exits(1).complains(&["custom time"]);
+    laneway
+        .run(["cp", "--custom-time", "2027-01-31", "f", "s3://bucket/c"])
+        .exits(1)
+        .complains(&["custom time"]);
 }
 
 #[test]

@@ -417,7 +417,10 @@ fn versioning_and_lifecycle_are_shown_and_changed_in_the_stores_own_form() {
     laneway.run(["bucket", "versioning", "s3://bucket", "off"]).succeeds();
     assert_eq!(shown("versioning", "s3://bucket"), serde_json::json!({"Status": "Suspended"}));
     for (scheme, rules) in [
-        ("s3", serde_json::json!({"Rules": [{"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 30}}]})),
+        (
+            "s3",
+            serde_json::json!({"Rules": [{"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 30}}]}),
+        ),
         ("gs", serde_json::json!({"rule": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]})),
     ] {
         let url = format!("{scheme}://bucket");

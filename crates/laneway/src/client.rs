@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times, tally};
-use laneway_store::{BucketSetting, Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store};
+use laneway_store::{
+    BucketSetting, Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store,
+};
 
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
@@ -30,8 +32,8 @@ use crate::transfer::restore;
 use crate::transfer::set_meta;
 use crate::transfer::sync;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op, RemoveRequest, RestoreRequest,
-    RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op, RemoveRequest,
+    RestoreRequest, RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
 /// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own

@@ -321,7 +321,8 @@ impl Objects {
         }
         if source.all_versions {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);
-            let why = if source.soft_deleted { "no deleted object can be restored" } else { "it has no versions" };
+            let why =
+                if source.soft_deleted { "no deleted object can be restored" } else { "it has no versions" };
             return Err(Error::not_found(target, why));
         }
         if source.recursive && source.key.ends_with('/') {

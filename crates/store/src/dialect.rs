@@ -11,9 +11,10 @@ use laneway_lanes::{Body, Path, Spare};
 use serde_json::Value;
 
 use crate::{
-    AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
-    MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
-    ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
+    AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error,
+    ErrorKind, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part,
+    Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl,
+    StoredPart, Unless, Version,
 };
 
 /// The deletes that the default [`Dialect::delete_many`] keeps under way at once.

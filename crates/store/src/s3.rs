@@ -5,6 +5,7 @@ mod address;
 mod bucket_settings;
 mod buckets;
 mod checksum_support;
+mod chosen_checksum;
 mod clock;
 mod conditions;
 mod copy;
@@ -60,7 +61,7 @@ use crate::judge::Failure;
 use crate::partition::Partition;
 use crate::requests::Tally;
 use crate::settings::completed;
-use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
+use crate::{ChecksumAlgorithm, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 pub(crate) use self::dialect::CAPABILITIES;
 
@@ -86,6 +87,8 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
+    /// The checksum of uploads that the caller chose.
+    checksum_algorithm: ChecksumAlgorithm,
     /// The meaning of the endpoint's ETags, as far as it is known.
     etags: Etags,
     /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
@@ -132,6 +135,7 @@ impl S3 {
             sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
+            checksum_algorithm: settings.checksum_algorithm,
             etags,
             md5s_of_parts,
             lacks_attributes: AtomicBool::new(false),
@@ -244,6 +248,10 @@ impl HttpDialect for S3 {
 
     fn added_headers(&self) -> &HeaderMap {
         &self.added_headers
+    }
+
+    fn checksum_algorithm(&self) -> ChecksumAlgorithm {
+        self.checksum_algorithm
     }
 
     type Signer = Signer;

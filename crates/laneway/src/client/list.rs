@@ -304,7 +304,8 @@ async fn matching(
     What { depth, all_versions, soft_deleted }: What,
     out: &Out,
 ) -> Result<bool, Ended> {
-    let mut list = List { versions: all_versions, soft_deleted, ..List::new(bucket, pattern.literal_prefix()) };
+    let mut list =
+        List { versions: all_versions, soft_deleted, ..List::new(bucket, pattern.literal_prefix()) };
     if pattern.is_one_level() && depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }

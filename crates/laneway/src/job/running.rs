@@ -308,7 +308,8 @@ impl Running {
     /// Explains why a named object is missing. For example, its name may be a pattern without matches, or a
     /// prefix of other objects.
     async fn explained(&self, begun: &Begun, error: Error) -> Error {
-        let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta | Op::Restore);
+        let is_named =
+            matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta | Op::Restore);
         let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
         if !error.is_not_found() || error.as_store().is_none() || !is_it {
             return error;

@@ -25,8 +25,7 @@ impl Settings<'_> {
     /// an object is written but doesn't change the object.
     pub(crate) fn digest(&self) -> String {
         let put = self.put;
-        let seconds =
-            |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let until = put.retention.map(|retention| (retention.mode.name(), seconds(retention.until)));
         let mut gzip = self.gzip.map(|gzip| gzip.endings().to_vec()).unwrap_or_default();
         gzip.sort_unstable();

@@ -133,8 +133,8 @@ impl CopyRequest {
     /// Checks that a request with decompression downloads into files. Standard output gets bytes before they
     /// are compared.
     fn check_decompress(&self) -> Result<(), Error> {
-        let is_download = matches!(self.destination, Location::Local(_))
-            && self.sources.iter().all(Location::is_object);
+        let is_download =
+            matches!(self.destination, Location::Local(_)) && self.sources.iter().all(Location::is_object);
         match self.decompress && !is_download {
             true => {
                 let destination = self.destination.to_string();

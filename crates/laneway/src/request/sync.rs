@@ -141,7 +141,8 @@ impl SyncRequest {
 
     /// Returns the description of this job for its manifest.
     pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
+        let settings =
+            Settings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
         Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 

@@ -103,7 +103,8 @@ async fn remove_folders(job: &Arc<Running>, request: &RemoveRequest) {
         if let Err(error) = folders::remove(job, store, &id).await
             && !job.cancel.is_set()
         {
-            job.warn(Warning { target: target.to_string(), message: format!("its folders stay: {error}") }).await;
+            job.warn(Warning { target: target.to_string(), message: format!("its folders stay: {error}") })
+                .await;
         }
     }
 }

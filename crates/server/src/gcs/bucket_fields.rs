@@ -100,9 +100,7 @@ pub(super) fn apply(
         access.is_some_and(|access| access["uniformBucketLevelAccess"]["enabled"] == true)
     };
     if kind == Kind::Insert && super::folders::is_on(settings) && !is_uniform() {
-        return Err(Problem::invalid(
-            "Hierarchical namespace buckets must use uniform bucket-level access.",
-        ));
+        return Err(Problem::invalid("Hierarchical namespace buckets must use uniform bucket-level access."));
     }
     Ok(())
 }

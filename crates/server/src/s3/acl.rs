@@ -38,7 +38,8 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
     match object.attributes.asked.acl.as_deref() {
         Some("public-read") => grants.push(group(ALL_USERS, Permission::READ)),
         Some("public-read-write") => {
-            grants.extend([Permission::READ, Permission::WRITE].map(|permission| group(ALL_USERS, permission)));
+            grants
+                .extend([Permission::READ, Permission::WRITE].map(|permission| group(ALL_USERS, permission)));
         }
         Some("authenticated-read") => grants.push(group(AUTHENTICATED_USERS, Permission::READ)),
         _ => {}

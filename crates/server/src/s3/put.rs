@@ -24,7 +24,9 @@ pub(super) async fn put(
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
     let asked = asked_of!(input);
-    if !dialect.habits.access_lists && asked.acl.as_deref().is_some_and(|acl| acl != "bucket-owner-full-control") {
+    if !dialect.habits.access_lists
+        && asked.acl.as_deref().is_some_and(|acl| acl != "bucket-owner-full-control")
+    {
         return Err(acl::not_supported());
     }
     object_lock::check_integrity(dialect, &input.bucket, &asked, &headers)?;

@@ -65,7 +65,8 @@ impl Probe {
         rig.send("POST", "/storage/v1/b?project=p", &[("content-type", "application/json")], tree).unwrap();
         rig.server.store().put("tree", "x/k", b"hello").unwrap();
         let empty = r#"{"name": "e/"}"#;
-        rig.send("POST", "/storage/v1/b/tree/folders", &[("content-type", "application/json")], empty).unwrap();
+        rig.send("POST", "/storage/v1/b/tree/folders", &[("content-type", "application/json")], empty)
+            .unwrap();
         // Locks need a bucket of their own, whose policy isn't locked yet.
         rig.server.create_bucket("vault").unwrap();
         rig.server.store().allow_locks("vault").unwrap();

@@ -9,9 +9,8 @@ use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, BucketSetting, Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
-    RestoreOptions, Resumable,
-    VersionNames,
+    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, InventoryFormat, Operation,
+    PartRules, RequestPrices, Restoration, RestoreOptions, Resumable, VersionNames,
 };
 
 /// Limits: <https://cloud.google.com/storage/quotas#objects>. Prices: class A and B operations of the standard class in a

@@ -1,5 +1,6 @@
 //! Parallel multipart uploads, which only the XML API has.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method};
@@ -148,8 +149,8 @@ impl Gcs {
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let size = parts.iter().map(|part| part.size).sum();
-        let outgoing =
-            complete_request::<Self>(upload, parts).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let outgoing = complete_request::<Self>(upload, parts, &BTreeMap::new())
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
             Ok(sent) => self.completed(&exchange, &upload.id, size, &sent).await?,
             Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, whole).await?,

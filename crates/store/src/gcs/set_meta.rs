@@ -167,9 +167,10 @@ mod tests {
         let cleared = MetaChange::default().clears_metadata(true).metadata("a", "2");
         let present = [("a", "1"), ("b", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         assert_eq!(resource(&cleared, &present), json!({"metadata": {"a": "2", "b": null}}));
-        let outgoing = request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some("public-read"), Some(3));
-        assert!(
-            outgoing.target.starts_with("/storage/v1/b/b/o/k?predefinedAcl=publicRead&generation=7&ifMetagenerationMatch=3&fields=")
-        );
+        let outgoing =
+            request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some("public-read"), Some(3));
+        assert!(outgoing.target.starts_with(
+            "/storage/v1/b/b/o/k?predefinedAcl=publicRead&generation=7&ifMetagenerationMatch=3&fields="
+        ));
     }
 }

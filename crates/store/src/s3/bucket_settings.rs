@@ -143,7 +143,8 @@ impl S3 {
         let (name, root) = names(setting);
         let target = Query::new().and(name, "").to_string();
         let Some(value) = value else {
-            let outgoing = Outgoing { also: Some(StatusCode::NO_CONTENT), ..Outgoing::new(Method::DELETE, target) };
+            let outgoing =
+                Outgoing { also: Some(StatusCode::NO_CONTENT), ..Outgoing::new(Method::DELETE, target) };
             return exchange.send(&outgoing).await.map(drop);
         };
         let mut document = format!("<{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
@@ -179,7 +180,10 @@ mod tests {
         let mut document = String::from("<LifecycleConfiguration>");
         write(&rules, &mut document).expect("a document");
         document += "</LifecycleConfiguration>";
-        assert!(document.contains("<ID>a&lt;b</ID>") && document.contains("<Transition><Days>30</Days>"), "{document}");
+        assert!(
+            document.contains("<ID>a&lt;b</ID>") && document.contains("<Transition><Days>30</Days>"),
+            "{document}"
+        );
         assert_eq!(read(document.as_bytes(), "LifecycleConfiguration"), Ok(rules));
         let empty = read(b"<VersioningConfiguration xmlns=\"x\"/>", "VersioningConfiguration");
         assert_eq!(empty, Ok(json!({})));

@@ -13,8 +13,8 @@ use super::write_conditions::Write;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, BucketSetting, Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Restoration,
-    RestoreOptions, VersionNames,
+    AccessGrant, BucketSetting, Capabilities, Changing, FileAttributes, InventoryFormat, Operation,
+    PartRules, RequestPrices, Restoration, RestoreOptions, VersionNames,
 };
 
 /// S3's limits and prices. The largest copy is from

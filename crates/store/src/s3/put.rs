@@ -14,7 +14,9 @@ use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed, unread};
-use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
+use crate::{
+    ChecksumAlgorithm, Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions,
+};
 
 fn request(
     id: &ObjectId,
@@ -50,10 +52,14 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Put, id);
         let size = body.len();
         let mut sums = sums.clone();
+        let digest = match self.checksum_algorithm {
+            ChecksumAlgorithm::Crc32c => None,
+            _ => Box::pin(self.chosen_digest(&exchange, &body, sums.crc32c)).await?,
+        };
         let mut climb = self.checksums.bodies.climb();
         let write = Write::put(&options.condition);
         let (sent, outgoing) = loop {
-            let guard = climb.rung();
+            let guard = if digest.is_some() { Guard::None } else { climb.rung() };
             if guard == Guard::Md5 && sums.md5.is_none() {
                 // This takes 30 ms for the largest single-request body, on stores that support nothing faster.
                 sums.md5 = md5_of(&body);
@@ -62,10 +68,14 @@ impl S3 {
             let condition = self.sendable(write, &options.condition);
             let kms_key = self.kms_key.as_deref();
             let outgoing = request(id, body.clone(), &sums, guard, options, condition, kms_key)
+                .and_then(|outgoing| match &digest {
+                    Some(digest) => digest.on(outgoing).map_err(|e| e.to_string()),
+                    None => Ok(outgoing),
+                })
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if digest.is_none() && climb.descend(&error) => {}
                 sent => {
                     // Keep the request only if the put may be sent again. Otherwise every put would hold the memory for
                     // it.
@@ -86,11 +96,16 @@ impl S3 {
                 unread(error, Box::pin(self.head(id, None)), size, sums).await?
             }
             Ok(sent) => {
-                climb.settle();
+                if digest.is_none() {
+                    climb.settle();
+                }
                 let mut meta = meta(id, &sent.response.head);
                 // The answer's length and type are those of its empty body, and it doesn't repeat the metadata.
                 (meta.size, meta.metadata) = (size, None);
                 meta.content_type = options.content_type.clone();
+                if let Some(digest) = &digest {
+                    digest.prove(&exchange, &sent.response.head, &mut meta, sums)?;
+                }
                 Box::pin(self.etags.learn(&meta.checksums, sums, body)).await;
                 self.etags.read(meta)
             }

@@ -128,7 +128,9 @@ impl S3 {
             let request = changing.upload_request(self.kms_key.as_deref(), wish(rung));
             request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
         };
-        self.begin_as(&changing.id, build).await.map_err(|e| e.within(Operation::SetMeta))
+        self.begin_as(&changing.id, &self.checksums.parts, build)
+            .await
+            .map_err(|e| e.within(Operation::SetMeta))
     }
 
     /// Returns the object after its upload, which reported `made`. That report may have been about another writer's

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use super::Store;
 use crate::unless::NOT_MODIFIED;
-use crate::{AccessGrant, 
-    Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions, SignedUrl, Unless,
-    Version,
+use crate::{
+    AccessGrant, Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions,
+    SignedUrl, Unless, Version,
 };
 
 impl Store {

@@ -4,7 +4,8 @@ use laneway_lanes::Body;
 
 use super::Store;
 use crate::{
-    Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions, Restoration, RestoreOptions,
+    Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions, Restoration,
+    RestoreOptions,
 };
 
 impl Store {

@@ -96,7 +96,7 @@ async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
 /// nothing but the name. Returns `None` if a copy must do it.
 pub(super) async fn renamed(ends: &Ends, item: &Item) -> Result<Option<Sent>, Error> {
     let put = &ends.request.put;
-    let is_plain = PutOptions { condition: Condition::None, ..put.clone() } == PutOptions::default();
+    let is_plain = put.clone().condition(Condition::None) == PutOptions::default();
     if !ends.request.remove_source || !is_plain || item.from.id.bucket != item.to.bucket {
         return Ok(None);
     }

@@ -301,7 +301,7 @@ impl Client {
     ) -> Result<ObjectMeta, Error> {
         let worker = self.worker()?;
         let state = Arc::clone(&worker.state);
-        let composed = compose::compose(state, sources.to_vec(), destination.as_written(), put);
+        let composed = compose::compose(state, sources.to_vec(), destination.clone().as_written(), put);
         block_on(worker.run_here(composed))
     }
 

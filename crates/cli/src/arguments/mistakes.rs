@@ -102,7 +102,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
         "not supported",
     ),
     (&["-a"], &["setmeta"], "use --acl NAME"),
-    (&["--grants"], &[], "not supported; use --acl NAME, or bucket policies"),
+    (&["--grants"], &[], "use --acl NAME, or --header 'x-amz-grant-read: id=ACCOUNT'"),
     (
         &["-u", "--update", "--size-only", "-c", "--checksum", "--if-size-differ", "--if-source-newer"],
         COPY,

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use laneway_store::{Checksums, Condition, ObjectId, ObjectMeta, Part, PutOptions, Store};
 
 use crate::content::checksum::{Crc, Run, written};
@@ -26,8 +26,9 @@ pub(crate) async fn compose(
     put: PutOptions,
 ) -> Result<ObjectMeta, Error> {
     let (store, ids, to) = places(&engine, &sources, &destination)?;
-    let heads = stream::iter(ids.iter().map(|id| store.head(id, None)));
-    let metas: Vec<ObjectMeta> = heads.buffered(AT_ONCE).try_collect().await?;
+    // Boxed futures, because the compiler can't prove that those of a lazy iterator are `Send`.
+    let heads: Vec<_> = ids.iter().map(|id| store.head(id, None).boxed()).collect();
+    let metas: Vec<ObjectMeta> = stream::iter(heads).buffered(AT_ONCE).try_collect().await?;
     let mut options = put;
     if options.content_type.is_none() {
         options.content_type = metas.first().and_then(|meta| meta.content_type.clone());
@@ -108,9 +109,11 @@ async fn in_two_steps(
             let sums = joined(&group).map(Checksums::crc32c).unwrap_or_default();
             store.compose(&group, &part, &PutOptions::default(), &sums).await
         }
+        .boxed()
     };
-    let groups = stream::iter(metas.chunks(most).enumerate().map(group)).buffered(AT_ONCE);
-    let made: Vec<Result<ObjectMeta, laneway_store::Error>> = groups.collect().await;
+    let groups: Vec<_> = metas.chunks(most).enumerate().map(group).collect();
+    let made: Vec<Result<ObjectMeta, laneway_store::Error>> =
+        stream::iter(groups).buffered(AT_ONCE).collect().await;
     let (parts, failed): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
     let parts: Vec<ObjectMeta> = parts.into_iter().flatten().collect();
     let whole = match failed.into_iter().find_map(Result::err) {
@@ -144,16 +147,20 @@ async fn by_parts(
         return Err(Error::usage(url(store.provider(), &meta.id), why));
     }
     let most = can.copy_bytes_max.unwrap_or(can.parts.bytes_max).min(can.parts.bytes_max).max(1);
-    let ranges = metas.iter().filter(|meta| meta.size > 0).flat_map(|meta| {
+    let mut ranges = Vec::new();
+    for meta in metas.iter().filter(|meta| meta.size > 0) {
         // Equal pieces, so that none is below the smallest part.
         let piece = meta.size.div_ceil(meta.size.div_ceil(most));
-        (0..meta.size.div_ceil(piece)).map(move |i| (meta, i * piece..meta.size.min((i + 1) * piece)))
-    });
+        for at in 0..meta.size.div_ceil(piece) {
+            ranges.push((meta, at * piece..meta.size.min((at + 1) * piece)));
+        }
+    }
     let upload = store.begin(to, options).await?;
     let sent = async {
-        let copies = (1..).zip(ranges).map(|(number, (meta, range))| {
-            store.part_copy(&upload, number, &meta.id, meta.version.as_ref(), range)
-        });
+        let mut copies = Vec::with_capacity(ranges.len());
+        for (number, (meta, range)) in (1..).zip(ranges) {
+            copies.push(store.part_copy(&upload, number, &meta.id, meta.version.as_ref(), range).boxed());
+        }
         let parts: Vec<Part> = stream::iter(copies).buffered(AT_ONCE).try_collect().await?;
         store.complete(&upload, &parts, sums, &options.condition).await
     };

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use bytes::Bytes;
 use laneway_lanes::{Body, Head, Origin};
 
 use crate::checksum::{PartsAlgorithm, md5_of_part};
@@ -91,6 +90,8 @@ pub(super) fn is_made_up(etag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[tokio::test]

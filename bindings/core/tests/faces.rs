@@ -19,6 +19,7 @@ const PROGRAM: &str = "only the program has it so far: no user of a binding has 
 /// Options of the library's requests and filters that the table of options lacks under this name.
 const OPTIONS_OF_THE_LIBRARY: Lacks = &[
     ("all_versions", PROGRAM),
+    ("decompress", PROGRAM),
     ("exclude", "a rule among `filters`"),
     ("expect_size", "the size of a stream, and no binding's job reads one"),
     ("filter", "`filters`, `min_size`, `max_size`, `newer` and `older` make it"),
@@ -36,6 +37,7 @@ const OPTIONS_OF_THE_TABLE: Lacks =
 /// Settings of the library's `ClientBuilder` that the table of settings lacks under this name.
 const SETTINGS_OF_THE_LIBRARY: Lacks = &[
     ("access_key", "`access_key_id`, `secret_access_key` and `session_token` make it"),
+    ("checksum_algorithm", PROGRAM),
     ("credential_provider", "a callable, which no table holds"),
     ("dialect", "a store written in Rust"),
     ("engine", "one engine serves a process"),

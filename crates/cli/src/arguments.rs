@@ -27,7 +27,9 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{buckets, cat, cp, du, hash, help, ls, rm, run, setmeta, sign, sync, verify};
+use crate::verbs::{
+    buckets, cat, compose, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify,
+};
 pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
@@ -60,11 +62,15 @@ pub(crate) enum Verb {
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
+    Restore(restore::Restore),
+    #[command(alias = "concat")]
+    Compose(compose::Compose),
     Verify(verify::Verify),
     #[command(aliases = ["presign", "signurl"])]
     Sign(sign::Sign),
     Mb(buckets::Mb),
     Rb(buckets::Rb),
+    Bucket(buckets::BucketVerb),
     Hash(hash::Hash),
     Run(run::Run),
     #[cfg(feature = "serve")]

@@ -4,6 +4,7 @@
 pub(crate) mod bench;
 pub(crate) mod buckets;
 pub(crate) mod cat;
+pub(crate) mod compose;
 pub(crate) mod cp;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
@@ -11,6 +12,7 @@ pub(crate) mod du;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod ls;
+pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod run;
 #[cfg(feature = "serve")]

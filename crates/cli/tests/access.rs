@@ -1,9 +1,11 @@
-//! Presigned URLs, encryption, access control, tags and locks by the real binary against the embedded server.
+//! Credentials, presigned URLs, encryption, access control, tags and locks by the real binary against the embedded
+//! server.
 
 use std::fs;
+use std::time::Duration;
 
 use laneway_server::Attributes;
-use laneway_testkit::{Endpoint, Wire};
+use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
@@ -149,4 +151,121 @@ fn archived_objects_of_a_tree_are_left_out_with_a_count() {
     let named = laneway.run(["cp", "s3://bucket/t/1", "one"]);
     assert_eq!(named.status, Some(1));
     assert!(named.stderr.contains("archived"), "{}", named.stderr);
+}
+
+#[test]
+fn tags_and_access_control_lists_are_changed_in_place_and_shown() {
+    let config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let laneway = endpoint.program(LANEWAY);
+    endpoint.put("k", b"bytes");
+    let before = endpoint.server().store().object("bucket", "k").expect("it is there").generation;
+    laneway.run(["setmeta", "s3://bucket/k", "--tags", "team=a b,cost=1", "--acl", "public-read"]).succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert_eq!(now.generation, before, "no copy is needed");
+    let shown = laneway.run(["stat", "--json", "--tags", "--acl", "s3://bucket/k"]).succeeds();
+    let record = shown.record("object");
+    assert_eq!(record["tag_values"], serde_json::json!({"cost": "1", "team": "a b"}));
+    assert_eq!(record["grants"][1], serde_json::json!({"grantee": "AllUsers", "permission": "READ"}));
+    let text = laneway.run(["stat", "--tags", "--acl", "s3://bucket/k"]).succeeds().text();
+    assert!(text.contains("Tag team:") && text.contains("READ to AllUsers"), "{text}");
+    laneway.run(["setmeta", "s3://bucket/k", "--cache-control", "no-store", "--clear-tags"]).succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert!(now.attributes.asked.tags.is_empty() && now.generation != before);
+    assert_eq!(now.attributes.cache_control.as_deref(), Some("no-store"));
+    laneway.run(["setmeta", "gs://bucket/k", "--acl", "public-read"]).succeeds();
+    let now = endpoint.server().store().object("bucket", "k").expect("it is there");
+    assert_eq!(now.attributes.asked.acl.as_deref(), Some("publicRead"));
+    laneway.run(["setmeta", "gs://bucket/k", "--tags", "a=b"]).exits(1).complains(&["no tags"]);
+    let mut config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
+    config.habits.access_lists = false;
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    endpoint.put("k", b"bytes");
+    let refused =
+        endpoint.program(LANEWAY).run(["setmeta", "s3://bucket/k", "--acl", "public-read"]).exits(1);
+    refused.complains(&["s3://bucket/k", "does not allow ACLs"]);
+}
+
+#[test]
+fn expiry_and_custom_time_are_set_where_the_store_has_them() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    fs::write(endpoint.folder().join("f"), "bytes").expect("written");
+    let shown = |url: &str| laneway.run(["stat", "--json", url]).succeeds().record("object");
+    laneway.run(["cp", "--expires", "2027-01-31", "f", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Sun, 31 Jan 2027 00:00:00 GMT");
+    laneway.run(["setmeta", "--expires", "2028-01-31T12:00:00Z", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Mon, 31 Jan 2028 12:00:00 GMT");
+    laneway.run(["setmeta", "--cache-control", "no-store", "s3://bucket/e"]).succeeds();
+    assert_eq!(shown("s3://bucket/e")["expires"], "Mon, 31 Jan 2028 12:00:00 GMT", "a change keeps it");
+    laneway.run(["cp", "--custom-time", "2026-01-31", "f", "gs://bucket/c"]).succeeds();
+    assert_eq!(shown("gs://bucket/c")["custom_time"], "2026-01-31T00:00:00Z");
+    laneway.run(["setmeta", "--custom-time", "2027-01-31", "gs://bucket/c"]).succeeds();
+    assert_eq!(shown("gs://bucket/c")["custom_time"], "2027-01-31T00:00:00Z");
+    laneway.run(["setmeta", "--custom-time", "2026-01-31", "gs://bucket/c"]).exits(1);
+    laneway.run(["cp", "--expires", "2027-01-31", "f", "gs://bucket/e"]).exits(1).complains(&["no Expires"]);
+    laneway
+        .run(["cp", "--custom-time", "2027-01-31", "f", "s3://bucket/c"])
+        .exits(1)
+        .complains(&["custom time"]);
+}
+
+#[test]
+fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let store = endpoint.server().store();
+    let of_class =
+        |class: &str| Attributes { storage_class: Some(class.to_owned()), ..Attributes::default() };
+    for (key, class) in [("t/1", "GLACIER"), ("t/2", "DEEP_ARCHIVE"), ("t/warm", "GLACIER_IR")] {
+        store.put_with("bucket", key, b"cold", of_class(class)).expect("stored");
+    }
+    let ends = |url: &str| {
+        // The first answer tells which service it is, and only a known one is asked for the status.
+        let listed = laneway.run(["ls", "-l", "-r", "s3://bucket/t/warm", url]).succeeds();
+        let lines = listed.lines().into_iter().filter(|line| line.contains("s3://"));
+        lines
+            .skip(1)
+            .map(|line| line.split("s3://bucket/").nth(1).unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ends("s3://bucket/t"), ["t/1  (archived)", "t/2  (archived)", "t/warm"]);
+    let planned = laneway.run(["restore", "-r", "--dry-run", "--days", "2", "s3://bucket/t"]).succeeds();
+    assert!(planned.stderr.contains("would restore 2 objects"), "{}", planned.stderr);
+    let refused = laneway.run(["restore", "s3://bucket/t/1"]).exits(1);
+    assert!(refused.stderr.contains("MalformedXML") || refused.stderr.contains("XML"), "{}", refused.stderr);
+    let begun = laneway.run(["restore", "-r", "--days", "2", "--tier", "Bulk", "s3://bucket/t"]).succeeds();
+    assert!(begun.stderr.contains("2 objects restored or requested, 1 skipped"), "{}", begun.stderr);
+    assert_eq!(ends("s3://bucket/t"), ["t/1  (being restored)", "t/2  (being restored)", "t/warm"]);
+    let again = laneway.run(["restore", "-r", "--json", "--days", "2", "s3://bucket/t"]).succeeds();
+    let skipped = again.json().into_iter().filter(|record| record["op"] == "restore");
+    let whys: Vec<String> =
+        skipped.map(|record| record["skipped"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(whys.iter().filter(|why| why.contains("already being restored")).count(), 2, "{whys:?}");
+    let shown = laneway.run(["stat", "s3://bucket/t/1"]).succeeds();
+    assert!(shown.text().contains("ongoing-request=\"true\""), "{}", shown.text());
+    laneway.run(["restore", "--days", "2", "s3://bucket/none"]).exits(1).complains(&["s3://bucket/none"]);
+    laneway.run(["restore", "--days", "0", "s3://bucket/t/1"]).exits(2);
+    laneway.run(["restore", "gs://bucket/t/1"]).exits(1);
+}
+
+/// The answers of the EC2 metadata service may travel one hop only, and a container is two hops away. The service then
+/// accepts the connection, and no session begins.
+#[test]
+fn a_metadata_service_that_begins_no_session_is_explained() {
+    let silent = Scripted::serve(|asked: &Asked| {
+        assert_eq!((asked.method.as_str(), asked.target.as_str()), ("PUT", "/latest/api/token"));
+        std::thread::sleep(Duration::from_secs(3));
+        answer(403, &[], "")
+    });
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path())
+        .with("LANEWAY_RETRY_FOR", "20s")
+        .with("AWS_REGION", "us-east-1")
+        .with("AWS_EC2_METADATA_DISABLED", "false")
+        .with("AWS_EC2_METADATA_SERVICE_ENDPOINT", silent.url());
+    let ended = laneway.run(["ls", "s3://bucket"]).exits(1);
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hop limit of 2")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("has not answered for 2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("turned off"), "{}", ended.stderr);
 }

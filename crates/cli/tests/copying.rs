@@ -540,6 +540,39 @@ fn files_of_some_extensions_are_stored_compressed() {
 }
 
 #[test]
+fn encoded_objects_are_decompressed_after_they_were_compared() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        let (small, large) = (b"<p>\n".repeat(1000), random_bytes(1, 20 << 20));
+        write(&endpoint, "site/small.html", &small);
+        write(&endpoint, "site/large.html", &large);
+        write(&endpoint, "site/plain.txt", b"plain");
+        let url = format!("{scheme}://bucket/p");
+        laneway.run(["cp", "-r", "-z", "html", "site", &url]).succeeds();
+        let run = laneway.run(["cp", "--json", "-r", "--decompress", &format!("{url}/"), "down/"]).succeeds();
+        assert_eq!(run.record("summary")["unverified"], serde_json::Value::Null);
+        assert_eq!(read(&endpoint, "down/p/small.html"), small);
+        assert!(read(&endpoint, "down/p/large.html") == large, "{scheme}");
+        assert_eq!(read(&endpoint, "down/p/plain.txt"), b"plain");
+        let encoded = |encoding: &str| Attributes {
+            content_encoding: Some(encoding.to_owned()),
+            ..Attributes::default()
+        };
+        for (key, encoding) in [("lie", "gzip"), ("br", "br")] {
+            endpoint.server().store().put_with("bucket", key, b"no gzip", encoded(encoding)).expect("stored");
+            let from = format!("{scheme}://bucket/{key}");
+            let failed = laneway.run(["cp", "--decompress", &from, "one"]).exits(1);
+            assert!(failed.stderr.contains("Content-Encoding"), "{}", failed.stderr);
+            assert!(!endpoint.folder().join("one").exists());
+        }
+        let left = files_below(&endpoint.folder());
+        assert!(!left.iter().any(|name| name.contains(".laneway-")), "{left:?}");
+        laneway.run(["cp", "--decompress", "site/plain.txt", &url]).exits(2);
+        laneway.run(["cp", "--decompress", &format!("{url}/small.html"), "-"]).exits(2);
+    }
+}
+
+#[test]
 fn a_move_compresses_too() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);

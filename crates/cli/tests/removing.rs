@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::fs::Permissions;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use laneway_server::{Faults, Versioning};
-use laneway_testkit::{Endpoint, Program, Run, Scripted, Wire, answer};
+use laneway_testkit::{Endpoint, Program, Run, Scripted, Wire, answer, connect};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 /// Fewer than one call removes, so that no batch is full on S3.
@@ -396,4 +397,74 @@ fn a_dry_run_fails_unreadable_sources_and_plans_the_rest() {
             run.stderr
         );
     }
+}
+
+/// A bucket with a hierarchical namespace keeps the folders of removed objects, and isn't empty while it has one.
+#[test]
+fn the_folders_of_a_tree_go_with_its_objects() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let (laneway, store) = (endpoint.program(LANEWAY), endpoint.server().store());
+    store.make_hierarchical("bucket").expect("there is the bucket");
+    let folders = || -> Vec<String> {
+        let mut server = connect(endpoint.server().addr()).expect("it listens");
+        let asked = b"GET /storage/v1/b/bucket/folders HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        server.write_all(asked).expect("it is asked");
+        let mut answer = String::new();
+        server.read_to_string(&mut answer).expect("an answer");
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let listed: serde_json::Value = serde_json::from_str(body).expect("a listing");
+        let items = listed["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    for key in ["a/b/1", "a/c/2", "ab/3", "d/e/f/4"] {
+        store.put("bucket", key, b"x").expect("stored");
+    }
+    laneway.run(["rm", "-r", "--exclude", "1", "gs://bucket/a"]).succeeds();
+    assert_eq!(
+        folders(),
+        ["a/", "a/b/", "a/c/", "ab/", "d/", "d/e/", "d/e/f/"],
+        "a part of a tree was removed"
+    );
+    laneway.run(["rm", "-r", "gs://bucket/a"]).succeeds();
+    assert_eq!(folders(), ["ab/", "d/", "d/e/", "d/e/f/"]);
+    laneway.run(["rm", "gs://bucket/d/e/f/4"]).succeeds();
+    laneway.run(["rm", "-r", "gs://bucket/d"]).succeeds();
+    assert_eq!(folders(), ["ab/"], "a tree of empty folders is one that can be removed");
+    laneway.run(["rm", "-r", "gs://bucket/d"]).exits(1);
+    laneway.run(["rb", "--force", "--yes", "gs://bucket"]).succeeds();
+    assert!(store.keys("bucket").is_empty());
+}
+
+#[test]
+fn deleted_objects_are_listed_and_brought_back_where_the_store_keeps_them() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let (laneway, store) = (endpoint.program(LANEWAY), endpoint.server().store());
+    laneway.run(["ls", "--soft-deleted", "-r", "gs://bucket"]).exits(1);
+    laneway.run(["ls", "--soft-deleted", "-r", "s3://bucket"]).exits(1).complains(&["S3 keeps no deleted"]);
+    store.keep_deleted("bucket").expect("there is the bucket");
+    for (key, content) in [("a/1", "old"), ("a/2", "two"), ("b", "other")] {
+        store.put("bucket", key, content.as_bytes()).expect("stored");
+    }
+    laneway.run(["rm", "gs://bucket/a/1"]).succeeds();
+    store.put("bucket", "a/1", b"newer").expect("stored");
+    laneway.run(["rm", "-r", "gs://bucket/a"]).succeeds();
+    let listed = laneway.run(["ls", "-r", "--json", "--soft-deleted", "gs://bucket/a"]).succeeds();
+    let urls: Vec<_> =
+        listed.json().iter().map(|record| record["url"].as_str().expect("a URL").to_owned()).collect();
+    assert!(urls.len() == 3 && urls[0].starts_with("gs://bucket/a/1#"), "{urls:?}");
+    assert!(listed.json()[0]["soft_deleted"].is_string() && listed.json()[0]["hard_deleted"].is_string());
+    let planned = laneway.run(["restore", "-r", "--dry-run", "gs://bucket/a"]).succeeds();
+    assert!(planned.stderr.contains("would restore 2 objects"), "{}", planned.stderr);
+    laneway.run(["restore", "-r", "gs://bucket/a"]).succeeds();
+    assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"newer", "the newest of its name");
+    assert_eq!(store.read("bucket", "a/2").expect("it is back"), b"two");
+    let kept = laneway.run(["restore", &urls[0]]).succeeds();
+    assert!(kept.stderr.contains("1 skipped"), "{}", kept.stderr);
+    laneway.run(["restore", "--overwrite", &urls[0]]).succeeds();
+    assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"old");
+    laneway.run(["rm", "gs://bucket/b"]).succeeds();
+    laneway.run(["restore", "gs://bucket/b"]).succeeds();
+    assert_eq!(store.read("bucket", "b").expect("it is back"), b"other");
+    laneway.run(["restore", "gs://bucket/none"]).exits(1).complains(&["gs://bucket/none"]);
+    laneway.run(["restore", "--days", "1", "gs://bucket/b"]).exits(1).complains(&["no days"]);
 }

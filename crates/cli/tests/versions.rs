@@ -402,3 +402,38 @@ fn encryption_stays_as_it_is_and_an_answer_that_was_lost_is_no_failure() {
     assert_eq!(changed.asked.encryption, encryption);
     assert_eq!(endpoint.server().counters().requests_by_verb["copy"], 2);
 }
+
+#[test]
+fn versioning_and_lifecycle_are_shown_and_changed_in_the_stores_own_form() {
+    let config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let laneway = endpoint.program(LANEWAY);
+    let shown = |setting: &str, url: &str| -> serde_json::Value {
+        let text = laneway.run(["bucket", setting, url]).succeeds().text();
+        serde_json::from_str(&text).expect("JSON")
+    };
+    laneway.run(["bucket", "versioning", "gs://bucket", "on"]).succeeds();
+    assert_eq!(shown("versioning", "gs://bucket"), serde_json::json!({"enabled": true}));
+    assert_eq!(shown("versioning", "s3://bucket"), serde_json::json!({"Status": "Enabled"}));
+    laneway.run(["bucket", "versioning", "s3://bucket", "off"]).succeeds();
+    assert_eq!(shown("versioning", "s3://bucket"), serde_json::json!({"Status": "Suspended"}));
+    for (scheme, rules) in [
+        (
+            "s3",
+            serde_json::json!({"Rules": [{"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 30}}]}),
+        ),
+        ("gs", serde_json::json!({"rule": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]})),
+    ] {
+        let url = format!("{scheme}://bucket");
+        assert_eq!(shown("lifecycle", &url), serde_json::json!({}));
+        std::fs::write(endpoint.folder().join("rules.json"), rules.to_string()).expect("written");
+        laneway.run(["bucket", "lifecycle", &url, "--set", "rules.json"]).succeeds();
+        assert_eq!(shown("lifecycle", &url), rules, "{scheme}");
+        laneway.run(["bucket", "lifecycle", &url, "--clear"]).succeeds();
+        assert_eq!(shown("lifecycle", &url), serde_json::json!({}));
+        laneway.run(["bucket", "lifecycle", &format!("{url}/key")]).exits(2);
+    }
+    std::fs::write(endpoint.folder().join("no.json"), "{").expect("written");
+    laneway.run(["bucket", "lifecycle", "s3://bucket", "--set", "no.json"]).exits(2).complains(&["JSON"]);
+    laneway.run(["bucket", "versioning", "s3://nowhere"]).exits(1).complains(&["s3://nowhere"]);
+}

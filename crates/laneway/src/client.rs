@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times, tally};
-use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, Requests, Store};
+use laneway_store::{
+    BucketSetting, Capabilities, Listings, ObjectMeta, Provider, PutOptions, Requests, Store,
+};
 
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
@@ -23,13 +25,15 @@ use crate::engine::state::ClientState;
 use crate::job::running::{Purpose, Running};
 use crate::job::shared::Common;
 use crate::manifest::Subject;
+use crate::transfer::compose;
 use crate::transfer::copy;
 use crate::transfer::remove;
+use crate::transfer::restore;
 use crate::transfer::set_meta;
 use crate::transfer::sync;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RunManifest,
-    SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op, RemoveRequest,
+    RestoreRequest, RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
 /// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own
@@ -39,6 +43,16 @@ use crate::{
 pub struct Client {
     inner: Arc<Inner>,
     tally: Option<Tally>,
+}
+
+/// Returns a bucket's store and its name.
+fn bucket_of(state: &ClientState, at: &Location) -> Result<(Store, String), Error> {
+    match at {
+        Location::Object { provider, bucket, key } if key.is_empty() && !bucket.is_empty() => {
+            Ok((state.store(*provider)?.clone(), bucket.clone()))
+        }
+        _ => Err(Error::usage(at.to_string(), "names no bucket")),
+    }
 }
 
 #[derive(Debug)]
@@ -238,6 +252,70 @@ impl Client {
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
+    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has `{}`. Blocks the
+    /// thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't a bucket.
+    pub fn bucket_setting(&self, at: &Location, setting: BucketSetting) -> Result<String, Error> {
+        let (worker, at) = (self.worker()?, at.clone());
+        let state = Arc::clone(&worker.state);
+        let asked = async move {
+            let (store, bucket) = bucket_of(&state, &at)?;
+            Ok(store.bucket_setting(&bucket, setting).await?.to_string())
+        };
+        block_on(worker.run_here(asked))
+    }
+
+    /// Replaces a setting of a bucket by JSON in the provider's own form, or removes it without a value. Blocks the
+    /// thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't a bucket, or the text isn't JSON.
+    pub fn set_bucket_setting(
+        &self,
+        at: &Location,
+        setting: BucketSetting,
+        value: Option<&str>,
+    ) -> Result<(), Error> {
+        let read = |text| serde_json::from_str(text);
+        let value: Option<serde_json::Value> = value
+            .map(read)
+            .transpose()
+            .map_err(|e| Error::usage(at.to_string(), format!("the setting isn't JSON: {e}")))?;
+        let (worker, at) = (self.worker()?, at.clone());
+        let state = Arc::clone(&worker.state);
+        let set = async move {
+            let (store, bucket) = bucket_of(&state, &at)?;
+            Ok(store.set_bucket_setting(&bucket, setting, value.as_ref()).await?)
+        };
+        block_on(worker.run_here(set))
+    }
+
+    /// Joins objects of one bucket to a new object, in their order, without moving their bytes. Without a content
+    /// type, the new object gets that of the first one. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` for places that can't be joined; `ErrorKind::Integrity` if the new
+    /// object has another checksum than the sources together.
+    pub fn compose(
+        &self,
+        sources: &[Location],
+        destination: &Location,
+        put: PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        let worker = self.worker()?;
+        let state = Arc::clone(&worker.state);
+        let composed = compose::compose(state, sources.to_vec(), destination.clone().as_written(), put);
+        block_on(worker.run_here(composed))
+    }
+
+    /// Restores objects from S3's archives. An item is done once the store has begun, which may take it days.
+    pub fn restore(&self, request: RestoreRequest) -> Job {
+        let about = (Purpose::Plain, Common::of_restore(&request));
+        self.begin(Op::Restore, about, |running| restore::run(running, request))
+    }
+
     /// Makes a destination folder or prefix have the same content as a source folder or prefix.
     ///
     /// ```
@@ -311,6 +389,17 @@ impl Client {
         let worker = self.worker()?;
         let stat = stat::stat(Arc::clone(&worker.state), at.clone());
         block_on(worker.run_here(stat))
+    }
+
+    /// Returns an object's tags and the grants of its access control list, each in a request of its own if it is
+    /// wanted. Blocks the thread.
+    ///
+    /// # Errors
+    /// The store's error; `ErrorKind::Usage` if the location isn't an object.
+    pub fn access(&self, at: &Location, tags: bool, grants: bool) -> Result<ObjectAccess, Error> {
+        let worker = self.worker()?;
+        let access = stat::access(Arc::clone(&worker.state), at.clone(), (tags, grants));
+        block_on(worker.run_here(access))
     }
 
     /// Requests the metadata of several objects, many of them at the same time.

@@ -2,4 +2,5 @@
 
 pub(crate) mod checksum;
 pub(crate) mod content_type;
+pub(crate) mod encoding;
 pub(crate) mod gzip;

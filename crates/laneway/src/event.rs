@@ -64,6 +64,8 @@ pub enum Op {
     Move,
     /// A change of the item's metadata or storage class, in place.
     SetMeta,
+    /// Restored from an archive.
+    Restore,
     /// A read that passes the item's bytes to the caller.
     Read,
     /// A comparison with the item of the same name on the other side.
@@ -71,7 +73,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns `upload`, `download`, `copy`, `remove`, `move`, `setmeta`, `read` or `verify`.
+    /// Returns `upload`, `download`, `copy`, `remove`, `move`, `setmeta`, `restore`, `read` or `verify`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -80,6 +82,7 @@ impl Op {
             Self::Remove => "remove",
             Self::Move => "move",
             Self::SetMeta => "setmeta",
+            Self::Restore => "restore",
             Self::Read => "read",
             Self::Verify => "verify",
         }

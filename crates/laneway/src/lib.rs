@@ -126,7 +126,7 @@ mod transfer;
 pub use client::builder::ClientBuilder;
 pub use client::dialect;
 pub use client::list::{Entry, Listing};
-pub use client::stat::Stats;
+pub use client::stat::{ObjectAccess, Stats};
 pub use client::{Client, Spawned};
 pub use content::checksum::hash;
 pub use content::gzip::Gzip;
@@ -137,10 +137,10 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
-    Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
-    PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention, RetentionMode,
-    SignedUrl, SseAlgorithm, Version,
+    AccessGrant, AccessKey, BearerToken, BucketSetting, ChecksumAlgorithm, Checksums, Composite, Condition,
+    CredentialProvider, CustomerKey, ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId,
+    ObjectMeta, PartHasher, PartsAlgorithm, PartsDigest, Provided, Provider, PutOptions, RequestChecksums,
+    Requests, RestoreOptions, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use listing::filter::Filter;
 pub use location::Location;
@@ -153,8 +153,8 @@ pub use objects::{
     RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use request::{
-    ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SetMetaRequest, SyncRequest,
-    VerifyRequest,
+    ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, RestoreRequest, SetMetaRequest,
+    SyncRequest, VerifyRequest,
 };
 
 /// Items for this workspace's benchmarks and tests. They aren't part of the stable API, and change without

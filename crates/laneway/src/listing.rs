@@ -66,6 +66,9 @@ pub(crate) struct Source {
     pub(crate) version: Option<Box<str>>,
     /// True if the source includes all versions.
     pub(crate) all_versions: bool,
+    /// True if the source is the versions that were deleted and can be restored. Then
+    /// [`all_versions`](Self::all_versions) is true, too.
+    pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, Reading)>,
     /// An inventory that replaces the listing, and the client with which to read the inventory from a store.
@@ -112,15 +115,24 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
 }
 
 /// Returns the request that lists all versions of one key, and of the keys that begin with it.
-pub(crate) fn versions_of(bucket: &str, key: &str) -> List {
-    List { versions: true, ..List::new(bucket, key) }
+pub(crate) fn versions_of(bucket: &str, key: &str, soft_deleted: bool) -> List {
+    List { versions: true, soft_deleted, ..List::new(bucket, key) }
 }
 
 impl Source {
     /// Returns the source that a user named.
     pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
         let ObjectId { bucket, key, version, .. } = id;
-        Self { bucket, key, recursive, version, all_versions: false, names: None, inventory: None }
+        Self {
+            bucket,
+            key,
+            recursive,
+            version,
+            all_versions: false,
+            soft_deleted: false,
+            names: None,
+            inventory: None,
+        }
     }
 
     /// Returns whether the source must be listed, because it may be several objects.
@@ -160,6 +172,7 @@ impl Source {
             None => folder_prefix(&self.key),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
+        list.soft_deleted = self.soft_deleted;
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
             // End the listing before keys that begin with this key but aren't wanted. `0` sorts right after
             // `/`, so the listing then ends after the keys below this key. With a space, the listing ends
@@ -313,7 +326,9 @@ impl Objects {
         }
         if source.all_versions {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);
-            return Err(Error::not_found(target, "it has no versions"));
+            let why =
+                if source.soft_deleted { "no deleted object can be restored" } else { "it has no versions" };
+            return Err(Error::not_found(target, why));
         }
         if source.recursive && source.key.ends_with('/') {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);

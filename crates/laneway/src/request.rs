@@ -3,6 +3,7 @@
 mod byte_range;
 mod check;
 mod put_options;
+mod restore;
 mod set_meta;
 mod setters;
 mod sync;
@@ -18,6 +19,7 @@ use crate::{Filter, Gzip, Location, Manifest};
 use setters::setters;
 
 pub use byte_range::ByteRange;
+pub use restore::RestoreRequest;
 pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 pub use verify::VerifyRequest;
@@ -80,6 +82,9 @@ pub struct CopyRequest {
     pub put: PutOptions,
     /// Chooses the local files that Laneway compresses during upload.
     pub gzip: Gzip,
+    /// Decompresses downloaded objects with `Content-Encoding` gzip or zstd, after their stored bytes were
+    /// compared. The file then has another size than the object.
+    pub decompress: bool,
     /// The expected size in bytes of a source of unknown length: standard input or a pipe. From it, Laneway
     /// chooses larger parts. It is needed only above 156 GiB if the store requires parts of equal size, and
     /// otherwise only above 6 TiB.
@@ -122,6 +127,7 @@ impl CopyRequest {
             sets_times: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),
+            decompress: false,
             expect_size: None,
             manifest: None,
             files_from: None,
@@ -143,6 +149,7 @@ impl CopyRequest {
         preserve: bool,
         put: PutOptions,
         gzip: Gzip,
+        decompress: bool,
         files_from: some Location,
         inventory: into Location,
         manifest: into Manifest,
@@ -175,7 +182,13 @@ impl CopyRequest {
 
     /// Returns the description of this job, by which its manifest is recognised.
     pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
+        let settings = Settings {
+            put: &self.put,
+            gzip: Some(&self.gzip),
+            decompress: self.decompress,
+            preserve: self.preserve,
+            added,
+        };
         let job = if self.remove_source { "move" } else { "copy" };
         Subject::new(job, &self.sources, Some(&self.destination)).making(&settings)
     }
@@ -255,6 +268,8 @@ pub struct ListRequest {
     /// [`ObjectId::version`](crate::ObjectId::version). For each key, GCS lists the oldest version first. S3
     /// lists the newest first, and also lists delete markers. Laneway requests the pages one after the other.
     pub all_versions: bool,
+    /// Lists the versions that were deleted and can be restored, on GCS, in place of the objects.
+    pub soft_deleted: bool,
     /// Chooses the objects to list, by their names relative to the prefix. It requires
     /// [`recursive`](Self::recursive).
     pub filter: Filter,
@@ -272,7 +287,15 @@ impl ListRequest {
     pub fn new(at: Location) -> Self {
         let at = at.as_written();
         let filter = Filter::default();
-        Self { at, recursive: false, all_versions: false, filter, in_order: true, inventory: None }
+        Self {
+            at,
+            recursive: false,
+            all_versions: false,
+            soft_deleted: false,
+            filter,
+            in_order: true,
+            inventory: None,
+        }
     }
 
     setters! {
@@ -280,6 +303,7 @@ impl ListRequest {
         in_order: bool,
         inventory: into Location,
         recursive: bool,
+        soft_deleted: bool,
         filter: Filter,
     }
 }

@@ -11,6 +11,7 @@ mod copy;
 mod cors;
 mod encryption;
 mod fields;
+pub(crate) mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hash;
@@ -25,6 +26,7 @@ mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;
+pub(crate) mod soft_delete;
 mod upload;
 pub(crate) mod xml;
 
@@ -47,14 +49,18 @@ use crate::verb::Verb;
 use answer::{Answer, Problem};
 use bucket_fields::Kind;
 use fields::Fields;
+use folders::Folders;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
+use soft_delete::SoftDeleted;
 
 /// The state that all requests of the dialect share.
 pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
+    pub(crate) folders: Folders,
+    pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
     /// True if the server stores and returns access control lists and lifecycles without enforcing them.
@@ -197,12 +203,11 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::LockRetentionPolicy, Method::POST) => buckets::lock_retention_policy(&call),
         (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
-        // No bucket keeps deleted objects.
+        (Resource::Folders(folder), _) => folders::answer(call, folder).await,
         (Resource::Objects, Method::GET) if call.query.value("softDeleted") == Some("true") => {
-            let found = call.state.objects.bucket(call.bucket);
-            found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-            Err(Problem::invalid("bucket soft delete policy must be set."))
+            soft_delete::list(&call)
         }
+        (Resource::Restore, Method::POST) => soft_delete::restore(&call),
         (Resource::Objects, Method::GET) => list::list(&call),
         (Resource::Object, Method::GET) if verb == Verb::Get => media::get(&call),
         (Resource::Object, Method::GET | Method::HEAD) => metadata::get(&call),

@@ -74,6 +74,14 @@ pub struct Habits {
     /// request accepts no encodings.
     /// [Cloudflare](https://developers.cloudflare.com/speed/optimization/content/compression/)
     pub head_lengths: bool,
+    /// If true, objects have access control lists. Amazon's buckets have had none since 2023, unless their owner turns
+    /// them on.
+    /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
+    pub access_lists: bool,
+    /// If true, the ETag of an object that is put in one request is the MD5 of its bytes, unless a KMS or customer's
+    /// key encrypts it. Otherwise the ETag has 32 hexadecimal digits without a meaning.
+    /// [Fastly](https://docs.fastly.com/en/guides/working-with-object-storage)
+    pub md5_etags: bool,
     /// The habits of the S3 side's listings.
     pub listings: ListingHabits,
 }
@@ -182,6 +190,8 @@ impl Habits {
             may_decrypt: true,
             temporary_redirects: 0,
             head_lengths: true,
+            access_lists: true,
+            md5_etags: true,
             listings: ListingHabits::STRICT,
         }
     }

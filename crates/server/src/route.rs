@@ -51,10 +51,14 @@ pub(crate) enum Resource {
     ManagedFolders {
         name: Option<String>,
     },
+    /// `/b/{bucket}/folders` and below, and their operations.
+    Folders(FolderCall),
     Objects,
     Object,
     /// `/upload/...`.
     Upload,
+    /// `/o/{object}/restore`.
+    Restore,
     /// `/o/{object}/compose`.
     Compose,
     /// `/o/{object}/rewriteTo/b/{bucket}/o/{object}`.
@@ -81,6 +85,19 @@ pub(crate) enum Resource {
     Lacking(&'static str),
     Batch,
     Unknown,
+}
+
+/// A call on the folders of a bucket with a hierarchical namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FolderCall {
+    All,
+    One(String),
+    /// `/folders/{folder}/deleteRecursive`.
+    DeleteRecursive(String),
+    /// `/folders/{folder}/renameTo/folders/{folder}`.
+    Rename(String, String),
+    /// `/operations/{operation}`.
+    Operation(String),
 }
 
 impl Route {
@@ -198,6 +215,17 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
             Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")
         }
+        ["b", bucket, "folders"] => folders(bucket, FolderCall::All),
+        ["b", bucket, "folders", name] => folders(bucket, FolderCall::One(decode(name))),
+        ["b", bucket, "folders", name, "deleteRecursive"] => {
+            folders(bucket, FolderCall::DeleteRecursive(decode(name)))
+        }
+        ["b", bucket, "folders", name, "renameTo", "folders", to] => {
+            folders(bucket, FolderCall::Rename(decode(name), decode(to)))
+        }
+        ["b", bucket, "operations", id] if *method == Method::GET => {
+            folders(bucket, FolderCall::Operation(decode(id)))
+        }
         ["b", bucket, "iam"] => Route::json(Resource::Iam, Verb::Bucket, bucket, ""),
         ["b", bucket, "iam", "testPermissions"] => {
             Route::json(Resource::TestPermissions, Verb::Bucket, bucket, "")
@@ -212,7 +240,7 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
             Route::json(Resource::Lacking("bulkRestore and watch"), Verb::Bucket, bucket, "")
         }
         ["b", bucket, "o", key, "restore"] if *method == Method::POST => {
-            Route::json(Resource::Lacking("restore"), Verb::Other, bucket, key)
+            Route::json(Resource::Restore, Verb::Other, bucket, key)
         }
         // With `alt`, the request reads the content of an object whose key ends in `/iam` and isn't encoded.
         ["b", bucket, "o", key, "iam"] if query.value("alt").is_none() => {
@@ -259,13 +287,16 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
     }
 }
 
+fn folders(bucket: &str, call: FolderCall) -> Route {
+    Route::json(Resource::Folders(call), Verb::Bucket, bucket, "")
+}
+
 /// Returns the name of a bucket's subresource that this store lacks.
 fn lacking(name: &str) -> Option<&'static str> {
-    const LACKING: [&str; 8] = [
+    const LACKING: [&str; 7] = [
         "acl",
         "anywhereCaches",
         "defaultObjectAcl",
-        "folders",
         "notificationConfigs",
         "operations",
         "relocate",

@@ -1,6 +1,7 @@
 //! The dialect of Amazon S3. The crate `s3s` parses requests, verifies signatures and writes XML. This module and its
 //! submodules implement the operations.
 
+mod acl;
 mod archive;
 mod asked;
 mod attributes;
@@ -553,6 +554,20 @@ impl S3 for Dialect {
     ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
         let output = tagging::delete(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn get_object_acl(
+        &self,
+        request: S3Request<GetObjectAclInput>,
+    ) -> S3Result<S3Response<GetObjectAclOutput>> {
+        acl::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_acl(
+        &self,
+        request: S3Request<PutObjectAclInput>,
+    ) -> S3Result<S3Response<PutObjectAclOutput>> {
+        acl::put(self, request.input).map(S3Response::new)
     }
 
     async fn get_object_lock_configuration(

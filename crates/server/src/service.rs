@@ -229,6 +229,8 @@ fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<R
         (&Method::POST, "/_laneway/reset") => {
             shared.gcs.sessions.clear();
             shared.gcs.managed_folders.clear();
+            shared.gcs.folders.clear();
+            shared.gcs.soft_deleted.clear();
             let initial = shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let emptied = shared.gcs.objects.clear().and_then(|()| {
                 initial.iter().try_for_each(|name| shared.gcs.objects.create_bucket_named(name))

@@ -108,34 +108,47 @@ pub(crate) fn encode_md5(value: [u8; 16]) -> String {
 /// Returns the MD5 of a body, or `None` if its file can't be read. Sending the body then reports the cause.
 pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     let mut md5 = Md5::new();
+    each_piece(body, |bytes| md5.update(bytes))?;
+    Some(md5.finalize().into())
+}
+
+/// Gives the bytes of a body to `take`, in order. Returns `None` if its file can't be read.
+pub(crate) fn each_piece(body: &Body, mut take: impl FnMut(&[u8])) -> Option<()> {
     for segment in body.segments() {
         match segment {
-            Segment::Memory(bytes) => md5.update(bytes),
+            Segment::Memory(bytes) => take(bytes),
             Segment::File { file, offset, len } => {
                 let mut buffer = vec![0; READ.min(usize::try_from(*len).unwrap_or(READ))];
                 let mut at = 0;
                 while at < *len {
                     let want = buffer.len().min(usize::try_from(*len - at).unwrap_or(READ));
                     file.read_exact_at(&mut buffer[..want], offset + at).ok()?;
-                    md5.update(&buffer[..want]);
+                    take(&buffer[..want]);
                     at += want as u64;
                 }
             }
         }
     }
-    Some(md5.finalize().into())
+    Some(())
 }
 
-/// Computes a part's MD5 on a thread of its own, since a part may have gigabytes and would block the answers of other
-/// requests. The caller may run without a runtime, so no runtime's pool can be used.
+/// Computes a part's MD5 on a thread of its own.
 pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
-    let (done, md5) = oneshot::channel();
+    on_a_thread(move || md5_of(&body)).await
+}
+
+/// Runs `compute` on a thread of its own, since a part may have gigabytes and would block the answers of other requests.
+/// The caller may run without a runtime, so no runtime's pool can be used.
+pub(crate) async fn on_a_thread<T: Send + 'static>(
+    compute: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    let (done, computed) = oneshot::channel();
     thread::Builder::new()
         .spawn(move || {
-            let _ = done.send(md5_of(&body));
+            let _ = done.send(compute());
         })
         .ok()?;
-    md5.await.ok().flatten()
+    computed.await.ok().flatten()
 }
 
 /// Reads an MD5 in base64.

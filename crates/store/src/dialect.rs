@@ -8,11 +8,13 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::{Body, Path, Spare};
+use serde_json::Value;
 
 use crate::{
-    Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
-    MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
-    ReadAs, Requests, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
+    AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error,
+    ErrorKind, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part,
+    Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl,
+    StoredPart, Unless, Version,
 };
 
 /// The maximum number of concurrent deletes in the default [`Dialect::delete_many`].
@@ -140,9 +142,46 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
+    /// See [`Store::compose_max`](crate::Store::compose_max).
+    fn compose_max(&self) -> usize {
+        0
+    }
+
+    /// See [`Store::compose`](crate::Store::compose).
+    async fn compose(
+        &self,
+        _sources: &[ObjectMeta],
+        to: &ObjectId,
+        _options: &PutOptions,
+        _whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::Compose, to, "this store joins no objects by one request"))
+    }
+
+    /// See [`Store::rename`](crate::Store::rename).
+    async fn rename(
+        &self,
+        _from: &ObjectId,
+        _known: Option<&ObjectMeta>,
+        _to: &ObjectId,
+        _condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        Ok(None)
+    }
+
     /// See [`Store::set_meta`](crate::Store::set_meta).
     async fn set_meta(&self, id: &ObjectId, _change: &MetaChange) -> Result<ObjectMeta, Error> {
         Err(unsupported(self, Operation::SetMeta, id, "this store can't change metadata"))
+    }
+
+    /// Returns whether [`Store::restore`](crate::Store::restore) brings back deleted objects, and not archived ones.
+    fn restores_deleted(&self) -> bool {
+        false
+    }
+
+    /// See [`Store::restore`](crate::Store::restore).
+    async fn restore(&self, id: &ObjectId, _options: &RestoreOptions) -> Result<Restoration, Error> {
+        Err(unsupported(self, Operation::Restore, id, "this store has nothing to restore objects from"))
     }
 
     /// See [`Store::changing`](crate::Store::changing).
@@ -201,9 +240,19 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Records that such a digest has matched. From now on, a different digest proves that the bytes differ.
     fn trust_md5s_of_parts(&self) {}
 
+    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings.
+    fn has_opaque_etags(&self) -> bool {
+        false
+    }
+
     /// See [`Store::tags`](crate::Store::tags).
     async fn tags(&self, _id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         Ok(BTreeMap::new())
+    }
+
+    /// See [`Store::access_list`](crate::Store::access_list).
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        Err(unsupported(self, Operation::Access, id, "this store has no access control lists"))
     }
 
     /// See [`Store::begin`](crate::Store::begin).
@@ -286,6 +335,41 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Abort, &session.id, NO_SESSIONS))
     }
 
+    /// See [`Store::bucket_setting`](crate::Store::bucket_setting).
+    async fn bucket_setting(&self, bucket: &str, _setting: BucketSetting) -> Result<Value, Error> {
+        Err(unsupported(self, Operation::BucketSettings, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+
+    /// See [`Store::set_bucket_setting`](crate::Store::set_bucket_setting).
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        _setting: BucketSetting,
+        _value: Option<&Value>,
+    ) -> Result<(), Error> {
+        Err(unsupported(self, Operation::BucketSettings, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+
+    /// See [`Store::folders`](crate::Store::folders).
+    async fn folders(&self, _bucket: &str, _prefix: &str) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// See [`Store::delete_folder`](crate::Store::delete_folder).
+    async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        Err(unsupported(self, Operation::Delete, &ObjectId::new(bucket, folder), NO_FOLDERS))
+    }
+
+    /// See [`Store::rename_folder`](crate::Store::rename_folder).
+    async fn rename_folder(&self, _bucket: &str, _from: &str, _to: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// See [`Store::is_operation_done`](crate::Store::is_operation_done).
+    async fn is_operation_done(&self, bucket: &str, _operation: &str) -> Result<bool, Error> {
+        Err(unsupported(self, Operation::Copy, &ObjectId::new(bucket, ""), NO_FOLDERS))
+    }
+
     /// See [`Store::buckets`](crate::Store::buckets).
     async fn buckets(&self) -> Result<Vec<String>, Error> {
         Err(unsupported(self, Operation::List, &ObjectId::new("", ""), "this store can't list buckets"))
@@ -305,7 +389,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 const NO_CHANGING: &str = "this store can't change an object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
-const FIXED_BUCKETS: &str = "this store can't create or delete buckets";
+const NO_FOLDERS: &str = "this store has no folders";
+const FIXED_BUCKETS: &str = "this store can't create, change or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)

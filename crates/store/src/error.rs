@@ -93,14 +93,23 @@ pub enum Operation {
     Part,
     /// [`Store::set_meta`](crate::Store::set_meta).
     SetMeta,
+    /// [`Store::restore`](crate::Store::restore).
+    Restore,
+    /// [`Store::compose`](crate::Store::compose).
+    Compose,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
+    /// [`Store::access_list`](crate::Store::access_list).
+    Access,
     /// [`Store::sign`](crate::Store::sign).
     Sign,
     /// [`Store::create_bucket`](crate::Store::create_bucket).
     CreateBucket,
     /// [`Store::delete_bucket`](crate::Store::delete_bucket).
     DeleteBucket,
+    /// [`Store::bucket_setting`](crate::Store::bucket_setting) and
+    /// [`Store::set_bucket_setting`](crate::Store::set_bucket_setting).
+    BucketSettings,
     /// Opening a session of a directory bucket.
     Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
@@ -127,10 +136,14 @@ impl Operation {
             Self::SetMeta => "set metadata",
             Self::Begin => "begin upload",
             Self::Part => "upload part",
+            Self::Restore => "restore",
+            Self::Compose => "compose",
             Self::Tags => "tags of",
+            Self::Access => "access control list of",
             Self::Sign => "sign a URL of",
             Self::CreateBucket => "make bucket",
             Self::DeleteBucket => "remove bucket",
+            Self::BucketSettings => "settings of bucket",
             Self::Session => "open session",
             Self::ListParts => "list parts",
             Self::ListUploads => "list uploads",

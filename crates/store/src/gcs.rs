@@ -2,20 +2,25 @@
 
 mod acl;
 mod batch;
+mod bucket_settings;
 mod buckets;
+mod compose;
 mod delete;
 mod dialect;
 mod encryption;
 mod failure;
+mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod get;
 mod head;
 mod lenient;
 mod list;
+mod move_to;
 mod multipart;
 mod put;
 pub(crate) mod resource;
+mod restore;
 mod resumable;
 mod rewrite;
 mod set_meta;
@@ -57,6 +62,10 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// Remembers that the server doesn't support batches.
     lacks_batch: Refusals,
+    /// The server or the caller's role has shown that it lacks moves within a bucket, by bucket.
+    lacks_move: Refusals,
+    /// Whether buckets have a hierarchical namespace, which never changes.
+    namespaces: Mutex<BTreeMap<String, bool>>,
 }
 
 /// The key of a refusal that concerns the whole endpoint. No bucket has this name.
@@ -113,7 +122,13 @@ impl Gcs {
             lacks_multipart: Refusals::default(),
             multipart_refused: Refusals::default(),
             lacks_batch: Refusals::default(),
+            lacks_move: Refusals::default(),
+            namespaces: Mutex::default(),
         }))
+    }
+
+    fn namespaces(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -37,7 +37,8 @@ macro_rules! http_verbs {
 
                 fn fingerprint(&self) -> String {
                     let headers = [&self.headers, &self.added_headers];
-                    fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
+                    let algorithm = HttpDialect::checksum_algorithm(self);
+                    fingerprint(headers, self.kms_key.as_deref(), &self.encryption, algorithm)
                 }
 
                 fn requests(&self) -> Requests {

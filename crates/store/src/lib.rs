@@ -12,8 +12,10 @@
 //! This crate deliberately doesn't choose ranges and parts, which is the caller's task. Nor does it write files or
 //! resume in the middle of a body.
 
+mod access_grant;
 mod added_headers;
 mod aws_files;
+mod bucket_setting;
 mod capabilities;
 mod checksum;
 mod credential_provider;
@@ -49,6 +51,7 @@ mod partition;
 mod presign;
 mod reconcile;
 mod requests;
+mod restore;
 mod s3;
 mod secrets;
 mod settings;
@@ -59,7 +62,9 @@ mod unless;
 mod upload;
 mod xml;
 
+pub use access_grant::AccessGrant;
 pub use added_headers::may_be_added;
+pub use bucket_setting::BucketSetting;
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
 };
@@ -81,7 +86,8 @@ pub use new_bucket::NewBucket;
 pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
-pub use settings::{MfaPrompt, RequestChecksums, Settings};
+pub use restore::{Restoration, RestoreOptions};
+pub use settings::{ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings};
 pub use store::{Store, capabilities_of};
 pub use unless::Unless;
 pub use upload::{

@@ -40,6 +40,9 @@ pub struct List {
     /// If true, lists all versions that the bucket keeps, grouped by key. GCS sends the oldest first. S3 sends the
     /// newest first, with its delete markers.
     pub versions: bool,
+    /// Lists the versions that were deleted and can still be restored, in place of the others. Only GCS has such
+    /// versions. Needs [`versions`](Self::versions).
+    pub soft_deleted: bool,
     /// True for a bucket whose keys come in no order. The store's bounds mean little then, so entries outside are
     /// left out one by one. [`Store::list`](crate::Store::list) sets it for buckets that are known for that.
     pub is_unsorted: bool,

@@ -1,6 +1,7 @@
 //! Changes to the metadata of an object that stays in place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use http::HeaderMap;
 
@@ -28,12 +29,20 @@ pub struct MetaChange {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
+    /// `Expires`, on S3.
+    pub expires: Option<SystemTime>,
+    /// GCS's custom time. It can only move forward.
+    pub custom_time: Option<SystemTime>,
     /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
     /// The user metadata to add or replace.
     pub metadata: BTreeMap<String, String>,
     /// The names of user metadata to remove.
     pub removed: BTreeSet<String>,
+    /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`.
+    pub acl: Option<String>,
+    /// The tags that replace all tags of the object, on S3. No tags clear them.
+    pub tags: Option<BTreeMap<String, String>>,
     /// If true, all user metadata that isn't in [`metadata`](Self::metadata) is removed.
     pub clears_metadata: bool,
 }
@@ -74,6 +83,20 @@ impl MetaChange {
         self
     }
 
+    /// Sets [`expires`](field@Self::expires).
+    #[must_use]
+    pub fn expires(mut self, time: SystemTime) -> Self {
+        self.expires = Some(time);
+        self
+    }
+
+    /// Sets [`custom_time`](field@Self::custom_time).
+    #[must_use]
+    pub fn custom_time(mut self, time: SystemTime) -> Self {
+        self.custom_time = Some(time);
+        self
+    }
+
     /// Sets [`storage_class`](field@Self::storage_class).
     #[must_use]
     pub fn storage_class(mut self, value: impl Into<String>) -> Self {
@@ -102,14 +125,39 @@ impl MetaChange {
         self
     }
 
+    /// Sets [`acl`](field@Self::acl).
+    #[must_use]
+    pub fn acl(mut self, value: impl Into<String>) -> Self {
+        self.acl = Some(value.into());
+        self
+    }
+
+    /// Sets [`tags`](field@Self::tags).
+    #[must_use]
+    pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
+        self.tags = Some(tags);
+        self
+    }
+
+    /// Returns the part of the change that concerns access and tags. No store needs a new object for it.
+    #[must_use]
+    pub fn access_only(&self) -> Self {
+        Self { acl: self.acl.clone(), tags: self.tags.clone(), ..Self::default() }
+    }
+
+    /// Returns true if S3 needs a copy of the object for the change.
+    pub fn rewrites(&self) -> bool {
+        *self != self.access_only()
+    }
+
     /// Returns true if the change is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true if the change affects more than the storage class.
+    /// Returns true if the change affects more than the storage class, access and tags.
     pub(crate) fn describes(&self) -> bool {
-        !Self { storage_class: None, ..self.clone() }.is_empty()
+        !Self { storage_class: None, acl: None, tags: None, ..self.clone() }.is_empty()
     }
 
     /// Returns the change with the names of metadata in lower case, because S3 stores them as names of headers.
@@ -140,6 +188,8 @@ impl MetaChange {
             cache_control: of(&self.cache_control, &meta.cache_control),
             content_disposition: of(&self.content_disposition, &meta.content_disposition),
             content_language: of(&self.content_language, &meta.content_language),
+            expires: self.expires,
+            custom_time: self.custom_time,
             storage_class: of(&self.storage_class, &meta.storage_class),
             metadata,
             kms_key: meta.kms_key.clone(),

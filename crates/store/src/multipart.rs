@@ -1,6 +1,7 @@
 //! Multipart uploads, in the protocol that S3 defines and GCS's XML API copies
 //! (<https://cloud.google.com/storage/docs/multipart-uploads>). Only the names of the headers differ.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -56,10 +57,15 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
 
     /// Returns the parts that the store has, sorted by number.
     async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        Ok(self.listed_parts(upload).await?.into_iter().map(StoredPart::from).collect())
+    }
+
+    /// Returns the parts as the listing describes them, by number.
+    async fn listed_parts(&self, upload: &Multipart) -> Result<Vec<ListedPart>, Error> {
         let exchange = Exchange::object(self, Operation::ListParts, &upload.id);
-        let mut parts: Vec<StoredPart> = Vec::new();
+        let mut parts: Vec<ListedPart> = Vec::new();
         for _ in 0..PAGES_MAX {
-            let after = parts.last().map_or(0, |part| part.number);
+            let after = parts.last().map_or(0, |part| part.part_number);
             let query = Query::new()
                 .and("max-parts", PAGE)
                 .and("part-number-marker", &after.to_string())
@@ -68,9 +74,9 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
             let sent = exchange.send(&outgoing).await?;
             let page: Page = xml::answer(&sent.response.body, &["ListPartsResult"])
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer lists no parts: {e}")))?;
-            let mut found: Vec<StoredPart> = page.parts.into_iter().map(StoredPart::from).collect();
-            found.retain(|part| part.number > after);
-            found.sort_by_key(|part| part.number);
+            let mut found = page.parts;
+            found.retain(|part| part.part_number > after);
+            found.sort_by_key(|part| part.part_number);
             let is_last = !page.is_truncated || found.is_empty();
             parts.append(&mut found);
             if is_last {
@@ -149,15 +155,17 @@ pub(crate) fn damaged<D: HttpDialect>(
     exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
 }
 
-/// Returns the request that completes an upload from its parts.
+/// Returns the request that completes an upload from its parts. `sha256s` has the SHA-256s of the parts in base64, if
+/// the upload was begun with that algorithm.
 ///
 /// # Errors
 /// Fails if an entity tag can't be written in XML.
 pub(crate) fn complete_request<D: SpeaksMultipart>(
     upload: &Multipart,
     parts: &[Part],
+    sha256s: &BTreeMap<u32, String>,
 ) -> Result<Outgoing, String> {
-    let document = document::<D>(upload, parts).ok_or("a part's ETag holds control characters")?;
+    let document = document::<D>(upload, parts, sha256s).ok_or("a part's ETag holds control characters")?;
     let query = Query::new().and("uploadId", &upload.upload_id);
     // If an upload was begun with a customer's key, S3 needs the key to complete it too.
     let mut outgoing = D::about(Method::POST, &upload.id, &query).keyed(Keyed::Object);
@@ -175,7 +183,11 @@ pub(crate) fn in_order(parts: &[Part]) -> Vec<&Part> {
     parts
 }
 
-fn document<D: SpeaksMultipart>(upload: &Multipart, parts: &[Part]) -> Option<String> {
+fn document<D: SpeaksMultipart>(
+    upload: &Multipart,
+    parts: &[Part],
+    sha256s: &BTreeMap<u32, String>,
+) -> Option<String> {
     let repeats_checksums = D::REPEATS_CHECKSUMS && upload.checksums != PartChecksums::None;
     let mut xml = format!("<CompleteMultipartUpload{}>", D::NAMESPACE);
     for part in in_order(parts) {
@@ -183,6 +195,9 @@ fn document<D: SpeaksMultipart>(upload: &Multipart, parts: &[Part]) -> Option<St
         xml.push_str(&format!("<Part><PartNumber>{}</PartNumber><ETag>{etag}</ETag>", part.number));
         if let Some(crc32c) = part.crc32c.filter(|_| repeats_checksums) {
             xml.push_str(&format!("<ChecksumCRC32C>{}</ChecksumCRC32C>", encode_crc32c(crc32c)));
+        }
+        if let Some(sha256) = sha256s.get(&part.number) {
+            xml.push_str(&format!("<ChecksumSHA256>{}</ChecksumSHA256>", xml_text(sha256)?));
         }
         xml.push_str("</Part>");
     }
@@ -202,22 +217,26 @@ struct Page {
     #[serde(default)]
     is_truncated: bool,
     #[serde(default, rename = "Part")]
-    parts: Vec<Listed>,
+    parts: Vec<ListedPart>,
 }
 
+/// A part in a page of the listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
-    part_number: u32,
+pub(crate) struct ListedPart {
+    pub(crate) part_number: u32,
     #[serde(rename = "ETag")]
-    etag: String,
+    pub(crate) etag: String,
     size: u64,
     #[serde(rename = "ChecksumCRC32C")]
     crc32c: Option<String>,
+    /// In base64.
+    #[serde(rename = "ChecksumSHA256")]
+    pub(crate) sha256: Option<String>,
 }
 
-impl From<Listed> for StoredPart {
-    fn from(listed: Listed) -> Self {
+impl From<ListedPart> for StoredPart {
+    fn from(listed: ListedPart) -> Self {
         let crc32c = listed.crc32c.as_deref().and_then(decode_crc32c);
         Self { number: listed.part_number, etag: listed.etag, size: listed.size, crc32c }
     }
@@ -256,13 +275,15 @@ mod tests {
         let whole = upload(PartChecksums::FullObject);
         let parts = [part(2, 1), part(1, 0xe306_9283)];
         assert_eq!(
-            document::<Gcs>(&whole, &parts).as_deref(),
+            document::<Gcs>(&whole, &parts, &BTreeMap::new()).as_deref(),
             Some(
                 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>&quot;e1&quot;</ETag></Part>\
                  <Part><PartNumber>2</PartNumber><ETag>&quot;e2&quot;</ETag></Part></CompleteMultipartUpload>"
             )
         );
-        let of = |checksums, parts: &[Part]| document::<S3>(&upload(checksums), parts).expect("a document");
+        let of = |checksums, parts: &[Part]| {
+            document::<S3>(&upload(checksums), parts, &BTreeMap::new()).expect("a document")
+        };
         let named = of(PartChecksums::FullObject, &parts);
         let (first, second) = (named.find("<PartNumber>1<"), named.find("<PartNumber>2<"));
         assert!(first.is_some() && first < second, "{named}");

@@ -181,6 +181,10 @@ pub struct ObjectMeta {
     /// In a listing of versions: true if this isn't an object but a delete marker, with which S3 records that the key
     /// was deleted.
     pub delete_marker: bool,
+    /// In a listing of soft-deleted versions: the time of the deletion.
+    pub soft_deleted: Option<SystemTime>,
+    /// In the same listing: the time from which the version can't be restored any more.
+    pub hard_deleted: Option<SystemTime>,
     /// Checksums of the whole object, as stored.
     pub checksums: Checksums,
     /// `Content-Type`.
@@ -194,6 +198,10 @@ pub struct ObjectMeta {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
+    /// `Expires`, on S3, as the store tells it.
+    pub expires: Option<String>,
+    /// GCS's custom time.
+    pub custom_time: Option<SystemTime>,
     /// The time of the last change.
     pub updated: Option<SystemTime>,
     /// The time of creation, if the store sends it separately, as GCS does in a `head`. On S3 every change makes a new
@@ -233,6 +241,15 @@ pub struct ObjectMeta {
 }
 
 impl ObjectMeta {
+    /// Returns true if the object may have to be restored before it can be read, as far as its class tells. A listing
+    /// doesn't tell whether an intelligently tiered object is in an archive.
+    pub fn may_be_archived(&self) -> bool {
+        let class = self.storage_class.as_deref();
+        self.archived
+            || self.restore.is_some()
+            || matches!(class, Some("GLACIER" | "DEEP_ARCHIVE" | "INTELLIGENT_TIERING"))
+    }
+
     /// Returns an object of which only name and size are known.
     pub fn new(id: ObjectId, size: u64) -> Self {
         Self {
@@ -242,12 +259,16 @@ impl ObjectMeta {
             version_id: None,
             is_latest: None,
             delete_marker: false,
+            soft_deleted: None,
+            hard_deleted: None,
             checksums: Checksums::default(),
             content_type: None,
             content_encoding: None,
             cache_control: None,
             content_disposition: None,
             content_language: None,
+            expires: None,
+            custom_time: None,
             updated: None,
             created: None,
             storage_class: None,

@@ -1,8 +1,11 @@
 //! The dialect of Amazon S3 and of compatible stores.
 
+mod acl;
 mod address;
+mod bucket_settings;
 mod buckets;
 mod checksum_support;
+mod chosen_checksum;
 mod clock;
 mod conditions;
 mod copy;
@@ -10,6 +13,7 @@ mod delete;
 mod delete_many;
 mod dialect;
 mod encryption;
+mod etags;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -23,6 +27,7 @@ mod multipart;
 mod part_lens;
 mod put;
 mod regions;
+mod restore;
 mod restore_status;
 mod session;
 mod set_meta;
@@ -43,6 +48,7 @@ use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
+use self::etags::Etags;
 use self::regions::Regions;
 use self::session::{Session, Sessions};
 use self::signer::Signer;
@@ -55,7 +61,7 @@ use crate::judge::Failure;
 use crate::partition::Partition;
 use crate::requests::Tally;
 use crate::settings::completed;
-use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
+use crate::{ChecksumAlgorithm, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 pub(crate) use self::dialect::CAPABILITIES;
 
@@ -81,6 +87,10 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
+    /// The checksum of uploads that the caller chose.
+    checksum_algorithm: ChecksumAlgorithm,
+    /// The meaning of the endpoint's ETags, as far as it is known.
+    etags: Etags,
     /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
     /// matched.
     md5s_of_parts: AtomicBool,
@@ -100,6 +110,7 @@ impl S3 {
             lanes.expect(origin, Protocol::H1);
         }
         let conditions = WriteConditions::new(address.origin());
+        let etags = Etags::new(address.origin());
         let md5s_of_parts =
             AtomicBool::new(address.origin().is_none_or(|at| Partition::claims_host(&at.host)));
         if let Some(why) = settings.encryption.contradiction(settings.kms_key.as_deref()) {
@@ -124,6 +135,8 @@ impl S3 {
             sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
+            checksum_algorithm: settings.checksum_algorithm,
+            etags,
             md5s_of_parts,
             lacks_attributes: AtomicBool::new(false),
             restores: restore_status::Asking::default(),
@@ -240,6 +253,10 @@ impl HttpDialect for S3 {
 
     fn added_headers(&self) -> &HeaderMap {
         &self.added_headers
+    }
+
+    fn checksum_algorithm(&self) -> ChecksumAlgorithm {
+        self.checksum_algorithm
     }
 
     type Signer = Signer;

@@ -69,6 +69,8 @@ pub struct Settings {
     /// The requests that carry checksums on S3. `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
     /// (`request_checksum_calculation`).
     pub request_checksums: Option<RequestChecksums>,
+    /// The checksum that S3 compares with each upload, and keeps.
+    pub checksum_algorithm: ChecksumAlgorithm,
     /// The environment variables.
     pub environment: Environment,
     /// A function that asks the user for the code of the named MFA device. Without it, profiles with an `mfa_serial`
@@ -89,6 +91,36 @@ pub enum RequestChecksums {
     WhenSupported,
     /// Only requests that S3 rejects without a checksum.
     WhenRequired,
+}
+
+/// A checksum that S3 compares with an upload, and keeps with the object.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub enum ChecksumAlgorithm {
+    /// CRC32C, or what the service has instead.
+    #[default]
+    Crc32c,
+    /// CRC64/NVME, which S3 computes when an upload names none.
+    Crc64nvme,
+    /// SHA-256. Of a multipart upload, S3 keeps the SHA-256 of the parts' SHA-256s.
+    Sha256,
+}
+
+impl ChecksumAlgorithm {
+    /// Returns its name on S3: `CRC32C`, `CRC64NVME`, `SHA256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crc32c => "CRC32C",
+            Self::Crc64nvme => "CRC64NVME",
+            Self::Sha256 => "SHA256",
+        }
+    }
+
+    /// Returns the algorithm with this [`name`](Self::name), in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = [Self::Crc32c, Self::Crc64nvme, Self::Sha256].into_iter();
+        all.find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
+    }
 }
 
 impl RequestChecksums {
@@ -169,11 +201,12 @@ pub(crate) fn fingerprint<'a>(
     headers: impl IntoIterator<Item = &'a HeaderMap>,
     kms_key: Option<&str>,
     encryption: &Encryption,
+    algorithm: ChecksumAlgorithm,
 ) -> String {
     let added = headers.into_iter().flatten().filter(|(name, _)| **name != AUTHORIZATION);
     let mut added: Vec<_> = added.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     added.sort_unstable();
-    hex_sha256(format!("{kms_key:?} {added:?} {}", encryption.trace()).as_bytes())
+    hex_sha256(format!("{kms_key:?} {added:?} {} {algorithm:?}", encryption.trace()).as_bytes())
 }
 
 #[cfg(test)]
@@ -188,8 +221,9 @@ mod tests {
             };
             lines.iter().map(pair).collect()
         };
-        let fingerprint =
-            |headers: [&HeaderMap; 1], kms_key| fingerprint(headers, kms_key, &Encryption::default());
+        let fingerprint = |headers: [&HeaderMap; 1], kms_key| {
+            fingerprint(headers, kms_key, &Encryption::default(), ChecksumAlgorithm::default())
+        };
         let plain = fingerprint([&headers(&[])], None);
         let others = [
             fingerprint([&headers(&[])], Some("k")),
@@ -210,7 +244,7 @@ mod tests {
         let of = |byte: u8| {
             let customer_key = crate::CustomerKey::parse(&[byte; 32]).ok();
             let encryption = Encryption { customer_key, ..Encryption::default() };
-            super::fingerprint([&HeaderMap::new()], None, &encryption)
+            super::fingerprint([&HeaderMap::new()], None, &encryption, ChecksumAlgorithm::default())
         };
         assert!(of(1) == of(1) && of(1) != of(2));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,10 @@ pub struct PutOptions {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
+    /// `Expires`, on S3: the time from which caches ask again.
+    pub expires: Option<SystemTime>,
+    /// GCS's custom time, by which lifecycle rules may go. It can only move forward.
+    pub custom_time: Option<SystemTime>,
     /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
     /// The user's own metadata.
@@ -62,6 +67,8 @@ impl PutOptions {
             cache_control: self.cache_control.or(before.cache_control),
             content_disposition: self.content_disposition.or(before.content_disposition),
             content_language: self.content_language.or(before.content_language),
+            expires: self.expires.or(before.expires),
+            custom_time: self.custom_time.or(before.custom_time),
             storage_class: self.storage_class.or(before.storage_class),
             metadata: join(before.metadata, self.metadata),
             condition: if self.condition.is_none() { before.condition } else { self.condition },
@@ -105,6 +112,20 @@ impl PutOptions {
     #[must_use]
     pub fn content_language(mut self, value: impl Into<String>) -> Self {
         self.content_language = Some(value.into());
+        self
+    }
+
+    /// Sets [`expires`](field@Self::expires).
+    #[must_use]
+    pub fn expires(mut self, time: SystemTime) -> Self {
+        self.expires = Some(time);
+        self
+    }
+
+    /// Sets [`custom_time`](field@Self::custom_time).
+    #[must_use]
+    pub fn custom_time(mut self, time: SystemTime) -> Self {
+        self.custom_time = Some(time);
         self
     }
 
@@ -173,6 +194,8 @@ impl PutOptions {
             || self.cache_control.is_some()
             || self.content_disposition.is_some()
             || self.content_language.is_some()
+            || self.expires.is_some()
+            || self.custom_time.is_some()
             || !self.metadata.is_empty()
     }
 

@@ -99,6 +99,45 @@ pub(crate) fn leaves(
     }
 }
 
+/// A step through a document.
+pub(crate) enum Step<'a> {
+    /// An element of this name begins.
+    Begin(&'a str),
+    /// The innermost element ends. This is its text, unless it holds elements.
+    End(&'a str),
+}
+
+/// Calls `step` for the beginning and the end of each element, in order.
+///
+/// # Errors
+/// Returns the reason why it can't be read, or the error of `step`.
+pub(crate) fn elements(
+    body: &[u8],
+    mut step: impl FnMut(Step<'_>) -> Result<(), String>,
+) -> Result<(), String> {
+    let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
+    let mut reader = quick_xml::Reader::from_str(text);
+    let mut content = String::new();
+    loop {
+        match reader.read_event().map_err(|e| e.to_string())? {
+            Event::Start(start) => {
+                content.clear();
+                step(Step::Begin(start.local_name().as_ref()))?;
+            }
+            Event::End(_) => step(Step::End(&std::mem::take(&mut content)))?,
+            Event::Empty(empty) => {
+                step(Step::Begin(empty.local_name().as_ref()))?;
+                step(Step::End(""))?;
+            }
+            Event::Text(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),
+            Event::CData(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),
+            Event::GeneralRef(reference) => push(&mut content, &reference)?,
+            Event::Eof => return Ok(()),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+}
+
 /// Adds the character that `&name;` stands for.
 fn push(content: &mut String, reference: &BytesRef<'_>) -> Result<(), String> {
     match reference.resolve_char_ref().map_err(|e| e.to_string())? {

@@ -1,16 +1,16 @@
-//! Options about encryption. Laneway reads keys from files and environment variables, because other users of the machine can see a command
-//! line.
+//! Options about encryption, and about the checksum of new objects. Laneway reads keys from files and environment variables, because other
+//! users of the machine can see a command line.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use laneway::{ClientBuilder, CustomerKey, SseAlgorithm};
+use laneway::{ChecksumAlgorithm, ClientBuilder, CustomerKey, SseAlgorithm};
 
 use super::key_value;
 use super::relevance::NEW_OBJECTS;
 use crate::exit::BadUsage;
 
-/// The encryption of new objects, and the keys for reading encrypted ones.
+/// The encryption and the checksum of new objects, and the keys for reading encrypted ones.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct EncryptionOptions {
     /// Encrypt new S3 objects with this algorithm: AES256, aws:kms or aws:kms:dsse
@@ -31,6 +31,13 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --sse aws:kms --kms-context team=data file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
     kms_context: Vec<(String, String)>,
+    /// Let S3 compare uploads by this checksum and keep it: CRC32C, CRC64NVME or SHA256
+    ///
+    /// Without the option it is CRC32C, which costs least. Copies inside a store keep what the store computes.
+    ///
+    /// Example: laneway cp --checksum-algorithm SHA256 file s3://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "ALGORITHM", value_parser = checksum_algorithm, global = true, help_heading = NEW_OBJECTS)]
+    checksum_algorithm: Option<ChecksumAlgorithm>,
     /// Encrypt and read objects with your own key, which the store doesn't keep
     ///
     /// FILE holds 32 bytes, or their base64. Stores call this SSE-C or customer-supplied encryption keys. LANEWAY_CUSTOMER_KEY may hold
@@ -60,6 +67,9 @@ impl EncryptionOptions {
         if let Some(enabled) = self.kms_bucket_key {
             client = client.kms_bucket_key(enabled);
         }
+        if let Some(algorithm) = self.checksum_algorithm {
+            client = client.checksum_algorithm(algorithm);
+        }
         for (name, value) in &self.kms_context {
             client = client.kms_context(name, value);
         }
@@ -82,6 +92,10 @@ fn key(file: &Path) -> Result<CustomerKey, BadUsage> {
 
 fn algorithm(text: &str) -> Result<SseAlgorithm, String> {
     SseAlgorithm::named(text).ok_or_else(|| "use AES256, aws:kms or aws:kms:dsse".to_owned())
+}
+
+fn checksum_algorithm(text: &str) -> Result<ChecksumAlgorithm, String> {
+    ChecksumAlgorithm::named(text).ok_or_else(|| "use CRC32C, CRC64NVME or SHA256".to_owned())
 }
 
 #[cfg(test)]

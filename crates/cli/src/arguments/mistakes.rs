@@ -106,12 +106,8 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
         &[],
         "not supported",
     ),
-    (
-        &["--acl", "--grants", "-a"],
-        &["setmeta"],
-        "not supported; use a bucket policy to grant access to objects",
-    ),
-    (&["--grants"], &[], "not supported; use --acl NAME, or bucket policies"),
+    (&["-a"], &["setmeta"], "use --acl NAME"),
+    (&["--grants"], &[], "use --acl NAME, or --header 'x-amz-grant-read: id=ACCOUNT'"),
     (
         &["-u", "--update", "--size-only", "-c", "--checksum", "--if-size-differ", "--if-source-newer"],
         COPY,
@@ -179,6 +175,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["rmdir", "remove-bucket"], "use rb for buckets; a folder disappears with its last object"),
     (&["pipe", "rcat"], "use cp - URL"),
     (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
+    (&["restore-object", "unarchive"], "use restore"),
     (&["share", "link", "sign-url", "generate-url"], "use sign"),
     (
         &["config", "configure", "auth", "login", "init"],
@@ -197,8 +194,6 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
             "defacl",
             "iam",
             "cors",
-            "lifecycle",
-            "versioning",
             "notification",
             "website",
             "web",
@@ -209,7 +204,8 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
         ],
         "not supported; gcloud storage and aws s3api change a bucket's settings",
     ),
-    (&["mount", "compose", "rewrite", "touch", "dedupe", "select", "bisync"], "not supported"),
+    (&["mount", "rewrite", "touch", "dedupe", "select", "bisync"], "not supported"),
+    (&["lifecycle", "versioning"], "use laneway bucket lifecycle URL, or laneway bucket versioning URL"),
     (&["version"], "use laneway --version"),
 ];
 

@@ -50,7 +50,7 @@ impl Effect {
     /// better than a missing one.
     fn of(verb: &str) -> Self {
         match verb {
-            "ls" | "du" | "stat" | "rm" | "mb" | "rb" | "verify" => Self::Asks,
+            "ls" | "du" | "stat" | "rm" | "restore" | "mb" | "rb" | "bucket" | "verify" => Self::Asks,
             "cat" => Self::Streams,
             "bench" => Self::Measures,
             "demo" | "hash" => Self::Shows,
@@ -67,13 +67,19 @@ impl Effect {
             "source_customer_key_file" => return matches!(verb, "cp" | "mv" | "sync" | "setmeta" | "run"),
             "bandwidth_limit" => return matches!(verb, "cp" | "mv" | "sync" | "cat" | "run"),
             "no_progress" => {
-                return matches!(verb, "cp" | "mv" | "sync" | "rm" | "setmeta" | "verify" | "run");
+                return matches!(
+                    verb,
+                    "cp" | "mv" | "sync" | "rm" | "setmeta" | "restore" | "verify" | "run"
+                );
             }
             _ => {}
         }
         match self {
             Self::Writes => true,
-            Self::Asks if matches!(verb, "ls" | "du" | "rm" | "mb" | "rb") && id == "customer_key_file" => {
+            Self::Asks
+                if matches!(verb, "ls" | "du" | "rm" | "restore" | "mb" | "rb")
+                    && id == "customer_key_file" =>
+            {
                 false
             }
             Self::Asks => option.get_help_heading() != Some(NEW_OBJECTS),

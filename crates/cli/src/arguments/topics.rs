@@ -44,8 +44,9 @@ Laneway uses the credentials that you have already set up for gcloud and aws. It
 Google Cloud Storage (gs://). Laneway uses the first of these that is set up:
 
   1. The file in GOOGLE_APPLICATION_CREDENTIALS.
-  2. gcloud's own login. Set it up with: gcloud auth application-default login
+  2. gcloud's login for programs. Set it up with: gcloud auth application-default login
   3. The service account of the machine, on Google Cloud.
+  4. gcloud's own login, from: gcloud auth login
 
   ls gs:// and mb also need a project: --project or GOOGLE_CLOUD_PROJECT.
 
@@ -56,7 +57,8 @@ Amazon S3 (s3://). Laneway uses the first of these that is set up:
   3. The profile in AWS_PROFILE, or the profile `default`. Set one up with: aws configure
   4. The role of the container or of the machine, on AWS.
 
-  A profile may hold keys, a role, a web identity, an SSO session or a credential_process. The region comes from
+  A profile may hold keys, a role, a web identity, an SSO session, a login of `aws login` or a
+  credential_process. The region comes from
   --region, AWS_REGION or the profile.
 
 Other servers. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the server's keys, and give --s3-endpoint.
@@ -105,7 +107,7 @@ JSON output
 --json prints one JSON object per line on standard output. `kind` names the record. Fields that don't apply are missing,
 and new ones may be added. Timestamps are in UTC; start_s and end_s are seconds since the program started.
 
-  item        an object that cp, mv, sync, rm, setmeta or verify finished: op, source, destination, bytes, start_s,
+  item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes, start_s,
               end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and class
               describe a failure
   summary     the last record of such a command: files, failed, skipped, unchanged, removed, bytes, seconds,
@@ -236,6 +238,21 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        "restore",
+        &[
+            ("Restore an object for a week", "laneway restore --days 7 s3://my-bucket/2019/all.tar"),
+            (
+                "Restore a prefix at the lowest price",
+                "laneway restore -r --days 7 --tier Bulk s3://my-bucket/2019",
+            ),
+            ("Bring a deleted object back on GCS", "laneway restore gs://my-bucket/photo.jpg"),
+        ],
+    ),
+    (
+        "compose",
+        &[("Join two objects", "laneway compose gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all")],
+    ),
+    (
         "verify",
         &[
             ("Compare a folder with its copy", "laneway verify photos gs://my-bucket/photos"),
@@ -267,6 +284,13 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("Remove an empty bucket", "laneway rb gs://my-bucket"),
             ("Remove a bucket and its objects", "laneway rb --force s3://my-bucket"),
+        ],
+    ),
+    (
+        "bucket",
+        &[
+            ("Keep versions from now on", "laneway bucket versioning gs://my-bucket on"),
+            ("Copy the lifecycle rules of a bucket", "laneway bucket lifecycle s3://my-bucket > rules.json"),
         ],
     ),
     ("hash", &[("Print a file's checksums", "laneway hash photo.jpg")]),

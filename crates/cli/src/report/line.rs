@@ -157,6 +157,17 @@ pub(crate) fn object(size: u64, updated: Option<SystemTime>, url: &str, readable
 /// The suffix after the URL of a delete marker.
 pub(crate) const DELETE_MARKER: &str = "  (delete marker)";
 
+/// Returns the suffix after the URL of an object that is in an archive, or was restored from one.
+pub(crate) fn archive_status(meta: &laneway::ObjectMeta) -> &'static str {
+    let is_under_way = |restore: &str| restore.contains("=\"true\"");
+    match meta.restore.as_deref() {
+        Some(restore) if is_under_way(restore) => "  (being restored)",
+        _ if meta.archived => "  (archived)",
+        Some(_) => "  (restored)",
+        None => "",
+    }
+}
+
 /// Returns the line of a delete marker in a long listing. It has no size.
 pub(crate) fn delete_marker(updated: Option<SystemTime>, url: &str) -> String {
     let time = updated.and_then(timestamp).unwrap_or_default();

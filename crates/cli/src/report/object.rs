@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use laneway::{AccessGrant, ObjectAccess};
 use laneway_quantity as quantity;
 use laneway_store::{ObjectMeta, PartsAlgorithm, Version};
 use serde::Serialize;
@@ -27,6 +28,10 @@ pub(crate) struct ObjectRecord<'a> {
     is_latest: Option<bool>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     delete_marker: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    soft_deleted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_deleted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metageneration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,6 +59,10 @@ pub(crate) struct ObjectRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     content_language: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
@@ -67,6 +76,10 @@ pub(crate) struct ObjectRecord<'a> {
     customer_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tag_values: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    grants: Vec<GrantRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +94,13 @@ pub(crate) struct ObjectRecord<'a> {
     restore: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
+}
+
+/// A grant of an object's access control list.
+#[derive(Serialize, Debug)]
+struct GrantRecord {
+    grantee: String,
+    permission: String,
 }
 
 /// A prefix or a bucket in a listing, as the record of kind `prefix` or `bucket`.
@@ -125,6 +145,8 @@ impl<'a> ObjectRecord<'a> {
             version: meta.id.version.as_deref().or(meta.version_id.as_deref()),
             is_latest: meta.is_latest,
             delete_marker: meta.delete_marker,
+            soft_deleted: meta.soft_deleted.and_then(timestamp),
+            hard_deleted: meta.hard_deleted.and_then(timestamp),
             metageneration: meta.metageneration,
             etag: meta.etag.as_deref(),
             crc32c: sums.crc32c.map(|sum| STANDARD.encode(sum.to_be_bytes())),
@@ -138,6 +160,8 @@ impl<'a> ObjectRecord<'a> {
             content_encoding: meta.content_encoding.as_deref(),
             content_disposition: meta.content_disposition.as_deref(),
             content_language: meta.content_language.as_deref(),
+            expires: meta.expires.as_deref(),
+            custom_time: meta.custom_time.and_then(timestamp),
             cache_control: meta.cache_control.as_deref(),
             storage_class: meta.storage_class.as_deref(),
             encryption: meta.encryption.as_deref(),
@@ -145,6 +169,8 @@ impl<'a> ObjectRecord<'a> {
             bucket_key: meta.bucket_key,
             customer_key: meta.customer_key.as_deref(),
             tags: meta.tags,
+            tag_values: BTreeMap::new(),
+            grants: Vec::new(),
             lock_mode: meta.retention.map(|retention| retention.mode.name()),
             lock_until: meta.retention.and_then(|retention| timestamp(retention.until)),
             legal_hold: meta.legal_hold,
@@ -153,6 +179,14 @@ impl<'a> ObjectRecord<'a> {
             restore: meta.restore.as_deref(),
             metadata: meta.metadata.as_ref().filter(|metadata| !metadata.is_empty()),
         }
+    }
+
+    /// Adds tags and grants.
+    pub(crate) fn with(mut self, access: ObjectAccess) -> Self {
+        let grant = |grant: AccessGrant| GrantRecord { grantee: grant.grantee, permission: grant.permission };
+        self.grants = access.grants.into_iter().map(grant).collect();
+        self.tag_values = access.tags;
+        self
     }
 
     /// Returns the record as human-readable lines: its URL, then one line for each field that is known.
@@ -182,6 +216,8 @@ impl<'a> ObjectRecord<'a> {
         row("Content-Encoding", own(self.content_encoding));
         row("Content-Disposition", own(self.content_disposition));
         row("Content-Language", own(self.content_language));
+        row("Expires", own(self.expires));
+        row("Custom time", self.custom_time.clone());
         row("Cache-Control", own(self.cache_control));
         row("Storage class", own(self.storage_class));
         row("Encryption", own(self.encryption));
@@ -189,6 +225,12 @@ impl<'a> ObjectRecord<'a> {
         row("Encrypted with", self.kms_key.map(|key| format!("{key}{through}")));
         row("Customer's key", self.customer_key.map(|hash| format!("{hash} (its hash)")));
         row("Tags", self.tags.map(|count| count.to_string()));
+        for (name, value) in &self.tag_values {
+            row(&format!("Tag {name}"), Some(value.clone()));
+        }
+        for GrantRecord { grantee, permission } in &self.grants {
+            row("Grant", Some(format!("{permission} to {grantee}")));
+        }
         let lock = self.lock_mode.zip(self.lock_until.as_deref());
         row("Locked", lock.map(|(mode, until)| format!("{mode} until {until}")));
         row("Legal hold", self.legal_hold.then(|| "on".to_owned()));

@@ -1,13 +1,16 @@
-//! `laneway mb` makes buckets, and `laneway rb` removes them and, if requested, their content.
+//! `laneway mb` makes buckets, `laneway rb` removes them and, if requested, their content, and `laneway bucket`
+//! shows and changes their settings.
 
 use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
-use laneway::{Client, Event, Location, Outcome, RemoveRequest};
+use clap::{Args, Subcommand};
+use laneway::{BucketSetting, Client, Event, Location, Outcome, Provider, RemoveRequest};
 
 use super::rm;
 use crate::context::{Context, complain};
-use crate::exit::{Exit, OutcomeTally};
+use crate::exit::{BadUsage, Exit, OutcomeTally};
 use crate::locations;
 
 /// Make buckets
@@ -153,4 +156,106 @@ fn empty(
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+/// Show or change settings of a bucket
+#[derive(Args, Debug)]
+pub(crate) struct BucketVerb {
+    #[command(subcommand)]
+    setting: SettingVerb,
+}
+
+#[derive(Subcommand, Debug)]
+enum SettingVerb {
+    Versioning(VersioningArguments),
+    Lifecycle(LifecycleArguments),
+}
+
+/// Show whether a bucket keeps versions, or change it
+///
+/// Without on or off, it prints the setting as JSON in the store's own form.
+#[derive(Args, Debug)]
+struct VersioningArguments {
+    /// Bucket, as gs://BUCKET or s3://BUCKET
+    #[arg(value_name = "URL")]
+    url: OsString,
+    /// on or off; S3 keeps the versions that exist
+    #[arg(value_name = "on|off", value_parser = ["on", "off"])]
+    state: Option<String>,
+}
+
+/// Show, replace or clear the lifecycle rules of a bucket
+///
+/// The rules are JSON in the store's own form: that of `gcloud storage buckets update --lifecycle-file` on GCS, and that of
+/// `aws s3api put-bucket-lifecycle-configuration` on S3. Without an option, lifecycle prints them.
+#[derive(Args, Debug)]
+struct LifecycleArguments {
+    /// Bucket, as gs://BUCKET or s3://BUCKET
+    #[arg(value_name = "URL")]
+    url: OsString,
+    /// Replace the rules by those in FILE; - is stdin
+    ///
+    /// Example: laneway bucket lifecycle s3://my-bucket --set rules.json
+    #[arg(long, value_name = "FILE", conflicts_with = "clear")]
+    set: Option<PathBuf>,
+    /// Remove all rules
+    ///
+    /// Example: laneway bucket lifecycle s3://my-bucket --clear
+    #[arg(long)]
+    clear: bool,
+}
+
+impl BucketVerb {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let (url, setting) = match &self.setting {
+            SettingVerb::Versioning(arguments) => (&arguments.url, BucketSetting::Versioning),
+            SettingVerb::Lifecycle(arguments) => (&arguments.url, BucketSetting::Lifecycle),
+        };
+        let places = locations::remote(std::slice::from_ref(url))?;
+        let Some(at) = places.first() else { return Ok(Exit::Usage) };
+        let change = match &self.setting {
+            SettingVerb::Versioning(arguments) => {
+                arguments.state.as_deref().map(|state| Ok(Some(versioning(at, state == "on"))))
+            }
+            SettingVerb::Lifecycle(LifecycleArguments { clear: true, .. }) => Some(Ok(None)),
+            SettingVerb::Lifecycle(arguments) => arguments.set.as_deref().map(|file| text_of(file).map(Some)),
+        };
+        let change = change.transpose()?;
+        let client = context.client()?;
+        let mut tally = OutcomeTally::default();
+        let done = match &change {
+            Some(value) => client.set_bucket_setting(at, setting, value.as_deref()).map(|()| None),
+            None => client.bucket_setting(at, setting).map(Some),
+        };
+        match done {
+            Ok(shown) => {
+                tally.done();
+                match shown {
+                    Some(text) => context.output.line(&text)?,
+                    None => context.bucket(at, "changed")?,
+                }
+            }
+            Err(error) => context.fail(at, &error, &mut tally)?,
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+}
+
+/// Returns the setting that turns versions on or off, in the form of the bucket's store.
+fn versioning(at: &Location, is_on: bool) -> String {
+    let is_s3 = matches!(at, Location::Object { provider: Provider::S3, .. });
+    match (is_s3, is_on) {
+        (true, true) => r#"{"Status":"Enabled"}"#.to_owned(),
+        (true, false) => r#"{"Status":"Suspended"}"#.to_owned(),
+        (false, is_on) => format!(r#"{{"enabled":{is_on}}}"#),
+    }
+}
+
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    let read = match file == Path::new("-") {
+        true => io::read_to_string(io::stdin()),
+        false => std::fs::read_to_string(file),
+    };
+    read.map_err(|e| BadUsage::of(file.display().to_string(), format!("can't be read: {e}")).into())
 }

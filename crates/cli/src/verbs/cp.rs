@@ -52,6 +52,13 @@ pub(crate) struct Cp {
     names: NamesFromOption,
     #[command(flatten)]
     inventory: InventoryOption,
+    /// Decompress downloaded objects with Content-Encoding gzip or zstd
+    ///
+    /// Laneway compares the stored bytes first. The file gets the object's name, without a change. Objects with another encoding fail.
+    ///
+    /// Example: laneway cp -r --decompress gs://my-bucket/logs logs
+    #[arg(hide_short_help = true, long)]
+    decompress: bool,
     /// Announce the length of stdin or of a pipe: 200GiB
     ///
     /// Laneway needs this for streams above 6 TiB, and above 156 GiB if the store requires parts of equal size.
@@ -139,6 +146,18 @@ pub(crate) struct NewObjectOptions {
     /// Example: --content-language de
     #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_language: Option<String>,
+    /// Set the Expires header, on S3: 2027-01-31
+    ///
+    /// Example: --expires 2027-01-31T12:00:00Z
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = time, help_heading = NEW_OBJECTS)]
+    expires: Option<SystemTime>,
+    /// Set the custom time, on GCS: 2027-01-31
+    ///
+    /// Lifecycle rules may go by it.
+    ///
+    /// Example: --custom-time 2027-01-31
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = time, help_heading = NEW_OBJECTS)]
+    custom_time: Option<SystemTime>,
     /// Add metadata; repeat for more
     ///
     /// Example: --metadata team=data --metadata stage=raw
@@ -179,7 +198,7 @@ struct ProtectionOptions {
     /// TIME is a date, or a time in UTC.
     ///
     /// Example: --lock-mode governance --lock-until 2027-01-31T12:00:00Z
-    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = lock_until, requires = "lock_mode", help_heading = NEW_OBJECTS)]
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = time, requires = "lock_mode", help_heading = NEW_OBJECTS)]
     lock_until: Option<SystemTime>,
     /// Put new objects under a legal hold (GCS: temporary hold)
     ///
@@ -194,7 +213,8 @@ fn lock_mode(text: &str) -> Result<RetentionMode, String> {
     RetentionMode::named(text).ok_or_else(|| "use governance or compliance".to_owned())
 }
 
-fn lock_until(text: &str) -> Result<SystemTime, String> {
+/// Parses a date, or a time in UTC.
+pub(super) fn time(text: &str) -> Result<SystemTime, String> {
     Retention::time(text).ok_or_else(|| "write a time as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
 }
 
@@ -207,6 +227,8 @@ impl NewObjectOptions {
         put.content_disposition = self.content_disposition;
         put.content_encoding = self.content_encoding;
         put.content_language = self.content_language;
+        put.expires = self.expires;
+        put.custom_time = self.custom_time;
         put.storage_class = self.storage_class;
         put.metadata = self.metadata.into_iter().collect();
         put
@@ -246,6 +268,7 @@ impl Cp {
         request.files_from = self.names.location()?;
         request.inventory = self.inventory.location()?;
         request.expect_size = self.expect_size;
+        request.decompress = self.decompress;
         request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json can't be used here: standard output carries the object's bytes";

@@ -7,7 +7,7 @@ use std::io;
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Entry, ErrorKind, Filter, ListRequest, Location, Provider};
+use laneway::{Client, Entry, Error, ErrorKind, Filter, ListRequest, Location, ObjectAccess, Provider};
 use laneway_store::CredentialError;
 
 use crate::arguments::filters::FilterOptions;
@@ -49,6 +49,11 @@ pub(crate) struct Ls {
     /// Example: laneway ls -a gs://my-bucket/key
     #[arg(long, short)]
     all_versions: bool,
+    /// List the deleted objects that GCS can restore, with the generations that `restore` accepts
+    ///
+    /// Example: laneway ls -r --soft-deleted gs://my-bucket/photos/
+    #[arg(long, conflicts_with = "all_versions")]
+    soft_deleted: bool,
     /// Print sizes like 4.59KiB, with -l
     ///
     /// Example: laneway ls -l --readable-sizes gs://my-bucket/photos/
@@ -192,7 +197,8 @@ impl Ls {
 
     fn request(&self, at: &Location, filter: &Filter) -> ListRequest {
         let request = ListRequest::new(at.clone()).recursive(self.recursive);
-        request.all_versions(self.all_versions).filter(filter.clone())
+        let request = request.all_versions(self.all_versions).soft_deleted(self.soft_deleted);
+        request.filter(filter.clone())
     }
 }
 
@@ -235,7 +241,8 @@ impl ListingPrinter<'_> {
                     });
                 }
                 if self.ls.long {
-                    return output.line(&line::object(meta.size, meta.updated, &url, self.ls.readable_sizes));
+                    let line = line::object(meta.size, meta.updated, &url, self.ls.readable_sizes);
+                    return output.line(&format!("{line}{}", line::archive_status(meta)));
                 }
                 output.line(&url)
             }
@@ -263,6 +270,20 @@ pub(crate) struct Stat {
     /// A version is gs://bucket/key#generation or s3://bucket/key#id.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
+    /// Show the tags too, on S3
+    ///
+    /// This takes one more request for each object.
+    ///
+    /// Example: laneway stat --tags s3://my-bucket/key
+    #[arg(long)]
+    tags: bool,
+    /// Show the grants of the access control list too
+    ///
+    /// This takes one more request for each object.
+    ///
+    /// Example: laneway stat --acl gs://my-bucket/key
+    #[arg(long)]
+    acl: bool,
 }
 
 impl Stat {
@@ -281,9 +302,16 @@ impl Stat {
         while let Some((at, known)) = stats.next_blocking() {
             match known {
                 Ok(meta) => {
-                    tally.done();
                     let url = at.to_string();
-                    let record = ObjectRecord::new(&url, &meta);
+                    let mut record = ObjectRecord::new(&url, &meta);
+                    match self.access(&client, &at) {
+                        Ok(access) => record = record.with(access),
+                        Err(error) => {
+                            context.fail(&at, &error, &mut tally)?;
+                            continue;
+                        }
+                    }
+                    tally.done();
                     if context.options.json {
                         context.output.json(&record)?;
                     } else {
@@ -295,5 +323,13 @@ impl Stat {
         }
         context.print_stats(&client)?;
         Ok(tally.exit())
+    }
+
+    /// Requests what the metadata doesn't hold, if it is wanted.
+    fn access(&self, client: &Client, at: &Location) -> Result<ObjectAccess, Error> {
+        match self.tags || self.acl {
+            true => client.access(at, self.tags, self.acl),
+            false => Ok(ObjectAccess::default()),
+        }
     }
 }

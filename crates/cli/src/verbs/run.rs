@@ -333,10 +333,13 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     match verb {
         Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
         Verb::Verify(_)
+        | Verb::Compose(_)
+        | Verb::Restore(_)
         | Verb::Setmeta(_)
         | Verb::Sign(_)
         | Verb::Mb(_)
         | Verb::Rb(_)
+        | Verb::Bucket(_)
         | Verb::Hash(_)
         | Verb::Du(_) => Ok(verb),
         _ => Err(alone(&line).into()),

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{MetaChange, SetMetaRequest};
 
+use super::cp::time;
 use crate::arguments::filters::FilterOptions;
 use crate::arguments::key_value;
 use crate::context::Context;
@@ -20,6 +21,7 @@ use crate::{job, locations};
 /// GCS changes its objects in place. Only a change of storage class rewrites the object; this resets the access control list to the
 /// bucket's default. On S3, Laneway copies each object onto itself inside the store, in parts if it is larger than 5 GiB. The object keeps
 /// its tags. Its time of change and access control list become those of a new object. If the bucket keeps versions, this adds a version.
+/// --acl, --tags and --clear-tags alone need no copy.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes
@@ -69,6 +71,18 @@ struct MetadataOptions {
     /// Example: --content-language de
     #[arg(long, value_name = "VALUE")]
     content_language: Option<String>,
+    /// Set the Expires header, on S3: 2027-01-31
+    ///
+    /// Example: --expires 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires: Option<SystemTime>,
+    /// Set the custom time, on GCS: 2027-01-31
+    ///
+    /// It can only move forward. Lifecycle rules may go by it.
+    ///
+    /// Example: --custom-time 2027-01-31
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    custom_time: Option<SystemTime>,
     /// Add or change metadata; repeat for more
     ///
     /// Example: --metadata team=data --metadata stage=raw
@@ -84,6 +98,23 @@ struct MetadataOptions {
     /// Example: --clear-metadata
     #[arg(long, visible_alias = "clear-custom-metadata")]
     clear_metadata: bool,
+    /// Set a predefined access control list, by the store's name for it
+    ///
+    /// Buckets with uniform access, and most of Amazon's, have no such lists and refuse it.
+    ///
+    /// Example: --acl public-read
+    #[arg(long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME")]
+    acl: Option<String>,
+    /// Replace all tags, on S3
+    ///
+    /// Example: --tags team=data,stage=raw
+    #[arg(long, value_name = "K=V,...", value_delimiter = ',', value_parser = key_value, conflicts_with = "clear_tags")]
+    tags: Vec<(String, String)>,
+    /// Remove all tags, on S3
+    ///
+    /// Example: --clear-tags
+    #[arg(long)]
+    clear_tags: bool,
     /// Set the storage class, by the store's name for it
     ///
     /// Example: --storage-class NEARLINE
@@ -122,8 +153,14 @@ impl MetadataOptions {
         change.content_disposition = self.content_disposition;
         change.content_encoding = self.content_encoding;
         change.content_language = self.content_language;
+        change.expires = self.expires;
+        change.custom_time = self.custom_time;
         change.storage_class = self.storage_class;
         change.metadata = self.metadata.into_iter().collect();
+        change.acl = self.acl;
+        if self.clear_tags || !self.tags.is_empty() {
+            change.tags = Some(self.tags.into_iter().collect());
+        }
         change.removed = self.remove_metadata.into_iter().collect();
         change
     }

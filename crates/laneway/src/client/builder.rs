@@ -8,8 +8,8 @@ use std::{fmt, io};
 
 use http::{HeaderName, HeaderValue};
 use laneway_store::{
-    AccessKey, CredentialProvider, CustomerKey, Dialect, Environment, RequestChecksums, SseAlgorithm,
-    may_be_added,
+    AccessKey, ChecksumAlgorithm, CredentialProvider, CustomerKey, Dialect, Environment, RequestChecksums,
+    SseAlgorithm, may_be_added,
 };
 
 use crate::engine::EngineBuilder;
@@ -291,6 +291,13 @@ impl ClientBuilder {
     #[must_use]
     pub fn request_checksums(mut self, when: RequestChecksums) -> Self {
         self.settings.store.request_checksums = Some(when);
+        self
+    }
+
+    /// Sets the checksum that S3 compares with each upload, and keeps.
+    #[must_use]
+    pub fn checksum_algorithm(mut self, algorithm: ChecksumAlgorithm) -> Self {
+        self.settings.store.checksum_algorithm = algorithm;
         self
     }
 

@@ -213,6 +213,7 @@ impl Depth {
 struct What {
     depth: Depth,
     all_versions: bool,
+    soft_deleted: bool,
 }
 
 async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<(), Ended> {
@@ -230,7 +231,8 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
         return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
     }
     let depth = Depth::of(request);
-    let what = What { depth, all_versions: request.all_versions };
+    let soft_deleted = request.soft_deleted;
+    let what = What { depth, all_versions: request.all_versions || soft_deleted, soft_deleted };
     // A pattern that ends in a slash lists the content of the folders that match, as `ls */` does in a shell.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
@@ -300,10 +302,11 @@ async fn matching(
     store: &Store,
     bucket: &str,
     pattern: &Pattern,
-    What { depth, all_versions }: What,
+    What { depth, all_versions, soft_deleted }: What,
     out: &Out,
 ) -> Result<bool, Ended> {
-    let mut list = List { versions: all_versions, ..List::new(bucket, pattern.literal_prefix()) };
+    let mut list =
+        List { versions: all_versions, soft_deleted, ..List::new(bucket, pattern.literal_prefix()) };
     if pattern.is_one_level() && depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
@@ -374,10 +377,10 @@ async fn level(
     provider: Provider,
     bucket: &str,
     key: &str,
-    What { depth, all_versions }: What,
+    What { depth, all_versions, soft_deleted }: What,
     out: &Out,
 ) -> Result<(), Ended> {
-    let mut list = List { versions: all_versions, ..List::new(bucket, folder_prefix(key)) };
+    let mut list = List { versions: all_versions, soft_deleted, ..List::new(bucket, folder_prefix(key)) };
     if depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
@@ -389,7 +392,7 @@ async fn level(
     let first = if key.is_empty() || key.ends_with('/') {
         pages.next().await
     } else if all_versions {
-        found = own_versions(store, bucket, key, out).await?;
+        found = own_versions(store, versions_of(bucket, key, soft_deleted), out).await?;
         pages.next().await
     } else {
         let (object, first) = tokio::join!(store.head(&id, None), pages.next());
@@ -427,8 +430,9 @@ async fn level(
 }
 
 /// Lists the versions of the object with exactly that name. Returns false if there are none.
-async fn own_versions(store: &Store, bucket: &str, key: &str, out: &Out) -> Result<bool, Ended> {
-    let mut pages = pages(store, versions_of(bucket, key));
+async fn own_versions(store: &Store, list: List, out: &Out) -> Result<bool, Ended> {
+    let key = list.prefix.clone();
+    let mut pages = pages(store, list);
     let mut found = false;
     while let Some(page) = pages.next().await {
         let objects = page?.objects;

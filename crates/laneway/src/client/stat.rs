@@ -1,10 +1,11 @@
 //! Requests the metadata that a store has of objects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::vec;
 
 use futures_util::{StreamExt as _, stream};
-use laneway_store::ObjectMeta;
+use laneway_store::{AccessGrant, ObjectMeta};
 use tokio::sync::mpsc;
 
 use crate::engine::fork::OfProcess;
@@ -13,6 +14,36 @@ use crate::{Error, Location};
 
 /// The number of objects whose metadata is requested concurrently.
 const AT_ONCE: usize = 64;
+
+/// The access of an object beside its metadata: tags, and the grants of its access control list.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct ObjectAccess {
+    /// Its tags, on S3.
+    pub tags: BTreeMap<String, String>,
+    /// The grants. GCS buckets with uniform access have none.
+    pub grants: Vec<AccessGrant>,
+}
+
+/// Requests an object's tags and grants, as far as they are wanted.
+pub(crate) async fn access(
+    engine: Arc<ClientState>,
+    at: Location,
+    (tags, grants): (bool, bool),
+) -> Result<ObjectAccess, Error> {
+    let Some((provider, id)) = at.as_object() else {
+        return Err(Error::usage(at.to_string(), "only objects in a store have tags and grants"));
+    };
+    let store = engine.store(provider)?;
+    let mut access = ObjectAccess::default();
+    if tags {
+        access.tags = store.tags(&id).await?;
+    }
+    if grants {
+        access.grants = store.access_list(&id).await?;
+    }
+    Ok(access)
+}
 
 /// The metadata of several objects, in the order of the request. Each object has its own outcome: metadata or
 /// an error. Dropping this value ends the requests.

@@ -315,7 +315,8 @@ impl Running {
     /// If a named object is missing, looks for the reason and adds it to the error. The name may be a pattern
     /// without matches, or a prefix of other objects.
     async fn explained(&self, begun: &Begun, error: Error) -> Error {
-        let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta);
+        let is_named =
+            matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta | Op::Restore);
         let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
         if !error.is_not_found() || error.as_store().is_none() || !is_it {
             return error;

@@ -3,7 +3,7 @@
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
-use crate::{CopyRequest, Error, Location, RemoveRequest, SetMetaRequest, SyncRequest};
+use crate::{CopyRequest, Error, Location, RemoveRequest, RestoreRequest, SetMetaRequest, SyncRequest};
 
 /// The buckets that every item of a job uses.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -23,6 +23,10 @@ impl Common {
     }
 
     pub(crate) fn of_set_meta(request: &SetMetaRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_restore(request: &RestoreRequest) -> Self {
         Self::of_all(&request.targets)
     }
 

@@ -1,6 +1,6 @@
 //! The settings that affect the objects or files that a job writes.
 
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use laneway_store::PutOptions;
 use md5::{Digest as _, Md5};
@@ -12,6 +12,8 @@ use crate::Gzip;
 pub(crate) struct Settings<'a> {
     pub(crate) put: &'a PutOptions,
     pub(crate) gzip: Option<&'a Gzip>,
+    /// True if downloaded objects are decompressed.
+    pub(crate) decompress: bool,
     /// True if times, modes and owners are kept.
     pub(crate) preserve: bool,
     /// A digest of the properties that the destination's store adds by itself.
@@ -23,10 +25,8 @@ impl Settings<'_> {
     /// whether an object is written but doesn't change the object.
     pub(crate) fn digest(&self) -> String {
         let put = self.put;
-        let until = put.retention.map(|retention| {
-            let seconds = retention.until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            (retention.mode.name(), seconds)
-        });
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let until = put.retention.map(|retention| (retention.mode.name(), seconds(retention.until)));
         let mut gzip = self.gzip.map(|gzip| gzip.endings().to_vec()).unwrap_or_default();
         gzip.sort_unstable();
         let value = serde_json::json!({
@@ -35,6 +35,8 @@ impl Settings<'_> {
             "cache_control": put.cache_control,
             "content_disposition": put.content_disposition,
             "content_language": put.content_language,
+            "expires": put.expires.map(seconds),
+            "custom_time": put.custom_time.map(seconds),
             "storage_class": put.storage_class,
             "metadata": put.metadata,
             "kms_key": put.kms_key,
@@ -43,6 +45,7 @@ impl Settings<'_> {
             "retention": until,
             "legal_hold": put.legal_hold,
             "gzip": gzip,
+            "decompress": self.decompress,
             "preserve": self.preserve,
             "added": self.added,
         });
@@ -57,7 +60,7 @@ mod tests {
     #[test]
     fn whatever_makes_another_object_makes_another_digest() {
         let digest = |put: &PutOptions, gzip: Option<&Gzip>, preserve, added| {
-            Settings { put, gzip, preserve, added }.digest()
+            Settings { put, gzip, decompress: false, preserve, added }.digest()
         };
         let plain = PutOptions::default();
         let gzip = Gzip::extensions(["html"]).unwrap();

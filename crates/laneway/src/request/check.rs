@@ -66,6 +66,7 @@ impl CopyRequest {
         self.check_files_from()?;
         check_inventory(self.inventory.as_ref(), &self.sources, self.recursive, self.files_from.is_some())?;
         self.check_gzip()?;
+        self.check_decompress()?;
         self.check_expect_size()?;
         self.check_local()?;
         for source in &self.sources {
@@ -130,6 +131,20 @@ impl CopyRequest {
                 None => Ok(()),
             },
             _ => Ok(()),
+        }
+    }
+
+    /// Checks that a request with decompression downloads into files. Standard output gets bytes before they
+    /// are compared.
+    fn check_decompress(&self) -> Result<(), Error> {
+        let is_download =
+            matches!(self.destination, Location::Local(_)) && self.sources.iter().all(Location::is_object);
+        match self.decompress && !is_download {
+            true => {
+                let destination = self.destination.to_string();
+                Err(Error::usage(destination, "only downloads into files can be decompressed"))
+            }
+            false => Ok(()),
         }
     }
 

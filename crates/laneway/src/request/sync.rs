@@ -144,7 +144,8 @@ impl SyncRequest {
 
     /// Returns the description of this job, by which its manifest is recognised.
     pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: None, preserve: self.preserve, added };
+        let settings =
+            Settings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
         Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
+use crate::content::encoding::ContentEncoding;
 use crate::job::running::{Begun, Moved, Running};
 use crate::local::folder::{Place, Placing};
 use crate::local::preserve::{Attributes, Preserve};
@@ -64,7 +65,10 @@ impl CopyRequest {
     fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
+        let encoding = described.into_iter().flatten().find_map(|meta| meta.content_encoding.as_deref());
+        let decode = encoding.filter(|_| self.decompress).and_then(ContentEncoding::named);
         Placing {
+            decode,
             durable: self.durable,
             only_absent: self.no_clobber,
             attributes: attributes.to_be_set(preserve),

@@ -1,5 +1,6 @@
 //! Removes objects. Laneway sends batches of deletes while it is still listing.
 
+pub(crate) mod folders;
 mod markers;
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, VersionNames};
 
-use crate::event::Verified;
+use crate::event::{Verified, Warning};
 use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
 use crate::job::running::{Begun, Made, Moved, Running};
 use crate::listing::names_from::{NameList, Named, Reading};
@@ -46,6 +47,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
                 job.takes_missing();
             }
             pump_all(&job, |units| search(&job, &request, units)).await;
+            remove_folders(&job, &request).await;
             job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
     }
@@ -68,8 +70,41 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
         };
         if let Err(error) = search_one(job, provider, &source, request, &units).await
             && !(request.missing_is_fine && error.is_not_found() && !error.is_about_bucket())
+            && !(error.is_not_found() && has_removed_folders(job, provider, &source, request).await)
         {
             job.fail(Op::Remove, target.to_string(), None, error).await;
+        }
+    }
+}
+
+/// Returns whether a tree without objects had folders, which are gone now.
+async fn has_removed_folders(
+    job: &Arc<Running>,
+    provider: Provider,
+    source: &Source,
+    request: &RemoveRequest,
+) -> bool {
+    let Ok(store) = job.store(provider) else { return false };
+    let at = ObjectId::new(&source.bucket, &source.key);
+    folders::are_taken(request) && folders::remove(job, store, &at).await.is_ok_and(|gone| gone > 0)
+}
+
+/// Removes the folders of the trees, once their objects are gone.
+async fn remove_folders(job: &Arc<Running>, request: &RemoveRequest) {
+    if !folders::are_taken(request) {
+        return;
+    }
+    for target in &request.targets {
+        let Some((provider, id)) = target.as_object() else { continue };
+        let Ok(store) = job.store(provider) else { continue };
+        if job.cancel.is_set() || id.version.is_some() {
+            return;
+        }
+        if let Err(error) = folders::remove(job, store, &id).await
+            && !job.cancel.is_set()
+        {
+            job.warn(Warning { target: target.to_string(), message: format!("its folders stay: {error}") })
+                .await;
         }
     }
 }

@@ -55,7 +55,7 @@ async fn search_one(
         let mut group = Group::new();
         for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {
             job.progress.found(1, 0);
-            if large::is_known(job, store, &object) && !request.dry_run {
+            if request.change.rewrites() && large::is_known(job, store, &object) && !request.dry_run {
                 let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
                 let run = async move { one(&job, &store, &request, object).await };
                 if units.large(counted(run)).await.is_err() {
@@ -106,7 +106,7 @@ async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: Sou
             Err(error) => job.end(begun, 0, Err(error.into())).await,
         };
     }
-    let changed = match large::is_known(job, store, &object) {
+    let changed = match request.change.rewrites() && large::is_known(job, store, &object) {
         true => large::change(job, store, &object.id, &request.change).await,
         false => match store.set_meta(&object.id, &request.change).await {
             Err(error) if large::is_found(job, store, &object, &error).await => {

@@ -1,6 +1,6 @@
 //! Stores that refuse Amazon's checksum headers, and users who switch them off.
 
-use laneway::{Outcome, RequestChecksums, Verified};
+use laneway::{ChecksumAlgorithm, Outcome, RequestChecksums, Verified};
 use laneway_server::{Config, Habits};
 
 use crate::stage::{DIALECTS, Kind, MIB, Report, Stage, noise};
@@ -39,6 +39,33 @@ fn without_request_checksums_what_the_store_computes_is_compared() {
         assert_eq!(verified(&stage.cp(&path, stage.url("file"))), [Verified::Crc64nvme], "{len}");
         let back = stage.path("back");
         assert_eq!(verified(&stage.cp(stage.url("file"), &back)), [Verified::Crc64nvme], "{len}");
+    }
+}
+
+#[test]
+fn s3_compares_and_keeps_the_checksum_that_is_chosen() {
+    // S3 keeps one SHA-256 of the whole object, if it came in one request, which the ETag's MD5 stands for here.
+    for (algorithm, sent, small, large) in [
+        (ChecksumAlgorithm::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme),
+        (ChecksumAlgorithm::Sha256, Verified::Crc32c, Verified::Md5, Verified::CompositeSha256),
+    ] {
+        let config = || Config { md5_etags: true, ..Config::default() };
+        let chosen = |config| Stage::set_up(S3, config, |settings| settings.checksum_algorithm(algorithm));
+        let stage = chosen(config());
+        for (len, kept) in [(1000, small), (40 * MIB + 1, large)] {
+            let path = stage.file("file", noise(len, 2));
+            assert_eq!(verified(&stage.cp(&path, stage.url("file"))), [sent], "{algorithm:?} {len}");
+            assert!(stage.stored("file") == noise(len, 2), "{algorithm:?} {len}");
+            let back = stage.path("back");
+            assert_eq!(verified(&stage.cp(stage.url("file"), &back)), [kept], "{algorithm:?} {len}");
+        }
+        let faults = laneway_server::Faults::parse(["put corrupt", "part:1-99 corrupt"]).unwrap();
+        let stage = chosen(Config { faults, ..config() });
+        for len in [1000, 40 * MIB] {
+            let path = stage.file("file", noise(len, 3));
+            let (class, text) = stage.cp(&path, stage.url("file")).failure();
+            assert_eq!(class, "integrity", "{algorithm:?} {len}: {text}");
+        }
     }
 }
 

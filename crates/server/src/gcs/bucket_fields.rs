@@ -96,6 +96,13 @@ pub(super) fn apply(
     for (name, value) in resource {
         set(settings, bucket, name, value, sender)?;
     }
+    let is_uniform = || {
+        let access = settings.fields.get("iamConfiguration");
+        access.is_some_and(|access| access["uniformBucketLevelAccess"]["enabled"] == true)
+    };
+    if kind == Kind::Insert && super::folders::is_on(settings) && !is_uniform() {
+        return Err(Problem::invalid("Hierarchical namespace buckets must use uniform bucket-level access."));
+    }
     Ok(())
 }
 
@@ -165,13 +172,25 @@ fn set(
             }
             Ok(())
         }
-        "softDeletePolicy" => match &value["retentionDurationSeconds"] {
-            Value::Null if value.is_object() => Ok(()),
-            seconds if number(seconds) == Some(0) => Ok(()),
-            _ => refuse("softDeletePolicy"),
-        },
+        "softDeletePolicy" => {
+            let policy = super::soft_delete::policy(value)?;
+            keep(settings, name, policy);
+            Ok(())
+        }
+        // The namespace is chosen when the bucket is made.
+        "hierarchicalNamespace" => {
+            let is_on = flag(value, name, "enabled")?.unwrap_or(false);
+            match super::folders::is_on(settings) {
+                is if is == is_on => Ok(()),
+                _ if kind == Kind::Insert => {
+                    keep(settings, name, Some(json!({"enabled": true})));
+                    Ok(())
+                }
+                _ => Err(Problem::invalid("The hierarchical namespace of a bucket cannot be changed.")),
+            }
+        }
         // A feature that is switched off needs nothing.
-        "hierarchicalNamespace" | "autoclass" => match flag(value, name, "enabled")? {
+        "autoclass" => match flag(value, name, "enabled")? {
             Some(true) => refuse(name),
             _ => Ok(()),
         },
@@ -389,13 +408,7 @@ mod tests {
     fn what_is_not_here_is_refused_by_name_and_its_default_is_taken() {
         let settings = BucketSettings::default();
         for (field, on, off) in [
-            ("hierarchicalNamespace", json!({"enabled": true}), json!({"enabled": false})),
             ("autoclass", json!({"enabled": true}), json!({"enabled": false})),
-            (
-                "softDeletePolicy",
-                json!({"retentionDurationSeconds": "604800"}),
-                json!({"retentionDurationSeconds": 0}),
-            ),
             ("lifecycle", json!({"rule": [{"action": {"type": "Delete"}}]}), json!({"rule": []})),
             ("logging", json!({"logBucket": "l"}), json!(null)),
             ("encryption", json!({"defaultKmsKeyName": "k"}), json!({})),

@@ -124,6 +124,9 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
+    if call.state.folders.are_in(call.bucket) {
+        return Err(Problem::refused(Refused::BucketNotEmpty, call.bucket, ""));
+    }
     let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
@@ -149,7 +152,7 @@ pub(super) fn location_type(location: &str) -> &'static str {
     }
 }
 
-/// Returns a bucket's location, and that its hierarchical namespace is off.
+/// Returns a bucket's location, and whether its namespace is hierarchical.
 /// <https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout>
 pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
@@ -160,7 +163,7 @@ pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
         "bucket": call.bucket,
         "location": location(&settings),
         "locationType": location_type(location(&settings)),
-        "hierarchicalNamespace": {"enabled": false},
+        "hierarchicalNamespace": {"enabled": super::folders::is_on(&settings)},
     });
     Ok(answer_json(StatusCode::OK, &layout))
 }

@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::ObjectResource;
-use super::{JsonCall, conditions, describe, encryption, media};
+use super::{JsonCall, acl, conditions, describe, encryption, media};
 use crate::objects::versions::{Heir, Which};
 use crate::objects::{Attributes, Refused};
 
@@ -34,6 +34,8 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let replaces = call.head.method == http::Method::PUT;
     let present = call.state.objects.find_version(call.bucket, call.key, which);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    let list = call.query.value("predefinedAcl").map(str::to_owned);
+    acl::check(call.state.accept_unenforced, "predefinedAcl", list.as_deref())?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .state
@@ -48,6 +50,9 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
                 };
                 *attributes = kept;
             }
+            if list.is_some() {
+                attributes.asked.acl = list;
+            }
             describe(&call, attributes, &change)
         })
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))??;
@@ -57,8 +62,12 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
+    call.state.folders.keep(objects, call.bucket, call.key);
     let deleted = match version(call)? {
-        Which::Live => objects.delete(call.bucket, call.key, &precondition),
+        Which::Live => {
+            call.state.soft_deleted.keep(objects, call.bucket, call.key);
+            objects.delete(call.bucket, call.key, &precondition)
+        }
         which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;

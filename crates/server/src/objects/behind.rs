@@ -136,6 +136,32 @@ impl Objects {
         allowed.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
     }
 
+    /// Lets a bucket keep deleted objects for a week: GCS's soft deletion.
+    ///
+    /// # Errors
+    /// As for [`Objects::keep_versions`].
+    pub fn keep_deleted(&self, bucket: &str) -> io::Result<()> {
+        let kept = self.change_bucket(bucket, |settings| {
+            let week = serde_json::json!({"retentionDurationSeconds": "604800"});
+            settings.fields.insert("softDeletePolicy".to_owned(), week);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        kept.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
+    }
+
+    /// Gives an existing bucket GCS's hierarchical namespace. At Google, only a new bucket can get it.
+    ///
+    /// # Errors
+    /// As for [`Objects::keep_versions`].
+    pub fn make_hierarchical(&self, bucket: &str) -> io::Result<()> {
+        let made = self.change_bucket(bucket, |settings| {
+            let on = serde_json::json!({"enabled": true});
+            settings.fields.insert("hierarchicalNamespace".to_owned(), on);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        made.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
+    }
+
     /// Returns all versions of a key, oldest first, including delete markers.
     pub fn versions(&self, bucket: &str, key: &str) -> Vec<Arc<Object>> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };

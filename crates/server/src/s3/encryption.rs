@@ -95,7 +95,7 @@ pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -
 }
 
 /// Returns 32 hexadecimal digits without a meaning.
-fn opaque_etag(crc32c: u32) -> String {
+pub(super) fn opaque_etag(crc32c: u32) -> String {
     let mut state = [0; 16];
     state[..8].copy_from_slice(&now_us().to_be_bytes());
     state[8..12].copy_from_slice(&crc32c.to_be_bytes());

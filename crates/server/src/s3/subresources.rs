@@ -69,7 +69,8 @@ const OF_BUCKETS: [Subresource; 32] = [
 ];
 
 /// The subresources that this store has, in buckets and in objects.
-const HERE: [&str; 13] = [
+const HERE: [&str; 14] = [
+    "acl",
     "attributes",
     "cors",
     "delete",

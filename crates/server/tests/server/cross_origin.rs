@@ -103,9 +103,7 @@ fn permissions_and_the_service_account_are_answered() {
     for (method, path, name) in [
         ("GET", "/storage/v1/b/demo/acl", "acl"),
         ("GET", "/storage/v1/b/demo/notificationConfigs", "notificationConfigs"),
-        ("POST", "/storage/v1/b/demo/folders", "folders"),
         ("GET", "/storage/v1/b/demo/o/k/acl", "acl"),
-        ("POST", "/storage/v1/b/demo/o/k/restore?generation=1", "restore"),
         ("GET", "/storage/v1/projects/p/hmacKeys", "hmacKeys"),
     ] {
         let lacking = send(&rig, method, path, &[], "");

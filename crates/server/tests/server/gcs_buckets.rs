@@ -64,9 +64,7 @@ fn a_change_moves_the_metageneration_and_keeps_its_conditions() {
 fn what_is_not_here_is_refused_by_its_name_and_nothing_is_made() {
     let rig = Rig::new();
     for (field, value) in [
-        ("hierarchicalNamespace", json!({"enabled": true})),
         ("lifecycle", json!({"rule": [{"action": {"type": "Delete"}, "condition": {"age": 1}}]})),
-        ("softDeletePolicy", json!({"retentionDurationSeconds": "604800"})),
         ("autoclass", json!({"enabled": true})),
         ("acl", json!([{"entity": "allUsers", "role": "READER"}])),
     ] {
@@ -96,6 +94,70 @@ fn what_is_not_here_is_refused_by_its_name_and_nothing_is_made() {
     assert_eq!(described.status, 501);
     let class = json(&rig, "PATCH", "/storage/v1/b/demo/o/k", &json!({"storageClass": "BOGUS"}));
     assert_eq!(class.status, 400);
+}
+
+#[test]
+fn folders_of_a_hierarchical_bucket_stay_when_their_objects_are_gone() {
+    let rig = Rig::new();
+    let send =
+        |method: &str, path: &str, body: &Value| json(&rig, method, &format!("/storage/v1/b{path}"), body);
+    let mut made = json!({"name": "tree", "hierarchicalNamespace": {"enabled": true}});
+    assert_eq!(send("POST", "?project=p", &made).status, 400, "it needs uniform access");
+    made["iamConfiguration"] = json!({"uniformBucketLevelAccess": {"enabled": true}});
+    assert_eq!(send("POST", "?project=p", &made).status, 200);
+    let layout = send("GET", "/tree/storageLayout", &Value::Null).json();
+    assert_eq!(layout["hierarchicalNamespace"]["enabled"], true);
+    rig.server.store().put("tree", "a/b/k", b"x").unwrap();
+    let names = |query: &str| {
+        let listed = send("GET", &format!("/tree/folders{query}"), &Value::Null).json();
+        let items = listed["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(""), ["a/", "a/b/"]);
+    assert_eq!(names("?prefix=a/b"), ["a/b/"]);
+    assert_eq!(send("DELETE", "/tree/folders/a%2Fb%2F", &Value::Null).status, 409);
+    assert_eq!(send("DELETE", "/tree/o/a%2Fb%2Fk", &Value::Null).status, 204);
+    assert_eq!(names(""), ["a/", "a/b/"]);
+    assert_eq!(send("DELETE", "/tree", &Value::Null).status, 409, "it holds folders");
+    rig.server.store().put("tree", "a/b/k", b"x").unwrap();
+    let renamed = send("POST", "/tree/folders/a%2Fb%2F/renameTo/folders/c%2F", &json!({})).json();
+    assert_eq!(renamed["done"], Value::Null, "an operation is asked for until it is done");
+    let id = renamed["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    assert_eq!(send("GET", &format!("/tree/operations/{id}"), &Value::Null).json()["done"], true);
+    assert_eq!(
+        (names(""), rig.server.store().keys("tree")),
+        (vec!["a/".into(), "c/".into()], vec!["c/k".into()])
+    );
+    assert_eq!(send("POST", "/tree/folders/c%2F/deleteRecursive", &json!({})).status, 200);
+    assert_eq!(send("DELETE", "/tree/folders/a%2F", &Value::Null).status, 204);
+    assert_eq!(send("DELETE", "/tree", &Value::Null).status, 204);
+    assert_eq!(send("GET", "/demo/folders", &Value::Null).status, 409, "it is flat");
+}
+
+#[test]
+fn a_deleted_object_is_kept_and_restored_if_the_bucket_says_so() {
+    let rig = Rig::new();
+    let send =
+        |method: &str, path: &str, body: &Value| json(&rig, method, &format!("/storage/v1/b{path}"), body);
+    rig.server.store().put("demo", "d/k", b"kept").unwrap();
+    assert_eq!(send("GET", "/demo/o?softDeleted=true", &Value::Null).status, 400);
+    let policy = |seconds: &str| json!({"softDeletePolicy": {"retentionDurationSeconds": seconds}});
+    assert_eq!(send("PATCH", "/demo", &policy("60")).status, 400);
+    assert_eq!(send("PATCH", "/demo", &policy("604800")).status, 200);
+    assert_eq!(send("DELETE", "/demo/o/d%2Fk", &Value::Null).status, 204);
+    let listed = send("GET", "/demo/o?softDeleted=true&prefix=d/", &Value::Null).json();
+    let item = &listed["items"][0];
+    assert_eq!(item["name"], "d/k");
+    assert!(item["softDeleteTime"].as_str() < item["hardDeleteTime"].as_str(), "{item}");
+    let restore = format!("/demo/o/d%2Fk/restore?generation={}", item["generation"].as_str().unwrap());
+    assert_eq!(send("POST", "/demo/o/d%2Fk/restore?generation=1", &json!({})).status, 404);
+    rig.server.store().put("demo", "d/k", b"other").unwrap();
+    assert_eq!(send("POST", &format!("{restore}&ifGenerationMatch=0"), &json!({})).status, 412);
+    let restored = send("POST", &restore, &json!({})).json();
+    assert_ne!(restored["generation"], item["generation"]);
+    assert_eq!(rig.server.store().read("demo", "d/k").unwrap(), b"kept");
+    let left = send("GET", "/demo/o?softDeleted=true", &Value::Null).json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "the object that was overwritten is kept now");
 }
 
 #[test]

@@ -30,8 +30,9 @@ Done with a difference:
 - Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
   `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing.
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
-- `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Soft
-  deletion, a hierarchical namespace, Autoclass, logging and default KMS keys are refused (501).
+- `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
+- A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
+- Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
 - A full disk is 507 in every dialect.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket` and
@@ -60,6 +61,12 @@ impl Probe {
         let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
         rig.server.create_bucket("empty").unwrap();
         rig.server.store().put("demo", "k", b"hello").unwrap();
+        let tree = r#"{"name": "tree", "hierarchicalNamespace": {"enabled": true}, "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": true}}}"#;
+        rig.send("POST", "/storage/v1/b?project=p", &[("content-type", "application/json")], tree).unwrap();
+        rig.server.store().put("tree", "x/k", b"hello").unwrap();
+        let empty = r#"{"name": "e/"}"#;
+        rig.send("POST", "/storage/v1/b/tree/folders", &[("content-type", "application/json")], empty)
+            .unwrap();
         // Locks need a bucket of their own, whose policy isn't locked yet.
         rig.server.create_bucket("vault").unwrap();
         rig.server.store().allow_locks("vault").unwrap();
@@ -105,7 +112,7 @@ impl Probe {
     fn row(&self, xml: bool) -> String {
         let path =
             self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
-        let path = path.replace("/vault", "/BUCKET");
+        let path = path.replace("/vault", "/BUCKET").replace("/tree", "/BUCKET");
         let path = path
             .replace("BUCKET/k", "BUCKET/KEY")
             .replace("BUCKET/cold", "BUCKET/KEY")

@@ -237,6 +237,43 @@ async fn a_renewed_sso_login_is_kept_for_its_owner() {
     }
 }
 
+/// The CLIs own their logins' files, so Laneway asks them for keys and tokens.
+#[tokio::test]
+async fn logins_of_gcloud_and_aws_are_asked_for_by_their_own_commands() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let stage = Stage::new();
+    let program = |name: &str, script: &str| {
+        stage.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        let path = stage.home.path().join("bin").join(name);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    };
+    program(
+        "aws",
+        r#"[ "$*" = "configure export-credentials --format process --profile my team" ] || exit 9
+echo '{"Version":1,"AccessKeyId":"login","SecretAccessKey":"hush","SessionToken":"t","Expiration":"2127-01-01T00:00:00Z"}'"#,
+    );
+    program(
+        "gcloud",
+        r#"[ "$*" = "auth print-access-token --quiet" ] && echo "gcloud-$CLOUDSDK_CORE_ACCOUNT""#,
+    );
+    stage.write(".aws/config", "[profile my team]\nlogin_session = arn:aws:iam::1:user/me\n");
+    let home = stage.home.path().display().to_string();
+    let path = format!("{home}/bin:/usr/bin:/bin");
+    let settings = |more: &[(&str, &str)]| {
+        let variables = [("HOME", home.as_str()), ("PATH", &path), ("NO_GCE_CHECK", "true")];
+        let variables = variables.iter().chain(more).map(|(name, value)| (*name, *value));
+        Settings::from_environment(Environment::of(variables))
+    };
+    let keys = signer(&settings(&[("AWS_PROFILE", "my team")]), &lanes()).await;
+    assert_eq!(keys.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some("login"));
+    let account = [("CLOUDSDK_CORE_ACCOUNT", "me")];
+    let error = bearer(&settings(&account), &lanes()).await.expect_err("nobody has logged in");
+    assert!(error.to_string().contains("gcloud's own login"), "{error}");
+    stage.write(".config/gcloud/credentials.db", "");
+    let token = bearer(&settings(&account), &lanes()).await;
+    assert_eq!(token.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some("gcloud-me"));
+}
+
 /// An agent that replaces a metadata server may start after the pod that needs it.
 #[tokio::test]
 async fn a_metadata_server_that_fails_at_first_is_waited_for() {

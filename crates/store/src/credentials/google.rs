@@ -4,6 +4,7 @@ mod account_key;
 mod adc;
 mod certificate;
 mod external;
+mod login;
 mod metadata;
 mod signer;
 mod token;
@@ -222,7 +223,10 @@ impl cache::Source for Chain {
             let token = reported_when_slow(provider.name(), provided::token(&**provider)).await?;
             return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
         }
-        let adc = self.adc()?;
+        let adc = match self.adc() {
+            Err(Lacking::Nothing(tried)) => return self.login(tried).await,
+            adc => adc?,
+        };
         let unusable = |cause: String| Lacking::unusable(&adc.name, cause);
         let token = reported_when_slow(&adc.name, async {
             match &adc.identity {
@@ -232,13 +236,28 @@ impl cache::Source for Chain {
                 identity => self.token(identity).await.map_err(unusable),
             }
         });
-        let token = token.await?;
+        let token = match token.await {
+            Err(Lacking::Nothing(tried)) => return self.login(tried).await,
+            token => token?,
+        };
         tracing::debug!(source = adc.name, "credentials found");
         bearer(token, adc.quota_project.as_deref()).map_err(unusable)
     }
 }
 
 impl Chain {
+    /// Returns the token of gcloud's own login, which is the last source. Google's libraries don't use it, so it never
+    /// takes the place of an identity that they find.
+    async fn login(&self, tried: Vec<String>) -> Result<Bearer, Lacking> {
+        if self.universe != GOOGLE {
+            return Err(Lacking::Nothing(tried));
+        }
+        let token = reported_when_slow("gcloud", login::token(&self.environment, tried)).await?;
+        tracing::debug!(source = "gcloud", "credentials found");
+        let quota_project = self.environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
+        bearer(token, quota_project.as_deref()).map_err(|cause| Lacking::unusable("gcloud", cause))
+    }
+
     /// Returns the identity, and checks that it belongs to the endpoint's cloud.
     fn adc(&self) -> Result<Adc, Lacking> {
         let adc = who(self.service_account_key.as_deref(), &self.environment)?;

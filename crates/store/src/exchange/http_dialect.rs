@@ -8,7 +8,7 @@ use laneway_lanes::{Lanes, Request, Response};
 use super::Outgoing;
 use crate::judge::Failure;
 use crate::requests::Tally;
-use crate::{Error, ErrorKind, Provider};
+use crate::{ChecksumAlgorithm, Error, ErrorKind, Provider};
 
 /// Renews the signature of a request that was signed some time ago.
 pub(crate) trait Sign: Send + Sync + 'static {
@@ -36,6 +36,11 @@ pub(crate) trait HttpDialect: Send + Sync {
 
     /// Returns the headers that the caller adds to requests for objects.
     fn added_headers(&self) -> &HeaderMap;
+
+    /// Returns the checksum of uploads that the caller chose.
+    fn checksum_algorithm(&self) -> ChecksumAlgorithm {
+        ChecksumAlgorithm::default()
+    }
 
     /// The type that signs a request again.
     type Signer: Sign;

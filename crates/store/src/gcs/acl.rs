@@ -1,4 +1,42 @@
-//! Predefined access control lists, which GCS's two APIs spell differently.
+//! Access control lists: the grants of an object, and predefined lists, which GCS's two APIs spell differently.
+
+use http::Method;
+use serde::Deserialize;
+
+use super::Gcs;
+use super::head::object_path;
+use crate::encode::Query;
+use crate::exchange::{Exchange, Outgoing};
+use crate::{AccessGrant, Error, ObjectId, Operation};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AccessList {
+    acl: Vec<AccessEntry>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AccessEntry {
+    entity: String,
+    role: String,
+}
+
+impl Gcs {
+    /// Returns an object's grants. In a bucket with uniform access, objects have none.
+    pub(crate) async fn read_acl(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        let exchange = Exchange::object(self, Operation::Access, id);
+        let query = Query::new()
+            .and_some("generation", id.version.as_deref())
+            .and("projection", "full")
+            .and("fields", "acl(entity,role)");
+        let sent = exchange.send(&Outgoing::new(Method::GET, format!("{}{query}", object_path(id)))).await?;
+        let list: AccessList = serde_json::from_slice(&sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer holds no access control list: {e}")))?;
+        let grant = |entry: AccessEntry| AccessGrant { grantee: entry.entity, permission: entry.role };
+        Ok(list.acl.into_iter().map(grant).collect())
+    }
+}
 
 /// Returns the JSON API's spelling, such as `publicRead`.
 pub(super) fn in_json(acl: &str) -> String {

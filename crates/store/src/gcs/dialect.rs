@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use laneway_lanes::{Path, Protocol, Spare};
+use serde_json::Value;
 
 use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    Appended, Capabilities, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices, Resumable,
-    VersionNames,
+    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, InventoryFormat, Operation,
+    PartRules, RequestPrices, Restoration, RestoreOptions, Resumable, VersionNames,
 };
 
 /// Limits: <https://cloud.google.com/storage/quotas#objects>. Prices: class A and B operations of the standard class in a
@@ -62,6 +63,71 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.has(super::ENDPOINT, Instant::now())
+    }
+
+    async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.read_setting(bucket, setting).await
+    }
+
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.write_setting(bucket, setting, value).await
+    }
+
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.read_acl(id).await
+    }
+
+    fn compose_max(&self) -> usize {
+        super::compose::SOURCES_MAX
+    }
+
+    async fn compose(
+        &self,
+        sources: &[ObjectMeta],
+        to: &ObjectId,
+        options: &PutOptions,
+        whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        self.compose_objects(sources, to, options, whole).await
+    }
+
+    async fn rename(
+        &self,
+        from: &ObjectId,
+        known: Option<&ObjectMeta>,
+        to: &ObjectId,
+        condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        self.move_object(from, known, to, condition).await
+    }
+
+    fn restores_deleted(&self) -> bool {
+        true
+    }
+
+    async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.restore_deleted(id, options).await
+    }
+
+    async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
+        self.list_folders(bucket, prefix).await
+    }
+
+    async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<Option<String>, Error> {
+        self.begin_rename_folder(bucket, from, to).await
+    }
+
+    async fn is_operation_done(&self, bucket: &str, operation: &str) -> Result<bool, Error> {
+        self.is_done(bucket, operation).await
+    }
+
+    async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        self.remove_folder(bucket, folder).await
     }
 
     async fn resumable_begin(

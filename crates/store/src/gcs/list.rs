@@ -31,7 +31,8 @@ fn request(list: &List) -> Outgoing {
         .and_some("endOffset", list.end_before.as_deref())
         .and_some("pageToken", list.token.as_deref())
         .and_some("maxResults", list.max.map(|max| max.to_string()).as_deref())
-        .and_some("versions", list.versions.then_some("true"))
+        .and_some("versions", (list.versions && !list.soft_deleted).then_some("true"))
+        .and_some("softDeleted", list.soft_deleted.then_some("true"))
         .and("projection", "noAcl")
         .and("fields", &fields(list));
     let target = format!("/storage/v1/b/{}/o{query}", component(&list.bucket));

@@ -1,5 +1,6 @@
 //! Parallel multipart uploads, which only the XML API has.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method};
@@ -7,7 +8,7 @@ use laneway_lanes::Head;
 
 use super::Gcs;
 use super::acl;
-use super::put::{NO_TAGS, OCTETS};
+use super::put::{OCTETS, check_options};
 use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path};
@@ -35,7 +36,8 @@ fn fits_headers(options: &PutOptions) -> bool {
         let name = format!("x-goog-meta-{name}");
         HeaderName::try_from(&name).is_ok_and(|header| header.as_str() == name)
     };
-    fields.into_iter().flatten().all(|value| is_kept(value))
+    options.custom_time.is_none()
+        && fields.into_iter().flatten().all(|value| is_kept(value))
         && options.metadata.iter().all(|(name, value)| is_named(name) && is_kept(value))
 }
 
@@ -68,9 +70,7 @@ impl Gcs {
             let message = "GCS multipart uploads take no preconditions; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        if !options.tags.is_empty() {
-            return Err(exchange.error(ErrorKind::Invalid, NO_TAGS));
-        }
+        check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         if options.is_protected() {
             let message = "GCS multipart uploads take no retention; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));
@@ -149,8 +149,8 @@ impl Gcs {
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let size = parts.iter().map(|part| part.size).sum();
-        let outgoing =
-            complete_request::<Self>(upload, parts).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let outgoing = complete_request::<Self>(upload, parts, &BTreeMap::new())
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
             Ok(sent) => self.completed(&exchange, &upload.id, size, &sent).await?,
             Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, whole).await?,

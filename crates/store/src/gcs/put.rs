@@ -29,6 +29,18 @@ fn boundary() -> String {
 /// The error for tags.
 pub(super) const NO_TAGS: &str = "objects on GCS have no tags, only metadata";
 
+/// Checks that GCS has all properties of a new object.
+///
+/// # Errors
+/// Names a property that GCS lacks.
+pub(super) fn check_options(options: &PutOptions) -> Result<(), String> {
+    match options {
+        _ if !options.tags.is_empty() => Err(NO_TAGS.to_owned()),
+        _ if options.expires.is_some() => Err("GCS has no Expires: set Cache-Control".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// Adds the query parameters of a write's precondition.
 pub(super) fn precondition(query: Query, condition: &Condition) -> Result<Query, String> {
     match condition {
@@ -53,9 +65,7 @@ pub(super) fn upload_query(
         .and("name", &id.key)
         .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("predefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
-    if !options.tags.is_empty() {
-        return Err(NO_TAGS.to_owned());
-    }
+    check_options(options)?;
     Ok(precondition(query, &options.condition)?.and("fields", FIELDS))
 }
 

@@ -15,10 +15,10 @@ use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMod
 /// matters when a thousand small answers share a connection's first congestion window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
-customerEncryption,retention,temporaryHold,eventBasedHold";
+customerEncryption,retention,temporaryHold,eventBasedHold,customTime";
 
 /// The additional fields in a listing of all versions.
-pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted";
+pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted,softDeleteTime,hardDeleteTime";
 
 /// An object resource. As in the JSON form of protocol buffers, fields with their default value may be left out, such
 /// as the size of an empty object.
@@ -46,12 +46,15 @@ pub(crate) struct Resource<'a> {
     cache_control: Option<String>,
     content_disposition: Option<String>,
     content_language: Option<String>,
+    custom_time: Option<String>,
     storage_class: Option<String>,
     #[serde(borrow, deserialize_with = "text")]
     updated: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
     time_created: Cow<'a, str>,
     time_deleted: Option<String>,
+    soft_delete_time: Option<String>,
+    hard_delete_time: Option<String>,
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
@@ -99,10 +102,12 @@ impl<'a> Resource<'a> {
 
     /// Returns the metadata of one version of an object.
     pub(crate) fn into_version(self, id: ObjectId) -> Option<ObjectMeta> {
-        let is_latest = self.time_deleted.is_none();
+        let is_latest = self.time_deleted.is_none() && self.soft_delete_time.is_none();
+        let time = |text: &Option<String>| text.as_deref().and_then(rfc3339);
+        let (soft_deleted, hard_deleted) = (time(&self.soft_delete_time), time(&self.hard_delete_time));
         let id = id.at_version(&*self.generation);
         let meta = self.into_meta(id, 0).filter(|meta| meta.version.is_some())?;
-        Some(ObjectMeta { is_latest: Some(is_latest), ..meta })
+        Some(ObjectMeta { is_latest: Some(is_latest), soft_deleted, hard_deleted, ..meta })
     }
 
     /// Returns the metadata of the requested object. `size` is used if the answer doesn't contain the size. Returns
@@ -131,6 +136,7 @@ impl<'a> Resource<'a> {
         meta.cache_control = self.cache_control;
         meta.content_disposition = self.content_disposition;
         meta.content_language = self.content_language;
+        meta.custom_time = self.custom_time.as_deref().and_then(rfc3339);
         meta.storage_class = self.storage_class;
         meta.updated = rfc3339(&self.updated);
         meta.created = rfc3339(&self.time_created);
@@ -167,7 +173,7 @@ pub(crate) struct NewResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) custom_time: Option<&'a str>,
+    pub(crate) custom_time: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,7 +193,7 @@ impl<'a> NewResource<'a> {
             content_disposition: options.content_disposition.as_deref(),
             content_language: options.content_language.as_deref(),
             storage_class: options.storage_class.as_deref(),
-            custom_time: None,
+            custom_time: options.custom_time.map(|time| to_rfc3339(time).into()),
             metadata: Some(&options.metadata).filter(|metadata| !metadata.is_empty()),
             retention: options.retention.map(Keeping::from),
             temporary_hold: options.legal_hold,

@@ -11,7 +11,7 @@ use super::Gcs;
 use super::acl;
 use super::head::object_path;
 use super::lenient::text;
-use super::put::{NO_TAGS, precondition};
+use super::put::{check_options, precondition};
 use super::resource::{FIELDS, NewResource, Resource};
 use crate::encode::{Query, component};
 use crate::encryption::Keyed;
@@ -35,9 +35,7 @@ fn request(
     custom_time: Option<&str>,
     token: Option<&str>,
 ) -> Result<Outgoing, String> {
-    if !options.tags.is_empty() {
-        return Err(NO_TAGS.to_owned());
-    }
+    check_options(options)?;
     let query = Query::new()
         .and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
@@ -58,7 +56,7 @@ fn request(
     let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
     outgoing.no_progress = Some(NO_PROGRESS_MAX);
     let mut resource = NewResource::new(options, None);
-    resource.custom_time = custom_time;
+    resource.custom_time = resource.custom_time.or(custom_time.map(Into::into));
     if !resource.is_empty() {
         outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
         outgoing.body = Body::from(Bytes::from(resource.to_json()));

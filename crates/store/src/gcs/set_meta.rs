@@ -9,10 +9,13 @@ use laneway_lanes::Body;
 use serde_json::{Map, Value};
 
 use super::Gcs;
+use super::acl::in_json;
 use super::head::{object_path, read};
+use super::put::NO_TAGS;
 use super::resource::FIELDS;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
+use crate::timestamp::to_rfc3339;
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
 
 /// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the present
@@ -33,6 +36,9 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
             Some(text) => drop(resource.insert(name.to_owned(), text.into())),
         }
     }
+    if let Some(time) = change.custom_time {
+        resource.insert("customTime".to_owned(), to_rfc3339(time).into());
+    }
     let mut metadata = Map::new();
     let cleared = present.keys().filter(|_| change.clears_metadata);
     metadata.extend(cleared.chain(&change.removed).map(|name| (name.clone(), Value::Null)));
@@ -43,8 +49,9 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
     Value::Object(resource)
 }
 
-fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outgoing {
+fn request(id: &ObjectId, resource: &Value, acl: Option<&str>, metageneration: Option<u64>) -> Outgoing {
     let query = Query::new()
+        .and_some("predefinedAcl", acl.map(in_json).as_deref())
         .and_some("generation", id.version.as_deref())
         .and_some("ifMetagenerationMatch", metageneration.map(|n| n.to_string()).as_deref())
         .and("fields", FIELDS);
@@ -58,10 +65,11 @@ fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outg
 /// metageneration. So an object with the next metageneration and the requested values has been patched once, with this
 /// change.
 fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> bool {
-    let patch = MetaChange { storage_class: None, ..change.clone() };
+    let patch = MetaChange { storage_class: None, acl: None, ..change.clone() };
     meta.version == before.version
         && meta.metageneration == before.metageneration.map(|metageneration| metageneration + 1)
-        && MetaChange::default().applied(meta) == patch.applied(before)
+        && change.custom_time.is_none_or(|time| meta.custom_time == Some(time))
+        && MetaChange::default().applied(meta) == MetaChange { custom_time: None, ..patch }.applied(before)
 }
 
 /// Returns a key's name without its version. An object's metadata names the version of the key that encrypts it. A new
@@ -80,16 +88,24 @@ impl Gcs {
                 "the storage class of a version can't be changed: a rewrite would make it the live one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let present = match change.clears_metadata || !change.describes() {
+        if change.expires.is_some() {
+            let message = "GCS has no Expires: set Cache-Control";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
+        if change.tags.is_some() {
+            return Err(exchange.error(ErrorKind::Unsupported, NO_TAGS));
+        }
+        let patches = change.describes() || change.acl.is_some();
+        let present = match change.clears_metadata || !patches {
             true => Some(self.head(id, None).await.map_err(|e| e.within(Operation::SetMeta))?),
             false => None,
         };
-        let meta = match (change.describes(), present) {
+        let meta = match (patches, present) {
             (false, Some(present)) => present,
             (_, present) => {
                 let known = present.as_ref().and_then(|meta| meta.metadata.clone()).unwrap_or_default();
                 let metageneration = present.as_ref().and_then(|meta| meta.metageneration);
-                let outgoing = request(id, &resource(change, &known), metageneration);
+                let outgoing = request(id, &resource(change, &known), change.acl.as_deref(), metageneration);
                 match (exchange.send(&outgoing).await, present) {
                     (Ok(sent), _) => read(&exchange, &sent, id, 0)?,
                     // The answer to the first attempt was lost, and the second attempt failed because the first had
@@ -154,9 +170,10 @@ mod tests {
         let cleared = MetaChange::default().clears_metadata(true).metadata("a", "2");
         let present = [("a", "1"), ("b", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         assert_eq!(resource(&cleared, &present), json!({"metadata": {"a": "2", "b": null}}));
-        let outgoing = request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some(3));
-        assert!(
-            outgoing.target.starts_with("/storage/v1/b/b/o/k?generation=7&ifMetagenerationMatch=3&fields=")
-        );
+        let outgoing =
+            request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some("public-read"), Some(3));
+        assert!(outgoing.target.starts_with(
+            "/storage/v1/b/b/o/k?predefinedAcl=publicRead&generation=7&ifMetagenerationMatch=3&fields="
+        ));
     }
 }

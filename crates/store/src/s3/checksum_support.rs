@@ -27,6 +27,8 @@ pub(super) struct ChecksumSupport {
     pub(super) bodies: Ladder<Guard>,
     /// The forms for the parts of multipart uploads.
     pub(super) parts: Ladder<PartChecksums>,
+    /// For multipart uploads with a checksum that the caller chose. There is no other form of it.
+    pub(super) chosen: Ladder<PartChecksums>,
     /// For reads that request an object's checksum.
     pub(super) reads: Ladder<bool>,
 }
@@ -34,6 +36,7 @@ pub(super) struct ChecksumSupport {
 impl ChecksumSupport {
     pub(super) fn new(requests: RequestChecksums) -> Self {
         let reads = Ladder::new("x-amz-checksum-mode", &[true, false]);
+        let chosen = Ladder::new("x-amz-checksum-algorithm", &[PartChecksums::None]);
         match requests {
             RequestChecksums::WhenSupported => Self {
                 bodies: Ladder::new("x-amz-checksum-crc32c", &[Guard::Crc32c, Guard::Md5]),
@@ -41,6 +44,7 @@ impl ChecksumSupport {
                     "checksums of parts",
                     &[PartChecksums::FullObject, PartChecksums::Composite, PartChecksums::None],
                 ),
+                chosen,
                 reads,
             },
             // A bucket with object locks requires a checksum even then. It refuses an upload without one, and the next
@@ -48,6 +52,7 @@ impl ChecksumSupport {
             RequestChecksums::WhenRequired => Self {
                 bodies: Ladder::new("uploads without a checksum", &[Guard::None, Guard::Crc32c, Guard::Md5]),
                 parts: Ladder::new("checksums of parts", &[PartChecksums::None]),
+                chosen,
                 reads,
             },
         }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::S3;
 use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
 use super::head::object_target;
-use super::headers::{describe, hex_md5};
+use super::headers::{check_options, describe, hex_md5};
 use super::write_conditions::Write;
 use crate::checksum::decode_crc32c;
 use crate::encode::{Query, component, path};
@@ -65,6 +65,7 @@ pub(super) fn request(
     condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
+    check_options(options)?;
     let version = match condition {
         Condition::None => None,
         Condition::Matches(version) => Some(version),

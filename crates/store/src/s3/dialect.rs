@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use laneway_lanes::{Path, Protocol, Spare};
+use serde_json::Value;
 
 use super::S3;
 use super::address::is_directory;
@@ -12,8 +13,8 @@ use super::write_conditions::Write;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    Capabilities, Changing, FileAttributes, InventoryFormat, Operation, PartRules, RequestPrices,
-    VersionNames,
+    AccessGrant, BucketSetting, Capabilities, Changing, FileAttributes, InventoryFormat, Operation,
+    PartRules, RequestPrices, Restoration, RestoreOptions, VersionNames,
 };
 
 /// S3's limits and prices. The largest copy is from
@@ -130,8 +131,33 @@ http_verbs!(S3, CAPABILITIES, {
         self.md5s_of_parts.store(true, Ordering::Relaxed);
     }
 
+    fn has_opaque_etags(&self) -> bool {
+        self.etags.are_opaque()
+    }
+
+    async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.restore_object(id, options).await
+    }
+
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         self.read_tags(id).await
+    }
+
+    async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.read_setting(bucket, setting).await
+    }
+
+    async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.write_setting(bucket, setting, value).await
+    }
+
+    async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.read_acl(id).await
     }
 
     async fn part_copy(

@@ -5,7 +5,6 @@ use http::{HeaderValue, Method};
 use super::S3;
 use super::conditions::on_read;
 use super::head::object_target;
-use super::headers::meta;
 use crate::delivery::Delivery;
 use crate::encode::Query;
 use crate::encryption::Keyed;
@@ -38,7 +37,7 @@ fn request(
 impl S3 {
     pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
-        let delivery = Delivery::new(meta, get);
+        let delivery = Delivery::new(self.etags.reader(), get);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
             let Get { id, version, unless, expected, .. } = *get;

@@ -101,7 +101,7 @@ impl S3 {
         if sent.response.head.content_length().is_none() {
             return Err(exchange.nonsense(&sent, "the answer has no Content-Length"));
         }
-        let meta = meta(id, &sent.response.head);
+        let meta = self.etags.read(meta(id, &sent.response.head));
         if is_no_object(&meta) {
             return Err(
                 exchange.nonsense(&sent, "the answer has none of the headers that describe an object")

@@ -4,6 +4,7 @@ use http::{HeaderName, HeaderValue};
 use laneway_lanes::Head;
 
 use super::conditions::unquoted;
+use super::etags::is_made_up;
 use super::tags;
 use crate::checksum::{PartsAlgorithm, decode_crc32c, decode_crc64, encode_crc32c, of_etag};
 use crate::exchange::{Outgoing, Unsendable};
@@ -30,6 +31,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.cache_control = text("cache-control");
     meta.content_disposition = text("content-disposition");
     meta.content_language = text("content-language");
+    meta.expires = text("expires");
     meta.storage_class = text("x-amz-storage-class");
     meta.kms_key = text("x-amz-server-side-encryption-aws-kms-key-id");
     protection(&mut meta, head);
@@ -127,7 +129,7 @@ fn md5_etag(head: &Head) -> Option<&str> {
     if encrypted || random || !head.headers.contains_key("x-amz-request-id") {
         return None;
     }
-    Some(head.header("etag")?.trim_matches('"'))
+    Some(head.header("etag")?.trim_matches('"')).filter(|etag| !is_made_up(etag))
 }
 
 /// Parses 32 hexadecimal digits.
@@ -136,6 +138,17 @@ pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
         return None;
     }
     Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
+}
+
+/// Checks that S3 has all properties of a new object.
+///
+/// # Errors
+/// Names a property that S3 lacks.
+pub(super) fn check_options(options: &PutOptions) -> Result<(), String> {
+    match options.custom_time {
+        Some(_) => Err("objects on S3 have no custom time, only metadata".to_owned()),
+        None => Ok(()),
+    }
 }
 
 /// Adds the headers that describe a new object.
@@ -150,6 +163,7 @@ pub(super) fn describe(
         .header_some("cache-control", options.cache_control.as_deref())?
         .header_some("content-disposition", options.content_disposition.as_deref())?
         .header_some("content-language", options.content_language.as_deref())?
+        .header_some("expires", options.expires.map(httpdate::fmt_http_date).as_deref())?
         .header_some("x-amz-storage-class", options.storage_class.as_deref())?;
     if let Some(key) = options.kms_key.as_deref().or(kms_key) {
         outgoing = outgoing

@@ -14,7 +14,7 @@ use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
 use crate::listing::cutter::{Cutter, Sought};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
-use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
+use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 
 /// The number of buckets on a page. If an account's quota is above 10,000 buckets, S3 lists them only in pages.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html>
@@ -327,6 +327,10 @@ impl S3 {
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
+        if list.soft_deleted {
+            let message = "S3 keeps no deleted objects; a bucket may keep versions";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
         if list.versions {
             return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
         }

@@ -10,10 +10,11 @@ use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
-use super::checksum_support::demands_checksum;
+use super::checksum_support::{Ladder, demands_checksum};
+use super::chosen_checksum::PartSha256s;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
-use super::headers::{checked, checksums, describe, md5, reported};
+use super::headers::{check_options, checked, checksums, describe, md5, reported};
 use super::write_conditions::Write;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::Query;
@@ -24,8 +25,8 @@ use crate::multipart::{
 };
 use crate::reconcile::{compared, landed, unread};
 use crate::{
-    Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
-    PutOptions, Version, xml,
+    ChecksumAlgorithm, Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation,
+    Part, PartChecksums, PutOptions, Version, xml,
 };
 
 pub(super) fn begin_request(
@@ -63,9 +64,10 @@ fn complete_request(
     upload: &Multipart,
     parts: &[Part],
     whole: &Checksums,
+    sha256s: &PartSha256s,
     condition: &Condition,
 ) -> Result<Outgoing, String> {
-    let mut outgoing = multipart::complete_request::<S3>(upload, parts)?;
+    let mut outgoing = multipart::complete_request::<S3>(upload, parts, &sha256s.by_number)?;
     outgoing.conflict_is_final = true;
     if upload.checksums == PartChecksums::FullObject
         && let Some(crc32c) = whole.crc32c
@@ -96,6 +98,8 @@ struct Completed {
     crc32c: Option<String>,
     #[serde(rename = "ChecksumCRC64NVME")]
     crc64nvme: Option<String>,
+    #[serde(rename = "ChecksumSHA256")]
+    sha256: Option<String>,
     #[serde(rename = "ChecksumType")]
     kind: Option<String>,
 }
@@ -103,7 +107,11 @@ struct Completed {
 impl Completed {
     fn checksums(&self) -> Checksums {
         let is_composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
-        let value = |algorithm| self.crc32c.as_deref().filter(|_| algorithm == PartsAlgorithm::Crc32c);
+        let value = |algorithm| match algorithm {
+            PartsAlgorithm::Crc32c => self.crc32c.as_deref(),
+            PartsAlgorithm::Sha256 => self.sha256.as_deref(),
+            _ => None,
+        };
         let mut sums = reported(is_composite, value);
         sums.crc64nvme = self.crc64nvme.as_deref().and_then(decode_crc64);
         sums
@@ -113,19 +121,32 @@ impl Completed {
 impl S3 {
     pub(crate) async fn begin_upload(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
+        check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let kms_key = self.kms_key.as_deref();
         let build = |wish| begin_request(id, options, kms_key, wish).map_err(|e| exchange.unsendable(&e));
-        self.begin_as(id, build).await
+        let algorithm = self.checksum_algorithm;
+        if algorithm == ChecksumAlgorithm::Crc32c {
+            return self.begin_as(id, &self.checksums.parts, build).await;
+        }
+        let kind = if algorithm == ChecksumAlgorithm::Sha256 { "COMPOSITE" } else { "FULL_OBJECT" };
+        let build = |wish| {
+            build(wish)?
+                .header("x-amz-checksum-algorithm", algorithm.name())
+                .and_then(|outgoing| outgoing.header("x-amz-checksum-type", kind))
+                .map_err(|e| exchange.unsendable(&e))
+        };
+        self.begin_as(id, &self.checksums.chosen, build).await
     }
 
-    /// Begins an upload. `build` makes the request for the checksums that the endpoint supports.
+    /// Begins an upload. `build` makes the request for the checksums that the endpoint supports, which `ladder` knows.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,
+        ladder: &Ladder<PartChecksums>,
         build: impl Fn(PartChecksums) -> Result<Outgoing, Error>,
     ) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
-        let mut climb = self.checksums.parts.climb();
+        let mut climb = ladder.climb();
         let (mut unreadable, mut attempts, mut elapsed) = (0, 0, Duration::ZERO);
         loop {
             let outgoing = build(climb.rung())?;
@@ -159,7 +180,9 @@ impl S3 {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
-            || upload.checksums != PartChecksums::None;
+            || self.etags.are_opaque()
+            || upload.checksums != PartChecksums::None
+            || head.header("x-amz-checksum-sha256").is_some();
         md5(head).filter(|_| !is_opaque && checksums(head).is_empty())
     }
 
@@ -171,10 +194,11 @@ impl S3 {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Complete, &upload.id);
+        let sha256s = Box::pin(self.part_sha256s(upload, parts)).await?;
         let sent = loop {
             self.look_before(&exchange, Write::Complete, &upload.id, condition).await?;
             let sendable = self.sendable(Write::Complete, condition);
-            let outgoing = complete_request(upload, parts, whole, sendable)
+            let outgoing = complete_request(upload, parts, whole, &sha256s, sendable)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
                 Err(error) if !sendable.is_none() && self.conditions.learn(Write::Complete, &error) => {}
@@ -183,6 +207,7 @@ impl S3 {
         };
         let size = parts.iter().map(|part| part.size).sum();
         let sums = expected(upload, parts, whole);
+        let head = || async { self.head(&upload.id, None).await.map(|meta| sha256s.prove(meta, whole)) };
         let meta = match sent {
             Ok(sent) => {
                 match xml::answer::<Completed>(&sent.response.body, &["CompleteMultipartUploadResult"]) {
@@ -199,12 +224,17 @@ impl S3 {
                     }
                     Err(e) => {
                         let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
-                        unread(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?
+                        unread(error, Box::pin(head()), size, &sums).await?
                     }
                 }
             }
-            Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?,
+            Err(error) => landed(error, Box::pin(head()), size, &sums).await?,
         };
+        if sha256s.contradict(&meta) {
+            let message = "the store's sha256 differs from that of the parts that were sent";
+            return Err(exchange.error(ErrorKind::Integrity, message));
+        }
+        let meta = sha256s.prove(meta, whole);
         let written = compared(&exchange, meta, size, &sums)?;
         self.look_after(&exchange, Write::Complete, condition, written).await
     }
@@ -236,8 +266,15 @@ impl SpeaksMultipart for S3 {
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
         let size = body.len();
-        let outgoing = part_request::<Self>(upload, number, body.clone(), crc32c)
+        let mut outgoing = part_request::<Self>(upload, number, body.clone(), crc32c)
             .map_err(|e| exchange.unsendable(&e))?;
+        let digest = match upload.checksums {
+            PartChecksums::None => self.chosen_digest(&exchange, &body, Some(crc32c)).await?,
+            _ => None,
+        };
+        if let Some(digest) = &digest {
+            outgoing = digest.on(outgoing).map_err(|e| exchange.unsendable(&e))?;
+        }
         let sent = match exchange.send(&outgoing).await {
             // If the object will be locked, S3 refuses a part without a checksum. So send the part again with its MD5.
             Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
@@ -248,6 +285,9 @@ impl SpeaksMultipart for S3 {
             sent => sent?,
         };
         let part = part_of(&exchange, &sent, number, size, crc32c)?;
+        if digest.is_some_and(|digest| digest.is_repeated(&sent.response.head) == Some(false)) {
+            return Err(damaged(&exchange, &sent, number, "checksum"));
+        }
         let Some(named) = self.md5_named(upload, &sent.response.head) else { return Ok(part) };
         let md5 = md5_of_part(body).await;
         if md5.is_some_and(|md5| md5 != named) {
@@ -300,8 +340,13 @@ mod tests {
     fn completing_says_the_checksum_of_the_whole_and_the_condition() {
         let whole = Checksums::crc32c(0xe306_9283);
         let parts = [part(2, 1), part(1, 0xe306_9283)];
-        let request =
-            complete_request(&upload(PartChecksums::FullObject), &parts, &whole, &Condition::Absent);
+        let request = complete_request(
+            &upload(PartChecksums::FullObject),
+            &parts,
+            &whole,
+            &PartSha256s::default(),
+            &Condition::Absent,
+        );
         let request = request.expect("a request");
         assert_eq!(request.headers["x-amz-checksum-crc32c"], "4waSgw==");
         assert_eq!(request.headers["if-none-match"], "*");

@@ -7,14 +7,16 @@ use super::S3;
 use super::checksum_support::Guard;
 use super::conditions::on_write;
 use super::head::object_target;
-use super::headers::{checked, describe, meta};
+use super::headers::{check_options, checked, describe, meta};
 use super::write_conditions::Write;
 use crate::checksum::{encode_md5, md5_of};
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed, unread};
-use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
+use crate::{
+    ChecksumAlgorithm, Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions,
+};
 
 fn request(
     id: &ObjectId,
@@ -25,6 +27,7 @@ fn request(
     condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
+    check_options(options)?;
     let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new())).keyed(Keyed::New);
     outgoing.body = body;
     if let (Guard::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {
@@ -49,10 +52,14 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Put, id);
         let size = body.len();
         let mut sums = sums.clone();
+        let digest = match self.checksum_algorithm {
+            ChecksumAlgorithm::Crc32c => None,
+            _ => Box::pin(self.chosen_digest(&exchange, &body, sums.crc32c)).await?,
+        };
         let mut climb = self.checksums.bodies.climb();
         let write = Write::put(&options.condition);
         let (sent, outgoing) = loop {
-            let guard = climb.rung();
+            let guard = if digest.is_some() { Guard::None } else { climb.rung() };
             if guard == Guard::Md5 && sums.md5.is_none() {
                 // The MD5 takes 30 ms for the largest single-request body. It is only computed for stores that support
                 // no faster checksum.
@@ -62,10 +69,14 @@ impl S3 {
             let condition = self.sendable(write, &options.condition);
             let kms_key = self.kms_key.as_deref();
             let outgoing = request(id, body.clone(), &sums, guard, options, condition, kms_key)
+                .and_then(|outgoing| match &digest {
+                    Some(digest) => digest.on(outgoing).map_err(|e| e.to_string()),
+                    None => Ok(outgoing),
+                })
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if digest.is_none() && climb.descend(&error) => {}
                 sent => {
                     // Keep the request only if it may be sent again as a probe. Otherwise every put would keep its
                     // memory until the end.
@@ -86,12 +97,18 @@ impl S3 {
                 unread(error, Box::pin(self.head(id, None)), size, sums).await?
             }
             Ok(sent) => {
-                climb.settle();
+                if digest.is_none() {
+                    climb.settle();
+                }
                 let mut meta = meta(id, &sent.response.head);
                 // The answer's length and type are those of its empty body, and it doesn't repeat the metadata.
                 (meta.size, meta.metadata) = (size, None);
                 meta.content_type = options.content_type.clone();
-                meta
+                if let Some(digest) = &digest {
+                    digest.prove(&exchange, &sent.response.head, &mut meta, sums)?;
+                }
+                Box::pin(self.etags.learn(&meta.checksums, sums, body)).await;
+                self.etags.read(meta)
             }
             Err(error) => landed(error, Box::pin(self.head(id, None)), size, sums).await?,
         };

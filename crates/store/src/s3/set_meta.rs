@@ -68,6 +68,9 @@ impl Changing {
     fn keeping(&self, mut outgoing: Outgoing) -> Result<Outgoing, String> {
         for name in KEPT {
             let Some(value) = self.headers.get(name) else { continue };
+            if outgoing.headers.contains_key(name) {
+                continue;
+            }
             // Signatures cover the value as text.
             let value = value.to_str().map_err(|_| format!("{name} can't be sent again"))?;
             outgoing = outgoing.header(name, value).map_err(|e| e.to_string())?;
@@ -127,7 +130,9 @@ impl S3 {
             let request = changing.upload_request(self.kms_key.as_deref(), wish(rung));
             request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
         };
-        self.begin_as(&changing.id, build).await.map_err(|e| e.within(Operation::SetMeta))
+        self.begin_as(&changing.id, &self.checksums.parts, build)
+            .await
+            .map_err(|e| e.within(Operation::SetMeta))
     }
 
     /// Reads the object after its upload was completed, and checks its metadata. `made` is the result of the
@@ -161,6 +166,30 @@ impl S3 {
             let message = "S3 can't change a version: each change makes a new version";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
+        let described = match change.rewrites() {
+            true => Some(self.change_description(&exchange, id, change).await?),
+            false => None,
+        };
+        // A copy may have changed the tags back, and gets the access control list of a new object.
+        if let Some(tags) = &change.tags {
+            self.write_tags(id, tags).await?;
+        }
+        if let Some(acl) = &change.acl {
+            self.write_acl(id, acl).await?;
+        }
+        match described {
+            Some(meta) => Ok(meta),
+            None => self.head(id, None).await.map_err(|e| e.within(Operation::SetMeta)),
+        }
+    }
+
+    /// Copies the object onto itself with another description.
+    async fn change_description(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        change: &MetaChange,
+    ) -> Result<ObjectMeta, Error> {
         let changing = self.look_at_change(id, change).await?;
         if CAPABILITIES.copy_bytes_max.is_some_and(|max| changing.meta.size > max) {
             let message = "it is larger than 5 GiB, the maximum that S3 copies in one request";
@@ -170,7 +199,7 @@ impl S3 {
         // have replaced it.
         let condition = changing.condition();
         let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
-        let sent = match self.send_copy(&exchange, id, &condition, &condition, build).await {
+        let sent = match self.send_copy(exchange, id, &condition, &condition, build).await {
             // The first attempt may have succeeded and made another ETag.
             Err(error) if error.is_precondition() && error.is_uncertain() => {
                 return match Box::pin(self.head(id, None)).await {
@@ -186,7 +215,7 @@ impl S3 {
         changed.etag = copied.etag.as_deref().map(unquoted);
         changed.version = changed.etag.clone().map(Version::ETag);
         changed.metadata = Some(changing.options.metadata);
-        self.look_after(&exchange, Write::Copy, &condition, changed).await
+        self.look_after(exchange, Write::Copy, &condition, changed).await
     }
 }
 

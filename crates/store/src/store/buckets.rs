@@ -1,9 +1,10 @@
-//! Verbs for whole buckets.
+//! Verbs for whole buckets and their folders.
 
 use http::StatusCode;
+use serde_json::Value;
 
 use super::Store;
-use crate::{Error, NewBucket};
+use crate::{BucketSetting, Error, NewBucket};
 
 impl Store {
     /// Lists the names of the buckets that the credentials own. On GCS they are those of
@@ -26,6 +27,63 @@ impl Store {
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
             done => done,
         }
+    }
+
+    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has an empty object.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`; `Unsupported` if the store has no such setting.
+    pub async fn bucket_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
+        self.dialect.bucket_setting(bucket, setting).await
+    }
+
+    /// Replaces a setting of a bucket, or removes it without a value.
+    ///
+    /// # Errors
+    /// As for [`bucket_setting`](Self::bucket_setting); `Invalid` for a value that the store refuses.
+    pub async fn set_bucket_setting(
+        &self,
+        bucket: &str,
+        setting: BucketSetting,
+        value: Option<&Value>,
+    ) -> Result<(), Error> {
+        self.dialect.set_bucket_setting(bucket, setting, value).await
+    }
+
+    /// Lists the folders that a bucket holds beside its objects, with names that begin with a prefix. Each ends in a
+    /// slash. They exist in GCS buckets with a hierarchical namespace, and other buckets have none.
+    ///
+    /// # Errors
+    /// `Permission`, since the request needs a permission of its own.
+    pub async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
+        self.dialect.folders(bucket, prefix).await
+    }
+
+    /// Begins to rename a folder with everything in it, in one step, and returns the name of the operation. Both names
+    /// end in a slash. Returns `None` if the objects must be moved one by one: the bucket has no folders, the folder
+    /// doesn't exist, the new name is taken or lacks a parent, or the caller lacks the permission.
+    ///
+    /// # Errors
+    /// Those of the connection, and of a rename whose answer was lost.
+    pub async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<Option<String>, Error> {
+        self.dialect.rename_folder(bucket, from, to).await
+    }
+
+    /// Returns whether an operation on a bucket is done.
+    ///
+    /// # Errors
+    /// The failure of the operation.
+    pub async fn is_operation_done(&self, bucket: &str, operation: &str) -> Result<bool, Error> {
+        self.dialect.is_operation_done(bucket, operation).await
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// `NotFound` if it doesn't exist; `Invalid` or `Precondition` if something is in it; `Unsupported` if the store has
+    /// no folders.
+    pub async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
+        self.dialect.delete_folder(bucket, folder).await
     }
 
     /// Removes an empty bucket.

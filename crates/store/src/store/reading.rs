@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use super::Store;
 use crate::unless::NOT_MODIFIED;
 use crate::{
-    Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions, SignedUrl, Unless,
-    Version,
+    AccessGrant, Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions,
+    SignedUrl, Unless, Version,
 };
 
 impl Store {
@@ -98,6 +98,20 @@ impl Store {
     /// Records that such an ETag has matched. From now on, a different one proves different bytes.
     pub fn trust_md5s_of_parts(&self) {
         self.dialect.trust_md5s_of_parts();
+    }
+
+    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings. Laneway learns it
+    /// from a put.
+    pub fn has_opaque_etags(&self) -> bool {
+        self.dialect.has_opaque_etags()
+    }
+
+    /// Returns the permissions that an object's access control list grants.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`, since the request needs a permission of its own.
+    pub async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        self.dialect.access_list(id).await
     }
 
     /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end, or with

@@ -3,7 +3,10 @@
 use laneway_lanes::Body;
 
 use super::Store;
-use crate::{Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions};
+use crate::{
+    Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions, Restoration,
+    RestoreOptions,
+};
 
 impl Store {
     /// Writes an object in one request. Laneway compares the store's checksums with `sums`, and sends the bytes once
@@ -71,6 +74,46 @@ impl Store {
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
+    /// Returns the most objects that [`compose`](Self::compose) joins. With 0, the store joins objects only as the parts
+    /// of an upload: see [`part_copy`](Self::part_copy).
+    pub fn compose_max(&self) -> usize {
+        self.dialect.compose_max()
+    }
+
+    /// Joins objects of one bucket to a new object, in their order, each in the version of its metadata. `whole` is
+    /// compared if the answer is lost.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition`, or `AlreadyExists` for [`Condition::Absent`]; `Unsupported` if
+    /// [`compose_max`](Self::compose_max) is 0.
+    pub async fn compose(
+        &self,
+        sources: &[ObjectMeta],
+        to: &ObjectId,
+        options: &PutOptions,
+        whole: &Checksums,
+    ) -> Result<ObjectMeta, Error> {
+        let composed = self.dialect.compose(sources, to, options, whole).await;
+        composed.map_err(|error| error.of_write(&options.condition))
+    }
+
+    /// Moves an object within its bucket, in one step and with all its metadata. If its metadata is known, only this
+    /// version is moved. `condition` is about the destination. Returns `None` if the store has no such request: then a
+    /// copy and a removal must do it.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition`, or `AlreadyExists` if only the destination has a condition.
+    pub async fn rename(
+        &self,
+        from: &ObjectId,
+        known: Option<&ObjectMeta>,
+        to: &ObjectId,
+        condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let moved = self.dialect.rename(from, known, to, condition).await;
+        moved.map_err(|error| if known.is_none() { error.of_write(condition) } else { error })
+    }
+
     /// Changes an object's metadata and storage class. GCS changes metadata in place, and rewrites the object for
     /// another class. S3 replaces the object by a copy of up to 5 GiB, if it is still in the state that was read. For
     /// larger objects see [`changing`](Self::changing). The copy has a new time and version, and an access control list
@@ -81,6 +124,21 @@ impl Store {
     /// make, or can't make with one request.
     pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         self.dialect.set_meta(id, change).await
+    }
+
+    /// Makes an object readable again. S3 restores it from an archive. GCS brings a soft-deleted object back: the
+    /// generation that the version names, or else the newest one.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for days or a tier that the object's class doesn't take; `Unsupported` if the store has no
+    /// archive.
+    pub async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
+        self.dialect.restore(id, options).await
+    }
+
+    /// Returns whether [`restore`](Self::restore) brings back deleted objects, and not archived ones.
+    pub fn restores_deleted(&self) -> bool {
+        self.dialect.restores_deleted()
     }
 
     /// Deletes an object. S3 also reports success if the object didn't exist.

@@ -118,6 +118,25 @@ fn the_size_of_an_object_is_told_behind_a_service_that_compresses() {
     });
 }
 
+/// Fastly encrypts every object, so its ETags only look like MD5s.
+#[test]
+fn a_put_whose_checksum_was_compared_shows_whether_etags_are_md5s() {
+    for md5_etags in [true, false] {
+        let habits = Habits { md5_etags, ..Habits::strict() };
+        against(Config { habits, ..Config::default() }, async |store, id| {
+            assert!(!store.has_opaque_etags(), "nothing is known yet");
+            let written = put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+            let read = store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+            let got = store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}"));
+            for meta in [written, read, got.meta] {
+                assert_eq!(meta.checksums.md5.is_some(), md5_etags, "{:?}", meta.checksums);
+                assert!(meta.checksums.crc32c.is_some());
+            }
+            assert_eq!(store.has_opaque_etags(), !md5_etags);
+        });
+    }
+}
+
 #[test]
 fn a_policy_that_fixes_the_length_of_pages_is_found_out_once() {
     let mut habits = Habits::strict();

@@ -171,6 +171,7 @@ impl InMemory {
         meta.cache_control.clone_from(&options.cache_control);
         meta.content_disposition.clone_from(&options.content_disposition);
         meta.content_language.clone_from(&options.content_language);
+        meta.custom_time = options.custom_time;
         meta.storage_class.clone_from(&options.storage_class);
         meta.metadata = Some(options.metadata.clone());
         (meta.updated, meta.created) = (Some(now), Some(now));

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, BufReader, Read, Write};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +21,7 @@ use super::partial::{self, Names};
 use super::place::Place;
 use crate::Error;
 use crate::content::checksum::{Run, Wanted};
+use crate::content::encoding::ContentEncoding;
 use crate::local::platform::rename_where_absent;
 use crate::local::preserve::Attributes;
 use crate::location::relative::NAME_MAX;
@@ -44,6 +45,53 @@ pub(crate) struct Placing {
     pub(crate) only_absent: bool,
     /// The owner, mode and times to set on the file.
     pub(crate) attributes: Attributes,
+    /// The encoding to remove before the file is put in place.
+    pub(crate) decode: Option<ContentEncoding>,
+}
+
+/// Bytes that are read at a time for decoding.
+const DECODE: usize = 256 << 10;
+
+/// Reads a file from its beginning, without its shared position.
+struct PositionedReader<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for PositionedReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Writes decoded bytes to a file in order.
+struct DecodedFile<'a> {
+    staged: &'a Staged,
+    len: u64,
+    /// The file system's error. Decoding passes on only its text.
+    failure: Option<Error>,
+}
+
+impl Write for DecodedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.staged.write_at(bytes, self.len) {
+            Ok(()) => {
+                self.len += bytes.len() as u64;
+                Ok(bytes.len())
+            }
+            Err(error) => {
+                let text = error.to_string();
+                self.failure = Some(error);
+                Err(io::Error::other(text))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A file under a temporary name in its destination's directory. If it is dropped without
@@ -179,6 +227,9 @@ impl Staged {
     /// The file system's error, or a destination that must not be replaced. The destination is then
     /// unchanged, except if only flushing its directory failed.
     pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
+        if let Some(encoding) = placing.decode {
+            return self.commit_decoded(encoding, Placing { decode: None, ..placing });
+        }
         self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
         if placing.durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
@@ -208,6 +259,21 @@ impl Staged {
                 .flush(&self.directory)
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
+        Ok(())
+    }
+
+    /// Decodes the file into another temporary one, and puts that one in place.
+    fn commit_decoded(&self, encoding: ContentEncoding, placing: Placing) -> Result<(), Error> {
+        let plain = self.place.stage(0)?;
+        let mut to = DecodedFile { staged: &plain, len: 0, failure: None };
+        let from = BufReader::with_capacity(DECODE, PositionedReader { file: &self.file, at: 0 });
+        if let Err(error) = encoding.decode(from, &mut to) {
+            let why = format!("its bytes aren't as its Content-Encoding says: {error}");
+            let path = self.path.display().to_string();
+            return Err(to.failure.unwrap_or_else(|| Error::source(path, why)));
+        }
+        plain.commit(placing)?;
+        self.abandon();
         Ok(())
     }
 

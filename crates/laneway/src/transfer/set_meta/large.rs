@@ -47,6 +47,9 @@ pub(super) async fn change(
             // MinIO refuses to copy parts into an upload with checksums. Try again without them.
             Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
             Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
+            Ok(_) if !change.access_only().is_empty() => {
+                return Ok(store.set_meta(id, &change.access_only()).await?);
+            }
             done => return done.map_err(|failed| failed.error),
         }
     }

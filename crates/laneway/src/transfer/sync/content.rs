@@ -67,7 +67,7 @@ pub(super) async fn is_same(
     let same = match (source, there) {
         (Content::File(path), Content::Object(store, meta))
         | (Content::Object(store, meta), Content::File(path)) => {
-            let listed = file_is(job, &path, listed_sums(&meta)).await?;
+            let listed = file_is(job, &path, listed_sums(&store, &meta)).await?;
             let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
             match !is_certain && (asks || listed.is_none()) {
                 true => {
@@ -84,7 +84,7 @@ pub(super) async fn is_same(
             }
         }
         (Content::Object(from, a), Content::Object(to, b)) => {
-            let listed = compared(&listed_sums(&a), &listed_sums(&b));
+            let listed = compared(&listed_sums(&from, &a), &listed_sums(&to, &b));
             let is_certain = listed == Some(true) || compared(&a.checksums, &b.checksums).is_some();
             let (mut first, mut second, mut same) = (a.checksums.clone(), b.checksums.clone(), None);
             if asks && !is_certain && !is_comparable(&first) {
@@ -127,15 +127,18 @@ pub(super) fn is_comparable(sums: &Checksums) -> bool {
     sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
 }
 
-/// Returns the checksums in an object's listing. The MD5 may come from the ETag.
-pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
+/// Returns the checksums in an object's listing. The MD5 may come from the ETag, unless the store's ETags are known
+/// to be no MD5s.
+pub(super) fn listed_sums(store: &Store, meta: &ObjectMeta) -> Checksums {
     let mut sums = meta.checksums.clone();
-    sums.md5 = md5(meta);
+    if !store.has_opaque_etags() {
+        sums.md5 = md5(meta);
+    }
     sums
 }
 
 /// Returns the MD5 in a listing, which may come from the ETag.
-fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
+pub(super) fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
     let of_etag = || match &meta.version {
         Some(Version::ETag(etag)) => md5_of(etag),
         _ => None,

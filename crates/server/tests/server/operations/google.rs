@@ -8,7 +8,7 @@ use super::{Probe, probe};
 pub(super) const SESSION: &str = "/upload/storage/v1/b/demo/o?uploadType=resumable&name=k";
 
 /// The JSON API.
-pub(super) const JSON: [Probe; 74] = [
+pub(super) const JSON: [Probe; 76] = [
     probe("anywhereCaches.list", "GET", "/storage/v1/b/demo/anywhereCaches"),
     probe("anywhereCaches.insert", "POST", "/storage/v1/b/demo/anywhereCaches").with(&[("content-type", "application/json")]).sending("{}"),
     probe("anywhereCaches.get", "GET", "/storage/v1/b/demo/anywhereCaches/x"),
@@ -38,11 +38,12 @@ pub(super) const JSON: [Probe; 74] = [
     probe("defaultObjectAccessControls.delete", "DELETE", "/storage/v1/b/demo/defaultObjectAcl/x"),
     probe("defaultObjectAccessControls.patch", "PATCH", "/storage/v1/b/demo/defaultObjectAcl/x").with(&[("content-type", "application/json")]).sending("{}"),
     probe("defaultObjectAccessControls.update", "PUT", "/storage/v1/b/demo/defaultObjectAcl/x").with(&[("content-type", "application/json")]).sending("{}"),
-    probe("folders.list", "GET", "/storage/v1/b/demo/folders"),
-    probe("folders.insert", "POST", "/storage/v1/b/demo/folders").with(&[("content-type", "application/json")]).sending(r#"{"name": "f/"}"#),
-    probe("folders.get", "GET", "/storage/v1/b/demo/folders/x"),
-    probe("folders.delete", "DELETE", "/storage/v1/b/demo/folders/x"),
-    probe("folders.rename", "POST", "/storage/v1/b/demo/folders/x/renameTo/folders/y").with(&[("content-type", "application/json")]).sending("{}"),
+    probe("folders.list", "GET", "/storage/v1/b/tree/folders"),
+    probe("folders.insert", "POST", "/storage/v1/b/tree/folders").with(&[("content-type", "application/json")]).sending(r#"{"name": "f/"}"#),
+    probe("folders.get", "GET", "/storage/v1/b/tree/folders/x"),
+    probe("folders.delete", "DELETE", "/storage/v1/b/tree/folders/e"),
+    probe("folders.rename", "POST", "/storage/v1/b/tree/folders/x/renameTo/folders/y").with(&[("content-type", "application/json")]).sending("{}"),
+    probe("folders.deleteRecursive", "POST", "/storage/v1/b/tree/folders/x/deleteRecursive").with(&[("content-type", "application/json")]).sending("{}"),
     probe("managedFolders.insert", "POST", "/storage/v1/b/demo/managedFolders").with(&[("content-type", "application/json")]).sending(r#"{"name": "f/"}"#),
     probe("managedFolders.list", "GET", "/storage/v1/b/demo/managedFolders"),
     probe("managedFolders.getIamPolicy", "GET", "/storage/v1/b/demo/managedFolders/f%2F/iam"),
@@ -78,6 +79,7 @@ pub(super) const JSON: [Probe; 74] = [
     probe("objects.testIamPermissions", "GET", "/storage/v1/b/demo/o/k/iam/testPermissions?permissions=storage.objects.get"),
     probe("objects.update", "PUT", "/storage/v1/b/demo/o/k").with(&[("content-type", "application/json")]).sending("{}"),
     probe("objects.watchAll", "POST", "/storage/v1/b/demo/o/watch").with(&[("content-type", "application/json")]).sending("{}"),
+    probe("operations.get", "GET", "/storage/v1/b/tree/operations/rename-1"),
     probe("operations.list", "GET", "/storage/v1/b/demo/operations"),
     probe("projects.hmacKeys.list", "GET", "/storage/v1/projects/p/hmacKeys"),
     probe("projects.hmacKeys.create", "POST", "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=e"),

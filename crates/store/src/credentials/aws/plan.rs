@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use super::super::lacking::Lacking;
-use super::source::{ContainerToken, Instance, Keys, Planned, Role, Service, Source, Sso};
+use super::source::{ContainerToken, Instance, Keys, Login, Planned, Role, Service, Source, Sso};
 use crate::Environment;
 use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
 use crate::partition::Partition;
+
+/// The variables that choose the AWS CLI and the files of its profiles.
+const LOGIN_VARIABLES: [&str; 4] = ["PATH", "HOME", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"];
 
 /// The input of a plan.
 #[derive(Debug)]
@@ -75,12 +78,11 @@ impl Landscape<'_> {
             return Ok(Some(planned));
         }
         if profile.value("login_session").is_some() {
-            let cause =
-                "logins of `aws login` can't be read; `aws configure export-credentials` turns one into keys";
-            return Err(Lacking::unusable(
-                format!("login_session of {}", profile.named("login_session")),
-                cause,
-            ));
+            let variables = LOGIN_VARIABLES.into_iter();
+            let variables = variables.filter_map(|name| Some((name, self.environment.get(name)?))).collect();
+            let login = Login { profile: profile.name.clone(), variables };
+            let name = format!("login_session of {}", profile.named("login_session"));
+            return Ok(Some(Planned { name, source: Source::Login(login) }));
         }
         Ok(profile.value("credential_process").map(|command| Planned {
             name: format!("credential_process of {}", profile.named("credential_process")),

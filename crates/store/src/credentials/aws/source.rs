@@ -18,6 +18,7 @@ pub(super) enum Source {
     WebIdentity { token_file: PathBuf, role: Role },
     Sso(Sso),
     Process { command: String },
+    Login(Login),
     Container { url: String, token: Option<ContainerToken> },
     Instance(Instance),
 }
@@ -68,6 +69,14 @@ pub(super) struct Sso {
     pub(super) oidc: String,
     /// The folder of the login's cache file.
     pub(super) logins: PathBuf,
+}
+
+/// A login from `aws login`, which the AWS CLI turns into keys.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Login {
+    pub(super) profile: String,
+    /// Variables for the AWS CLI, with their values.
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 /// The token that Laneway sends to a container's endpoint.

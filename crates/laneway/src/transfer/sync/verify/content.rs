@@ -32,7 +32,10 @@ pub(super) async fn finding(
         (At::File(path), At::Object(meta)) | (At::Object(meta), At::File(path)) => (path, meta),
         (At::Object(_), At::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
     };
-    let listed = listed_sums(meta);
+    let place = if source.0.is_object() { source.0 } else { destination.0 };
+    let Some((provider, _)) = place.as_object() else { return Ok(Finding::Same(Verified::Unverified)) };
+    let store = job.store(provider)?;
+    let listed = listed_sums(store, meta);
     let mut found = Finding::Same(Verified::Unverified);
     if is_comparable(&listed) {
         found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
@@ -43,9 +46,6 @@ pub(super) async fn finding(
         }
         found = Finding::Etag;
     }
-    let place = if source.0.is_object() { source.0 } else { destination.0 };
-    let Some((provider, _)) = place.as_object() else { return Ok(found) };
-    let store = job.store(provider)?;
     let meta = asked(job, store, meta).await?;
     let sums = &meta.checksums;
     if is_comparable(sums) {

@@ -3,7 +3,7 @@
 use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
-use crate::transfer::sync::content::listed_sums;
+use crate::transfer::sync::content::md5;
 use crate::transfer::sync::side::{At, Entry};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
         Finding::Same(Verified::Unverified) => {}
         finding => return finding,
     }
-    match (listed_sums(source).md5, listed_sums(destination).md5) {
+    match (md5(source), md5(destination)) {
         (Some(a), Some(b)) if a == b => Finding::Same(Verified::Md5),
         (Some(_), Some(_)) => Finding::Etag,
         _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::CompositeMd5),

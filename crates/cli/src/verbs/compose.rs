@@ -1,0 +1,63 @@
+//! `laneway compose`: joins objects of one bucket.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use laneway::{Condition, PutOptions};
+
+use crate::context::Context;
+use crate::exit::{BadUsage, Exit, OutcomeTally};
+use crate::locations;
+use crate::report::object::ObjectRecord;
+
+/// Join objects of one bucket to a new object
+///
+/// The store joins them by itself, in the order of the command line. GCS takes up to 1024 objects of any size. S3 takes objects of at least
+/// 5 MiB, except for the last one. The sources stay.
+#[derive(Args, Debug)]
+pub(crate) struct Compose {
+    /// Objects to join, and last the new object
+    #[arg(value_name = "URL", required = true, num_args = 2..)]
+    urls: Vec<OsString>,
+    /// Fail if the new object exists
+    ///
+    /// Example: laneway compose -n gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all
+    #[arg(long, short)]
+    no_clobber: bool,
+    /// Set the Content-Type, instead of that of the first object
+    ///
+    /// Example: laneway compose --content-type text/csv gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+impl Compose {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let mut places = locations::versioned(&self.urls)?;
+        let Some(destination) = places.pop().filter(|_| !places.is_empty()) else {
+            return Err(BadUsage::new("name the objects to join, and last the new object").into());
+        };
+        let mut put = PutOptions::default();
+        put.content_type = self.content_type;
+        if self.no_clobber {
+            put.condition = Condition::Absent;
+        }
+        let client = context.client()?;
+        let mut tally = OutcomeTally::default();
+        match client.compose(&places, &destination, put) {
+            Ok(meta) => {
+                tally.done();
+                let url = destination.to_string();
+                let record = ObjectRecord::new(&url, &meta);
+                match context.options.json {
+                    true => context.output.json(&record)?,
+                    false if context.options.quiet => {}
+                    false => context.output.line(&record.details())?,
+                }
+            }
+            Err(error) => context.fail(&destination, &error, &mut tally)?,
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+}

@@ -1,0 +1,81 @@
+//! `laneway restore`: restores objects from archives, and deleted ones.
+
+use std::ffi::OsString;
+use std::time::SystemTime;
+
+use clap::Args;
+use laneway::{RestoreOptions, RestoreRequest};
+
+use crate::arguments::filters::FilterOptions;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::report::line::Wording;
+use crate::{job, locations};
+
+/// Restore objects from S3's archives, or deleted objects on GCS
+///
+/// S3: objects of the classes GLACIER and DEEP_ARCHIVE, and in the archive tiers of INTELLIGENT_TIERING, can't be read before they are
+/// restored. S3 takes minutes to two days for that. `stat` and `ls -l` show how far it is.
+/// Objects that are in no archive or already being restored are skipped. If a copy is there already, --days prolongs its stay.
+///
+/// GCS: buckets with soft deletion keep deleted objects for at least a week, and `ls --soft-deleted` lists them. Without a generation, the
+/// newest deleted object of a name comes back. If another object has the name, it stays unless --overwrite is given.
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    /// Objects, versions, patterns, or with -r prefixes
+    ///
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// Restore all archived or deleted objects below a prefix
+    ///
+    /// Example: laneway restore -r --days 7 s3://my-bucket/2019
+    #[arg(long, short, short_alias = 'R')]
+    recursive: bool,
+    /// Print what would be restored, and restore nothing
+    ///
+    /// Example: laneway restore -r --dry-run s3://my-bucket/2019
+    #[arg(long, alias = "dryrun")]
+    dry_run: bool,
+    /// Keep the restored copies for N days
+    ///
+    /// GLACIER and DEEP_ARCHIVE need it. INTELLIGENT_TIERING takes none: the object itself leaves the archive.
+    ///
+    /// Example: laneway restore --days 7 s3://my-bucket/2019/all.tar
+    #[arg(long, short, value_name = "N")]
+    days: Option<u32>,
+    /// Choose speed and price: Standard, Bulk or Expedited
+    ///
+    /// Example: laneway restore --days 7 --tier Bulk s3://my-bucket/2019/all.tar
+    #[arg(long, alias = "priority", value_name = "TIER")]
+    tier: Option<String>,
+    /// Replace objects that have the names of deleted ones, on GCS
+    ///
+    /// Example: laneway restore --overwrite gs://my-bucket/photo.jpg
+    #[arg(long, alias = "allow-overwrite")]
+    overwrite: bool,
+    #[command(flatten)]
+    filters: FilterOptions,
+}
+
+const WORDING: Wording = Wording {
+    noun: ("object", "objects"),
+    done: (" restored or requested", " restored or requested"),
+    planned: "would restore",
+    moves_bytes: false,
+    resume: "Run the same command to restore the rest",
+};
+
+impl Restore {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let targets = locations::versioned(&self.urls)?;
+        let filter = self.filters.filter(SystemTime::now())?;
+        let mut options = RestoreOptions::default();
+        options.days = self.days;
+        options.tier = self.tier;
+        options.overwrite = self.overwrite;
+        let request = RestoreRequest::new(targets, options);
+        let request = request.recursive(self.recursive).dry_run(self.dry_run).filter(filter);
+        job::run(context, WORDING, |client| client.restore(request))
+    }
+}

@@ -1,0 +1,66 @@
+//! The access control lists of objects. Nothing enforces them, so only predefined ones exist here.
+//! [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl)
+
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
+
+use super::{ACCOUNT, Dialect, refusal, versions};
+use crate::objects::precondition::Precondition;
+
+const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
+const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers";
+
+/// Returns the refusal of a bucket whose owner has turned access control lists off, as every new bucket's has.
+/// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
+pub(super) fn not_supported() -> S3Error {
+    let code = S3ErrorCode::Custom("AccessControlListNotSupported".into());
+    let mut error = S3Error::with_message(code, "The bucket does not allow ACLs");
+    error.set_status_code(http::StatusCode::BAD_REQUEST);
+    error
+}
+
+pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
+    let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    let owner = Owner { id: Some(ACCOUNT.to_owned()), ..Owner::default() };
+    let grantee = |type_: &'static str, id: Option<&str>, uri: Option<&str>| Grantee {
+        type_: Type::from(type_.to_owned()),
+        id: id.map(str::to_owned),
+        uri: uri.map(str::to_owned),
+        display_name: None,
+        email_address: None,
+    };
+    let grant = |grantee: Grantee, permission: &'static str| Grant {
+        grantee: Some(grantee),
+        permission: Some(Permission::from_static(permission)),
+    };
+    let group = |uri: &str, permission| grant(grantee("Group", None, Some(uri)), permission);
+    let mut grants = vec![grant(grantee("CanonicalUser", Some(ACCOUNT), None), Permission::FULL_CONTROL)];
+    match object.attributes.asked.acl.as_deref() {
+        Some("public-read") => grants.push(group(ALL_USERS, Permission::READ)),
+        Some("public-read-write") => {
+            grants
+                .extend([Permission::READ, Permission::WRITE].map(|permission| group(ALL_USERS, permission)));
+        }
+        Some("authenticated-read") => grants.push(group(AUTHENTICATED_USERS, Permission::READ)),
+        _ => {}
+    }
+    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner), ..Default::default() })
+}
+
+pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
+    let Some(acl) = input.acl.as_ref().map(|acl| acl.as_str().to_owned()) else {
+        return Err(s3_error!(NotImplemented, "Only predefined access control lists are implemented."));
+    };
+    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    if !dialect.habits.access_lists && acl != "bucket-owner-full-control" {
+        return Err(not_supported());
+    }
+    let change = |attributes: &mut crate::objects::Attributes| {
+        attributes.asked.acl = Some(acl);
+        Ok::<_, S3Error>(())
+    };
+    let which = versions::asked(input.version_id.as_deref())?;
+    let changed = dialect.objects.patch(&input.bucket, &input.key, which, &Precondition::default(), change);
+    changed.map_err(refusal)??;
+    Ok(PutObjectAclOutput::default())
+}

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_store::{Checksums, ObjectMeta, Store, Version};
 
-use super::compare::{By, Facts, is_as_new};
-use super::side::At;
+use super::compare::{ComparisonMethod, SideFacts, is_as_new};
+use super::side::EntryPlace;
 use crate::content::checksum::Wanted;
 use crate::event::Verified;
 use crate::job::running::Running;
@@ -18,9 +18,9 @@ use crate::{Error, SyncRequest, Warning};
 
 /// Counts items whose two sides share no kind of checksum.
 #[derive(Debug, Default)]
-pub(super) struct Unknown(AtomicU64);
+pub(super) struct IncomparableCount(AtomicU64);
 
-impl Unknown {
+impl IncomparableCount {
     /// Reports the count, if it isn't 0.
     pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
         let count = self.0.load(Ordering::Relaxed);
@@ -33,40 +33,40 @@ impl Unknown {
     }
 }
 
-pub(super) enum Content {
+pub(super) enum ContentSource {
     File(PathBuf),
     Object(Store, Box<ObjectMeta>),
 }
 
-impl Content {
+impl ContentSource {
     /// Returns the content at a file's path or of an object. Returns `None` for an object if `store` is
     /// missing.
-    pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
+    pub(super) fn of(at: EntryPlace, store: Option<Store>) -> Option<Self> {
         match at {
-            At::File(path) => Some(Self::File(path)),
-            At::Object(meta) => Some(Self::Object(store?, meta)),
+            EntryPlace::File(path) => Some(Self::File(path)),
+            EntryPlace::Object(meta) => Some(Self::Object(store?, meta)),
         }
     }
 }
 
 /// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
 /// kind of checksum. Laneway first uses the checksums in listings. The ETag of an object that a KMS key or a
-/// customer's key encrypts isn't its MD5. So with [`By::Checksum`], Laneway requests the metadata of an
+/// customer's key encrypts isn't its MD5. So with [`ComparisonMethod::Checksum`], Laneway requests the metadata of an
 /// object whose ETag differs or whose listing shows no checksum.
 ///
 /// # Errors
 /// The store's error, if metadata can't be requested.
 pub(super) async fn is_same(
     job: &Running,
-    by: By,
-    unknown: &Unknown,
-    (source, there): (Content, Content),
-    (source_facts, there_facts): (Facts, Facts),
+    by: ComparisonMethod,
+    unknown: &IncomparableCount,
+    (source, there): (ContentSource, ContentSource),
+    (source_facts, there_facts): (SideFacts, SideFacts),
 ) -> Result<bool, Error> {
-    let asks = by == By::Checksum;
+    let asks = by == ComparisonMethod::Checksum;
     let same = match (source, there) {
-        (Content::File(path), Content::Object(store, meta))
-        | (Content::Object(store, meta), Content::File(path)) => {
+        (ContentSource::File(path), ContentSource::Object(store, meta))
+        | (ContentSource::Object(store, meta), ContentSource::File(path)) => {
             let listed = file_is(job, &path, listed_sums(&meta)).await?;
             let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
             match !is_certain && (asks || listed.is_none()) {
@@ -83,7 +83,7 @@ pub(super) async fn is_same(
                 false => listed,
             }
         }
-        (Content::Object(from, a), Content::Object(to, b)) => {
+        (ContentSource::Object(from, a), ContentSource::Object(to, b)) => {
             let listed = compared(&listed_sums(&a), &listed_sums(&b));
             let is_certain = listed == Some(true) || compared(&a.checksums, &b.checksums).is_some();
             let (mut first, mut second, mut same) = (a.checksums.clone(), b.checksums.clone(), None);
@@ -97,7 +97,7 @@ pub(super) async fn is_same(
             }
             same.or(listed)
         }
-        (Content::File(_), Content::File(_)) => None,
+        (ContentSource::File(_), ContentSource::File(_)) => None,
     };
     Ok(same.unwrap_or_else(|| {
         if asks {
@@ -111,8 +111,12 @@ pub(super) async fn is_same(
 ///
 /// # Errors
 /// The store's error.
-pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> Result<bool, Error> {
-    let Content::Object(store, meta) = source else { return Ok(false) };
+pub(super) async fn is_of_time(
+    job: &Running,
+    source: ContentSource,
+    there: SideFacts,
+) -> Result<bool, Error> {
+    let ContentSource::Object(store, meta) = source else { return Ok(false) };
     let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
     let kept = Attributes::of_object(&metadata).mtime.map(|(s, _)| s);
     Ok(kept.is_some() && kept == there.mtime)

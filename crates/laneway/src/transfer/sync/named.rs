@@ -8,8 +8,8 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, Store};
 
-use super::side::{At, Entry};
-use super::{Merging, links, op};
+use super::side::{EntryPlace, SideEntry};
+use super::{SyncMerge, links, op};
 use crate::job::pump::Cancelled;
 use crate::job::running::Running;
 use crate::listing::folder_prefix;
@@ -44,7 +44,7 @@ enum NamedSide {
 }
 
 enum NameFinding {
-    Entry(Box<Entry>),
+    Entry(Box<SideEntry>),
     Nothing,
     /// The source has the name but doesn't copy it, such as a symbolic link. So the sync ignores the name on
     /// both sides.
@@ -58,7 +58,7 @@ struct NamePair {
     there: Result<NameFinding, Error>,
 }
 
-impl Merging<'_> {
+impl SyncMerge<'_> {
     /// Copies, compares, skips or removes each name. Returns whether the file had no names.
     ///
     /// # Errors
@@ -125,11 +125,11 @@ impl Merging<'_> {
     }
 }
 
-impl Merging<'_> {
+impl SyncMerge<'_> {
     /// Returns whether the destination's file has exactly the entry's name. A file system that ignores case
     /// finds the file under other spellings too.
-    async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
-        let (Some(_), At::File(_), Location::Local(root)) =
+    async fn is_called(&self, there: &SideEntry) -> Result<bool, Error> {
+        let (Some(_), EntryPlace::File(_), Location::Local(root)) =
             (&self.folded, &there.at, &self.request.destination)
         else {
             return Ok(true);
@@ -140,7 +140,7 @@ impl Merging<'_> {
 }
 
 impl NameFinding {
-    fn entry(self) -> Option<Entry> {
+    fn entry(self) -> Option<SideEntry> {
         match self {
             Self::Entry(entry) => Some(*entry),
             Self::Nothing | Self::LeftOut(_) => None,
@@ -285,7 +285,7 @@ impl NamedSide {
 async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {
-        Ok(meta) => Ok(NameFinding::Entry(Box::new(Entry::of_object(name, meta)))),
+        Ok(meta) => Ok(NameFinding::Entry(Box::new(SideEntry::of_object(name, meta)))),
         Err(error) if error.is_not_found() => Ok(NameFinding::Nothing),
         Err(error) => Err(error.into()),
     }
@@ -294,7 +294,7 @@ async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Resul
 impl NameFinding {
     fn of_file(path: PathBuf, name: &str, metadata: &std::fs::Metadata) -> Self {
         let (size, modified) = (metadata.len(), metadata.modified().ok());
-        Self::Entry(Box::new(Entry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
+        Self::Entry(Box::new(SideEntry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
     }
 }
 

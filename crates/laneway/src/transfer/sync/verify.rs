@@ -11,7 +11,7 @@ use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::merge::{Turn, turn};
-use super::side::{At, Entry, Role, Side};
+use super::side::{EntryPlace, Side, SideEntry, SideRole};
 use crate::event::Verified;
 use crate::inventory::Place;
 use crate::job::running::{FILTERED, Made, Moved, Running};
@@ -61,9 +61,10 @@ async fn merge(
     request: &VerifyRequest,
     report: Option<&mut Report>,
 ) -> Result<(), Error> {
-    let (source, destination) = (side(job, request, Role::Source)?, side(job, request, Role::Destination)?);
+    let (source, destination) =
+        (side(job, request, SideRole::Source)?, side(job, request, SideRole::Destination)?);
     let mut pairs = Pairs { job, request, source, destination };
-    let mut telling = Telling { job, report, under_way: FuturesOrdered::new(), taken: 0 };
+    let mut telling = FindingQueue { job, report, under_way: FuturesOrdered::new(), taken: 0 };
     let ended = loop {
         match pairs.next().await {
             Ok(Some(pair)) => {
@@ -88,14 +89,14 @@ async fn merge(
 }
 
 /// Names that are compared in parallel, and reported in order.
-struct Telling<'a> {
+struct FindingQueue<'a> {
     job: &'a Running,
     report: Option<&'a mut Report>,
-    under_way: FuturesOrdered<BoxFuture<'a, (Compared, Pair<'a>)>>,
+    under_way: FuturesOrdered<BoxFuture<'a, (PairFinding, Pair<'a>)>>,
     taken: u64,
 }
 
-impl Telling<'_> {
+impl FindingQueue<'_> {
     /// Runs all comparisons, and reports finished ones, until at most `left_max` comparisons are left.
     ///
     /// # Errors
@@ -151,13 +152,13 @@ impl<'a> Pairs<'a> {
     }
 }
 
-fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Error> {
-    let at = if role == Role::Source { &request.source } else { &request.destination };
+fn side(job: &Running, request: &VerifyRequest, role: SideRole) -> Result<Side, Error> {
+    let at = if role == SideRole::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
             let inventory = match role {
-                Role::Source => &request.source_inventory,
-                Role::Destination => &request.destination_inventory,
+                SideRole::Source => &request.source_inventory,
+                SideRole::Destination => &request.destination_inventory,
             };
             if let Some(at) = inventory {
                 let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
@@ -173,14 +174,14 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
 }
 
 /// The finding, with the error of an entry that can't be read.
-type Compared = (Finding, Option<Error>);
+type PairFinding = (Finding, Option<Error>);
 
 /// A name, and its entries on both sides.
 struct Pair<'a> {
     request: &'a VerifyRequest,
     name: String,
-    source: Option<Entry>,
-    destination: Option<Entry>,
+    source: Option<SideEntry>,
+    destination: Option<SideEntry>,
 }
 
 impl Pair<'_> {
@@ -194,12 +195,13 @@ impl Pair<'_> {
     }
 
     /// Compares both entries by their listings, and by bytes if one is a local file.
-    async fn finding(&self, job: &Arc<Running>) -> Compared {
+    async fn finding(&self, job: &Arc<Running>) -> PairFinding {
         let finding = finding(self.source.as_ref(), self.destination.as_ref());
         let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
             return (finding, None);
         };
-        let is_local = matches!(source.at, At::File(_)) || matches!(destination.at, At::File(_));
+        let is_local =
+            matches!(source.at, EntryPlace::File(_)) || matches!(destination.at, EntryPlace::File(_));
         if !self.request.read || !is_local || finding != Finding::Same(Verified::Unverified) {
             return (finding, None);
         }
@@ -211,7 +213,7 @@ impl Pair<'_> {
         }
     }
 
-    fn row(&self, finding: &Finding) -> report::Row {
+    fn row(&self, finding: &Finding) -> report::ReportRow {
         let (at, entry) = match (&self.request.source, &self.source) {
             (Location::Object { .. }, Some(entry)) => (&self.request.source, Some(entry)),
             _ if self.request.destination.is_object() => {
@@ -219,7 +221,7 @@ impl Pair<'_> {
             }
             _ => (&self.request.source, self.source.as_ref()),
         };
-        report::Row::of(at, &self.name, entry, finding)
+        report::ReportRow::of(at, &self.name, entry, finding)
     }
 
     async fn tell(&self, job: &Running, finding: Finding, error: Option<Error>) {

@@ -10,7 +10,7 @@ use crate::content::checksum::Wanted;
 use crate::event::Verified;
 use crate::job::running::Running;
 use crate::transfer::sync::content::{asked, by_parts, is_comparable, listed_sums};
-use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::transfer::upload::hashed_file_while;
 use crate::{Error, Location};
 
@@ -21,16 +21,17 @@ use crate::{Error, Location};
 /// If a file can't be read, or changes meanwhile; a store's error.
 pub(super) async fn finding(
     job: &Arc<Running>,
-    source: (&Location, &Entry),
-    destination: (&Location, &Entry),
+    source: (&Location, &SideEntry),
+    destination: (&Location, &SideEntry),
 ) -> Result<Finding, Error> {
     let (path, meta) = match (&source.1.at, &destination.1.at) {
-        (At::File(path), At::File(other)) => {
+        (EntryPlace::File(path), EntryPlace::File(other)) => {
             let (ours, theirs) = (hashed(job, path, Wanted::CRC32C), hashed(job, other, Wanted::CRC32C));
             return Ok(contents(&ours.await?, &theirs.await?));
         }
-        (At::File(path), At::Object(meta)) | (At::Object(meta), At::File(path)) => (path, meta),
-        (At::Object(_), At::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
+        (EntryPlace::File(path), EntryPlace::Object(meta))
+        | (EntryPlace::Object(meta), EntryPlace::File(path)) => (path, meta),
+        (EntryPlace::Object(_), EntryPlace::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
     };
     let listed = listed_sums(meta);
     let mut found = Finding::Same(Verified::Unverified);

@@ -14,7 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::finding::Finding;
 use crate::job::running::Running;
 use crate::listing::folder_prefix;
-use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::{Error, Location};
 
 /// The characters that are not URL-encoded in a key.
@@ -24,18 +24,18 @@ const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').r
 const ROWS_MAX: usize = 1000;
 
 /// A row, in the order of its columns.
-pub(super) type Fields = [String; 7];
+pub(super) type ReportFields = [String; 7];
 
-pub(super) struct Row(Fields);
+pub(super) struct ReportRow(ReportFields);
 
-impl Row {
-    pub(super) fn of(at: &Location, name: &str, entry: Option<&Entry>, finding: &Finding) -> Self {
+impl ReportRow {
+    pub(super) fn of(at: &Location, name: &str, entry: Option<&SideEntry>, finding: &Finding) -> Self {
         let (bucket, key) = match at {
             Location::Object { bucket, key, .. } => (bucket.clone(), format!("{}{name}", folder_prefix(key))),
             _ => (String::new(), name.to_owned()),
         };
         let version = match entry.map(|entry| &entry.at) {
-            Some(At::Object(meta)) => match meta.version {
+            Some(EntryPlace::Object(meta)) => match meta.version {
                 Some(Version::Generation(generation)) => generation.to_string(),
                 // An ETag can't be requested as a version, so leave VersionId empty.
                 _ => String::new(),
@@ -68,7 +68,7 @@ pub(super) struct Report {
     /// be renamed.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
-    waiting: Vec<Row>,
+    waiting: Vec<ReportRow>,
 }
 
 impl Report {
@@ -90,7 +90,7 @@ impl Report {
         Ok(Self { path, unfinished, file: Arc::new(file), waiting: Vec::new() })
     }
 
-    pub(super) async fn add(&mut self, job: &Running, row: Row) -> Result<(), Error> {
+    pub(super) async fn add(&mut self, job: &Running, row: ReportRow) -> Result<(), Error> {
         self.waiting.push(row);
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
@@ -109,7 +109,7 @@ impl Report {
         let (rows, file) = (std::mem::take(&mut self.waiting), Arc::clone(&self.file));
         let write = move || {
             let mut lines = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-            for Row(fields) in rows {
+            for ReportRow(fields) in rows {
                 lines.write_record(fields)?;
             }
             let lines = lines.into_inner().map_err(|e| std::io::Error::other(e.to_string()))?;
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_row_has_the_columns_of_a_completion_report() {
         let at = Location::object(laneway_store::Provider::S3, "b", "p");
-        let Row(fields) = Row::of(&at, "a b/ü,1", None, &Finding::Missing);
+        let ReportRow(fields) = ReportRow::of(&at, "a b/ü,1", None, &Finding::Missing);
         let message = "the source has it, but the destination doesn't";
         assert_eq!(fields, ["b", "p/a%20b/%C3%BC%2C1", "", "failed", "NoSuchKey", "404", message]);
     }

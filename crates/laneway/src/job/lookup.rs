@@ -9,7 +9,7 @@ use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::job::running::Running;
-use crate::listing::Source;
+use crate::listing::ListingSource;
 use crate::{CopyRequest, Location};
 
 /// The minimum number of named objects for a listing. Downloads of fewer objects would all have begun before
@@ -35,7 +35,7 @@ impl Sizes {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
                 let is_given = request.files_from.is_some() || request.inventory.is_some();
-                !is_given && !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
+                !is_given && !ListingSource::of(ObjectId::new(bucket, key), request.recursive).is_listed()
             }
             _ => false,
         };

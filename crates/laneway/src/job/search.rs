@@ -9,7 +9,7 @@ use crate::job::existing::{EXISTS, Existing};
 use crate::job::pump::{Cancelled, Units};
 use crate::job::running::{Begun, Running};
 use crate::listing::glob;
-use crate::listing::{Order, Source, SourceObject};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::names::Names;
 use crate::location::pattern::Pattern;
 use crate::{CopyRequest, Error, Location, Op};
@@ -62,7 +62,7 @@ pub(crate) fn asked_ahead<'a>(
     let is_single = request.files_from.is_none() && request.inventory.is_none();
     let object = move |source: &Location| {
         let (provider, id) = source.as_object().filter(|_| is_single)?;
-        let is_one = !Source::of(id.clone(), request.recursive).is_listed();
+        let is_one = !ListingSource::of(id.clone(), request.recursive).is_listed();
         let store = is_one.then(|| store(provider))?;
         let is_wanted = store.as_ref().map_or(true, |store| is_wanted(store, &id));
         is_wanted.then_some((store, id))
@@ -105,8 +105,8 @@ impl Search {
 
     /// Returns the order in which the job reads listings. With `no_clobber` this is the order of keys: then
     /// the destinations that are looked up together are neighbours, and a page shows many of them.
-    pub(crate) fn order(&self) -> Order {
-        if self.request.no_clobber { Order::Keys } else { Order::Arrival }
+    pub(crate) fn order(&self) -> KeyOrder {
+        if self.request.no_clobber { KeyOrder::Keys } else { KeyOrder::Arrival }
     }
 
     /// Reports a failure that happened before an item could begin.

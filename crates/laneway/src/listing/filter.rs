@@ -37,14 +37,14 @@ pub struct Filter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Rule {
     takes: bool,
-    glob: Glob,
+    glob: FilterGlob,
     start: Start,
     /// True if the rule matches folders only.
     is_folder: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Glob {
+enum FilterGlob {
     Text(String),
     Pattern(Pattern),
 }
@@ -175,7 +175,8 @@ impl Filter {
         if plain.is_empty() {
             return Err(Error::usage(glob, "is not a pattern of names"));
         }
-        let glob = Pattern::parse(plain).map_or_else(|| Glob::Text(plain.to_owned()), Glob::Pattern);
+        let glob =
+            Pattern::parse(plain).map_or_else(|| FilterGlob::Text(plain.to_owned()), FilterGlob::Pattern);
         self.rules.push(Rule { takes, glob, start, is_folder });
         Ok(self)
     }
@@ -200,8 +201,8 @@ impl Rule {
     fn matches(&self, name: &Name<'_>) -> bool {
         let may_be_last = name.is_folder || !self.is_folder;
         match &self.glob {
-            Glob::Text(text) => has_components(name.path, text, self.start, may_be_last),
-            Glob::Pattern(pattern) => pattern.matches_components(name.path, self.start, may_be_last),
+            FilterGlob::Text(text) => has_components(name.path, text, self.start, may_be_last),
+            FilterGlob::Pattern(pattern) => pattern.matches_components(name.path, self.start, may_be_last),
         }
     }
 }

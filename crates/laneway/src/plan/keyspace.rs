@@ -67,7 +67,7 @@ const OBSERVED_KEYS: usize = 8;
 
 /// The order in which the caller wants keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub(crate) enum KeyOrder {
     /// In byte order. Keys that arrive far ahead of the reader wait.
     Keys,
     /// As they arrive.
@@ -98,7 +98,7 @@ pub(crate) struct Ask {
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     listed: Listed,
-    order: Order,
+    order: KeyOrder,
     /// True if the store lists in the order of its keys. Otherwise there is one stretch, and no order to
     /// check.
     is_sorted: bool,
@@ -132,7 +132,7 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     /// Returns the plan of a listing. With `by_key`, the plan may also request a page by the last key instead
     /// of a token.
-    pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
+    pub(crate) fn new(listed: Listed, order: KeyOrder, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
         let may_cut = is_sorted && delimiter.as_ref().is_none_or(|delimiter| delimiter.len() == 1);
@@ -351,8 +351,8 @@ impl Keyspace {
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
-            Order::Arrival => all,
-            Order::Keys => all - (all * 3 / 4).min(place * PAGES_HELD_EACH),
+            KeyOrder::Arrival => all,
+            KeyOrder::Keys => all - (all * 3 / 4).min(place * PAGES_HELD_EACH),
         }
     }
 
@@ -376,8 +376,8 @@ impl Keyspace {
     fn pages_wanted(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         let most = match self.order {
-            Order::Keys => PAGES_A_CUT,
-            Order::Arrival => 64,
+            KeyOrder::Keys => PAGES_A_CUT,
+            KeyOrder::Arrival => 64,
         };
         (pages / 16).clamp(3, most)
     }
@@ -396,7 +396,7 @@ impl Keyspace {
             .filter_map(|(i, stretch)| Some((i, stretch.left_log2?)))
             .filter(|(_, left)| *left > least)
             .collect();
-        if self.order == Order::Arrival {
+        if self.order == KeyOrder::Arrival {
             long.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         }
         for (i, left) in long {

@@ -4,7 +4,7 @@ use laneway_store::PutOptions;
 
 use super::setters::setters;
 use crate::listing::folder_prefix;
-use crate::listing::names_from::Reading;
+use crate::listing::names_from::LineRules;
 use crate::local::folder;
 use crate::location::mapping::is_into_itself;
 use crate::manifest::{Settings, Subject};
@@ -228,8 +228,8 @@ impl SyncRequest {
 
     /// Returns the rules for reading the lines of [`files_from`](field@Self::files_from). If names may be
     /// removed, each line must be exactly a name, without spaces around it.
-    pub(crate) fn reading(&self) -> Reading {
-        if self.delete { Reading::Exact } else { Reading::Rclone }
+    pub(crate) fn reading(&self) -> LineRules {
+        if self.delete { LineRules::Exact } else { LineRules::Rclone }
     }
 
     fn usage(&self, why: &str) -> Error {
@@ -315,7 +315,7 @@ mod tests {
         assert!(both.check().unwrap_err().is_usage());
         assert_eq!(
             (request().reading(), request().delete(true).reading()),
-            (Reading::Rclone, Reading::Exact)
+            (LineRules::Rclone, LineRules::Exact)
         );
     }
 

@@ -15,8 +15,8 @@ use crate::job::lookup::Sizes;
 use crate::job::pump::pump_all;
 use crate::job::running::{Begun, Moved, Running};
 use crate::job::search::{Prefix, Search, asked_ahead};
-use crate::listing::names_from::Reading;
-use crate::listing::{Source, SourceObject, folder_prefix};
+use crate::listing::names_from::LineRules;
+use crate::listing::{ListingSource, SourceObject, folder_prefix};
 use crate::local::folder::Folder;
 use crate::location::mapping::name_of_key;
 use crate::location::url;
@@ -201,10 +201,10 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
 }
 
 /// Returns how to list one of the request's sources.
-fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
-    let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
+fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> ListingSource {
+    let names = request.files_from.clone().map(|names| (names, LineRules::Rclone));
     let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
-    Source { names, inventory, ..Source::of(id, request.recursive) }
+    ListingSource { names, inventory, ..ListingSource::of(id, request.recursive) }
 }
 
 /// An object to copy, and the destination of its copy.

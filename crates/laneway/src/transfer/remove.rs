@@ -11,8 +11,8 @@ use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, Ver
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
 use crate::job::running::{Begun, Made, Moved, Running};
-use crate::listing::names_from::{NameList, Named, Reading};
-use crate::listing::{Order, Source, SourceObject};
+use crate::listing::names_from::{LineRules, ListedName, NameList};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::named_version;
 use crate::location::url;
 use crate::manifest::Targets;
@@ -60,11 +60,11 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
     }
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source {
+        let source = ListingSource {
             all_versions: request.all_versions,
-            names: request.files_from.clone().map(|names| (names, Reading::Exact)),
+            names: request.files_from.clone().map(|names| (names, LineRules::Exact)),
             inventory: request.inventory.clone().map(|at| (at, Arc::clone(&job.engine))),
-            ..Source::of(id, request.recursive)
+            ..ListingSource::of(id, request.recursive)
         };
         if let Err(error) = search_one(job, provider, &source, request, &units).await
             && !(request.missing_is_fine && error.is_not_found() && !error.is_about_bucket())
@@ -77,12 +77,12 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
 async fn search_one(
     job: &Arc<Running>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
+    let mut objects = source.objects(store, KeyOrder::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let mut markers = Markers::default();
     // An inventory may be days old, so remove only the versions that it lists.
@@ -182,7 +182,7 @@ async fn search_urls(
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
-    let mut names = NameList::start(names, Reading::Exact)?;
+    let mut names = NameList::start(names, LineRules::Exact)?;
     let mut waiting: Vec<SourceObject> = Vec::new();
     let mut at = None;
     let ended = loop {
@@ -191,7 +191,7 @@ async fn search_urls(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        for Named { name, line } in named {
+        for ListedName { name, line } in named {
             let (provider, id) = match object_of(&name) {
                 Ok(object) => object,
                 Err(error) => {

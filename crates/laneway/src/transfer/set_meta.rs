@@ -12,7 +12,7 @@ use laneway_store::{Provider, Store};
 use crate::event::Verified;
 use crate::job::pump::{Group, Units, pump_all};
 use crate::job::running::{Made, Moved, Running};
-use crate::listing::{Order, Source, SourceObject};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::url;
 use crate::{Error, Op, SetMetaRequest};
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
 async fn search(job: &Arc<Running>, request: &Arc<SetMetaRequest>, units: Units) {
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source::of(id, request.recursive);
+        let source = ListingSource::of(id, request.recursive);
         if let Err(error) = search_one(job, provider, &source, request, &units).await {
             job.fail(Op::SetMeta, target.to_string(), None, error).await;
         }
@@ -45,12 +45,12 @@ async fn search(job: &Arc<Running>, request: &Arc<SetMetaRequest>, units: Units)
 async fn search_one(
     job: &Arc<Running>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &Arc<SetMetaRequest>,
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
+    let mut objects = source.objects(store, KeyOrder::Arrival);
     while let Some(arrived) = objects.next().await? {
         let mut group = Group::new();
         for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {

@@ -77,7 +77,7 @@ type Shelf = HashMap<StretchId, VecDeque<Vec<String>>>;
 fn list(
     store: &mut Store,
     listed: &Listed,
-    order: Order,
+    order: KeyOrder,
     seed: u64,
     mut change: impl FnMut(&mut Store, &mut Random),
 ) -> Result<Outcome, Disorder> {
@@ -116,11 +116,11 @@ fn list(
         page.sort();
         keyspace.ended(ask.stretch, answer.next, PAGE_TIME)?;
         match order {
-            Order::Arrival => {
+            KeyOrder::Arrival => {
                 entries.extend(page);
                 keyspace.taken(ask.stretch);
             }
-            Order::Keys => {
+            KeyOrder::Keys => {
                 shelf.entry(ask.stretch).or_default().push_back(page);
                 while let Some(front) = keyspace.front()
                     && let Some(page) = shelf.get_mut(&front).and_then(VecDeque::pop_front)
@@ -215,13 +215,16 @@ const SHAPES: [&str; 13] = [
 fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
     for shape in SHAPES {
         for (seed, keys) in [(1, 50), (2, 250), (3, 1000), (4, 5000), (5, 30_000)] {
-            for (stops, order) in
-                [(false, Order::Keys), (true, Order::Keys), (false, Order::Arrival), (true, Order::Arrival)]
-            {
+            for (stops, order) in [
+                (false, KeyOrder::Keys),
+                (true, KeyOrder::Keys),
+                (false, KeyOrder::Arrival),
+                (true, KeyOrder::Arrival),
+            ] {
                 let mut random = Random(seed);
                 let mut store = Store::new(shaped(shape, keys, &mut random), stops);
                 let mut outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
-                if order == Order::Arrival {
+                if order == KeyOrder::Arrival {
                     outcome.entries.sort();
                 }
                 assert!(outcome.entries == store.keys, "{shape} {keys} {order:?}");
@@ -262,7 +265,7 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
     ] {
         for seed in 1..4 {
             let mut store = Store::new(shaped(shape, 30_000, &mut Random(seed)), false);
-            for (order, turns) in [(Order::Keys, in_order), (Order::Arrival, as_they_arrive)] {
+            for (order, turns) in [(KeyOrder::Keys, in_order), (KeyOrder::Arrival, as_they_arrive)] {
                 let outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
                 assert!(outcome.turns <= turns, "{shape} {order:?}: {outcome:?}", outcome = outcome.turns);
             }
@@ -273,9 +276,9 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
 #[test]
 fn few_pages_and_quick_ones_stay_one_chain() {
     let mut store = Store::new(shaped("hex", 200, &mut Random(1)), false);
-    let outcome = list(&mut store, &Listed::default(), Order::Keys, 1, unchanged).unwrap();
+    let outcome = list(&mut store, &Listed::default(), KeyOrder::Keys, 1, unchanged).unwrap();
     assert_eq!(outcome.requests, 2);
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Arrival, true, true);
     let mut store = Store::new(shaped("hex", 2000, &mut Random(1)), false);
     store.page = 50;
     let mut requests = 0;
@@ -301,7 +304,7 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
             let comes: Vec<_> =
                 shaped(shape, 500, &mut random).into_iter().map(|key| format!("{key}+")).collect();
             let mut store = Store::new(stays.iter().chain(&goes).cloned(), seed % 2 == 0);
-            let order = if seed % 3 == 0 { Order::Arrival } else { Order::Keys };
+            let order = if seed % 3 == 0 { KeyOrder::Arrival } else { KeyOrder::Keys };
             let change = |store: &mut Store, random: &mut Random| {
                 let (coming, going) =
                     (random.below(1 + comes.len() as u64), random.below(1 + goes.len() as u64));
@@ -319,7 +322,7 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
             let outcome = list(&mut store, &Listed::default(), order, seed, change).unwrap();
             let mut times: HashMap<&str, usize> = HashMap::new();
             outcome.entries.iter().for_each(|key| *times.entry(key).or_default() += 1);
-            assert!(order == Order::Arrival || outcome.entries.is_sorted());
+            assert!(order == KeyOrder::Arrival || outcome.entries.is_sorted());
             assert!(times.values().all(|times| *times == 1), "{shape} {seed}");
             let lost = stays.iter().find(|key| !times.contains_key(key.as_str()));
             assert_eq!(lost, None, "{shape} {seed}");
@@ -339,7 +342,7 @@ fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
         });
         let mut store = Store::new(keys, seed % 2 == 0);
         let listed = Listed { prefix: "p/".into(), delimiter: Some("/".into()), ..Listed::default() };
-        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let outcome = list(&mut store, &listed, KeyOrder::Keys, seed, unchanged).unwrap();
         let level: BTreeSet<String> = store
             .keys
             .iter()
@@ -362,7 +365,7 @@ fn bounds_of_the_caller_hold_for_every_stretch() {
             end_before: Some(["d", "zz", "2f"][seed as usize % 3].into()),
             ..Listed::default()
         };
-        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let outcome = list(&mut store, &listed, KeyOrder::Keys, seed, unchanged).unwrap();
         let inside = |key: &&String| key.as_str() > "2" && Some(key.as_str()) < listed.end_before.as_deref();
         assert!(outcome.entries.iter().eq(store.keys.iter().filter(inside)), "{seed}");
     }
@@ -371,7 +374,7 @@ fn bounds_of_the_caller_hold_for_every_stretch() {
 /// Returns a keyspace after its first page of 100 numbered keys. More pages follow.
 fn begun() -> (Keyspace, Ask) {
     let mut keyspace =
-        Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true, false);
+        Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, KeyOrder::Keys, true, false);
     let first = keyspace.ask().unwrap();
     come(&mut keyspace, &first, 0..100).unwrap();
     keyspace.ended(first.stretch, Some("t".into()), PAGE_TIME).unwrap();
@@ -436,7 +439,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
 
 #[test]
 fn a_store_that_ignores_cuts_is_listed_page_by_page() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..3000).map(|n| format!("{n:05}")).collect();
     let (mut entries, mut waiting, mut requests) = (Vec::new(), VecDeque::new(), 0);
     loop {
@@ -461,7 +464,7 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
 
 #[test]
 fn keys_skipped_behind_an_ignored_cut_are_an_error() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();
     let (mut entries, mut disorder) = (0, None);
     let ranges = |ask: &Ask| {
@@ -497,7 +500,7 @@ fn keys_skipped_behind_an_ignored_cut_are_an_error() {
 
 #[test]
 fn what_a_store_lists_in_no_order_is_one_chain() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false, true);
+    let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Keys, false, true);
     for token in [Some("1"), Some("2"), Some("3"), None] {
         let ask = keyspace.ask().unwrap();
         assert_eq!(keyspace.ask(), None);
@@ -511,7 +514,7 @@ fn what_a_store_lists_in_no_order_is_one_chain() {
 #[test]
 fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
     let pages_at_once = |time: fn(u64) -> Duration| {
-        let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+        let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Arrival, true, true);
         let store = Store::new(shaped("hex", 30_000, &mut Random(1)), false);
         let mut asks = VecDeque::new();
         let mut most = 0;
@@ -548,7 +551,7 @@ struct Cost {
 }
 
 /// Lists a store that takes 2 ms of one of its cores for each page and 24 us for each key, as MinIO does.
-fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
+fn cost_on_two_cores(store: &Store, order: KeyOrder) -> Cost {
     let mut keyspace = Keyspace::new(Listed::default(), order, true, !store.stops);
     let mut cores = [0_u64; 2];
     let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
@@ -571,8 +574,8 @@ fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
         keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
         keyspace.ended(ask.stretch, answer.next, Duration::from_micros(now_us - since)).unwrap();
         match order {
-            Order::Arrival => keyspace.taken(ask.stretch),
-            Order::Keys => {
+            KeyOrder::Arrival => keyspace.taken(ask.stretch),
+            KeyOrder::Keys => {
                 *shelf.entry(ask.stretch).or_default() += 1;
                 while let Some(front) = keyspace.front()
                     && let Some(pages) = shelf.get_mut(&front).filter(|pages| **pages > 0)
@@ -596,7 +599,7 @@ fn little_of_what_a_store_of_two_cores_sends_is_thrown_away() {
     for (shape, keys) in shapes.chain([("tenfold", tenfold)]) {
         let mut store = Store::new(keys, false);
         store.page = 1000;
-        for order in [Order::Keys, Order::Arrival] {
+        for order in [KeyOrder::Keys, KeyOrder::Arrival] {
             let cost = cost_on_two_cores(&store, order);
             assert!(cost.requests <= 90, "{shape} {order:?}: {cost:?}");
             assert!(cost.sent as f64 <= 1.3 * store.keys.len() as f64, "{shape} {order:?}: {cost:?}");
@@ -610,7 +613,7 @@ fn a_stretch_is_asked_for_by_what_its_keys_begin_with() {
     let keys = (0..30_000).map(|i| format!("d{}/{:05}", i / 5000, i % 5000));
     let mut store = Store::new(keys, false);
     store.page = 1000;
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, true, true);
+    let mut keyspace = Keyspace::new(Listed::default(), KeyOrder::Keys, true, true);
     let (mut narrow, mut asks) = (0, VecDeque::new());
     while !keyspace.is_over() {
         while let Some(ask) = keyspace.ask() {

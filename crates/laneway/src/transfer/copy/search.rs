@@ -9,7 +9,7 @@ use super::{Ends, Item, across, within};
 use crate::job::pump::{Cancelled, Group};
 use crate::job::running::Running;
 use crate::job::search::{Asked, Prefix, Search, asked};
-use crate::listing::Source;
+use crate::listing::ListingSource;
 use crate::location::mapping::{single_key, tree_prefix};
 use crate::location::url;
 use crate::{Error, Op};
@@ -38,7 +38,7 @@ impl<'a> Copies<'a> {
     pub(super) async fn source(
         &mut self,
         provider: Provider,
-        source: &Source,
+        source: &ListingSource,
         ahead: Asked,
     ) -> Result<(), Error> {
         let ends = Ends {

@@ -15,7 +15,7 @@ use crate::job::existing::EXISTS;
 use crate::job::pump::{Cancelled, Group, ITEM_COST};
 use crate::job::running::{Made, Moved, Running};
 use crate::job::search::{Asked, Search, asked};
-use crate::listing::{Source, SourceObject};
+use crate::listing::{ListingSource, SourceObject};
 use crate::local::folder::{Destination, Folder, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
 use crate::location::names::{FOLDED, Names};
@@ -71,7 +71,7 @@ impl<'a> Downloads<'a> {
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
-        source: &Source,
+        source: &ListingSource,
         size: Option<u64>,
         ahead: Asked,
     ) -> Result<(), Error> {

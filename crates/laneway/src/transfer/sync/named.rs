@@ -13,7 +13,7 @@ use super::{SyncMerge, links, op};
 use crate::job::pump::Cancelled;
 use crate::job::running::Running;
 use crate::listing::folder_prefix;
-use crate::listing::names_from::{NameList, Named};
+use crate::listing::names_from::{ListedName, NameList};
 use crate::listing::walk::{FoundFile, Links};
 use crate::local::folder;
 use crate::location::names::Names;
@@ -171,7 +171,7 @@ impl NamedPairs<'_> {
         let both = source.into_iter().zip(there);
         let looked = batch.into_iter().zip(both);
         let looked =
-            looked.map(|(Named { name, line }, (source, there))| NamePair { name, line, source, there });
+            looked.map(|(ListedName { name, line }, (source, there))| NamePair { name, line, source, there });
         Ok(Some(looked.collect()))
     }
 }

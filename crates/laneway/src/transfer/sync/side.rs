@@ -12,8 +12,8 @@ use super::compare::SideFacts;
 use super::merge::LeftOutNames;
 use crate::inventory::{Batch, Inventory, Place};
 use crate::job::running::Running;
-use crate::listing::walk::{self, Found, FoundFile, Links, Order, Walk};
-use crate::listing::{InOrder, Pages, pages};
+use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
+use crate::listing::{ListingPages, OrderCheck, pages};
 use crate::local::preserve::Attributes;
 use crate::location::url;
 use crate::{Error, ErrorKind, Filter, Location, Op};
@@ -42,7 +42,7 @@ pub(super) struct Side {
     role: SideRole,
     stream: SideStream,
     ready: VecDeque<SideEntry>,
-    order: InOrder,
+    order: OrderCheck,
     left_out: LeftOutNames,
     /// True in a job that only compares both sides. Such a job reports a file whose name can't be a key as a
     /// difference, on either side.
@@ -54,8 +54,8 @@ pub(super) struct Side {
 }
 
 enum SideStream {
-    Tree(mpsc::Receiver<Vec<Found>>),
-    Prefix { pages: Pages, store: Store, bucket: String, prefix: String },
+    Tree(mpsc::Receiver<Vec<WalkFinding>>),
+    Prefix { pages: ListingPages, store: Store, bucket: String, prefix: String },
     Inventory { inventory: Inventory, prefix_len: usize },
     Ended,
 }
@@ -71,7 +71,7 @@ impl Side {
         let stream = match role == SideRole::Destination && is_missing() {
             true => SideStream::Ended,
             false => {
-                let walk = Walk { links, order: Order::Names, filter: filter.clone() };
+                let walk = Walk { links, order: WalkOrder::Names, filter: filter.clone() };
                 SideStream::Tree(walk::start(root, walk, 1)?)
             }
         };
@@ -117,7 +117,7 @@ impl Side {
             role,
             stream,
             ready: VecDeque::new(),
-            order: InOrder::default(),
+            order: OrderCheck::default(),
             left_out: LeftOutNames::default(),
             is_compared: false,
             is_empty: true,
@@ -197,10 +197,10 @@ impl Side {
         self.ready.pop_front()
     }
 
-    async fn found(&mut self, job: &Running, batch: Vec<Found>) -> Result<(), Error> {
+    async fn found(&mut self, job: &Running, batch: Vec<WalkFinding>) -> Result<(), Error> {
         for found in batch {
             match (found, self.role) {
-                (Found::File(file), _) => {
+                (WalkFinding::File(file), _) => {
                     // If an entry has changed from a file to a folder, or the reverse, since its parent was
                     // read, its name is no longer in sorted order. Other names would then look missing.
                     self.order.admit(&file.name).map_err(|why| {
@@ -211,23 +211,24 @@ impl Side {
                     })?;
                     self.ready.push_back(SideEntry::of_file(file));
                 }
-                (Found::Failed(path, error), SideRole::Source) => {
+                (WalkFinding::Failed(path, error), SideRole::Source) => {
                     job.fail(Op::Upload, path.display().to_string(), None, error).await;
                 }
-                (Found::Failed(path, error), SideRole::Destination)
+                (WalkFinding::Failed(path, error), SideRole::Destination)
                     if self.is_compared && error.kind() == ErrorKind::Refused =>
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
                 // The file's name can't be a key, so the source can't have it. Leave it alone.
-                (Found::Failed(_, error), SideRole::Destination) if error.kind() == ErrorKind::Refused => {}
-                (Found::Failed(_, error), SideRole::Destination) => return Err(error),
-                (Found::LeftOut(name, warning), SideRole::Source) => {
+                (WalkFinding::Failed(_, error), SideRole::Destination)
+                    if error.kind() == ErrorKind::Refused => {}
+                (WalkFinding::Failed(_, error), SideRole::Destination) => return Err(error),
+                (WalkFinding::LeftOut(name, warning), SideRole::Source) => {
                     self.left_out.add(name);
                     job.warn(warning).await;
                 }
                 // Anything at the destination that isn't a regular file is left alone.
-                (Found::LeftOut(..), SideRole::Destination) => {}
+                (WalkFinding::LeftOut(..), SideRole::Destination) => {}
             }
         }
         Ok(())

@@ -17,8 +17,8 @@ use crate::job::pump::{Cancelled, Group};
 use crate::job::running::Running;
 use crate::job::search::{Prefix, Search};
 use crate::listing::glob;
-use crate::listing::names_from::{NameList, Named as NamedInFile, Reading};
-use crate::listing::walk::{self, Found, FoundFile, Links, Order, Walk};
+use crate::listing::names_from::{LineRules, ListedName, NameList};
+use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
 use crate::local::preserve::Attributes;
 use crate::location::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::location::relative::Relative;
@@ -64,7 +64,7 @@ struct ListedFile {
 
 impl ListedFile {
     /// Looks up a name below a folder. Blocks.
-    fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
+    fn at(root: &Path, ListedName { name, line }: ListedName) -> Self {
         let path = root.join(&name);
         let found = match Relative::new(name.clone()) {
             Err(e) => Err(Error::refused(path.display().to_string(), e.to_string())),
@@ -252,7 +252,7 @@ impl Uploads<'_> {
             false => name_of_path(&root),
         };
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
-        let mut names = NameList::start(&from, Reading::Rclone)?;
+        let mut names = NameList::start(&from, LineRules::Rclone)?;
         while let Some(batch) = names.next().await? {
             let mut waiting = Waiting::new();
             let root = root.clone();
@@ -302,7 +302,7 @@ impl Uploads<'_> {
         let threads = self.search.job.engine.cores.min(4);
         // If existing objects are to be skipped, walk in the order of names. Then a few pages of a listing
         // show which destinations of a batch exist.
-        let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
+        let order = if self.search.existing.is_some() { WalkOrder::Directory } else { WalkOrder::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();
         let mut batches = walk::start(root, Walk { links, order, filter }, threads)?;
@@ -310,20 +310,20 @@ impl Uploads<'_> {
             let mut waiting = Waiting::new();
             for found in batch {
                 let sent = match found {
-                    Found::File(FoundFile { name, size, modified, .. })
+                    WalkFinding::File(FoundFile { name, size, modified, .. })
                         if !self.search.request.filter.takes(&name, size, modified) =>
                     {
                         Ok(())
                     }
-                    Found::File(FoundFile { path, name, size, modified }) => {
+                    WalkFinding::File(FoundFile { path, name, size, modified }) => {
                         let mut key = String::with_capacity(prefix.len() + name.len());
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.to.bucket, key);
                         self.item(store, Item::new(path, (size, modified), id), &mut waiting).await
                     }
-                    Found::Failed(path, error) => self.fail(path, |_| error).await,
-                    Found::LeftOut(_, warning) => {
+                    WalkFinding::Failed(path, error) => self.fail(path, |_| error).await,
+                    WalkFinding::LeftOut(_, warning) => {
                         self.search.job.warn(warning).await;
                         Ok(())
                     }

@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::location::url;
-use crate::plan::keyspace::{Ask, Disorder, End, KeyOrder, Keyspace, Kind, Listed, StretchId};
+use crate::plan::keyspace::{
+    Disorder, End, EntryKind, KeyOrder, Keyspace, ListingBounds, PageRequest, StretchId,
+};
 
 /// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
 /// on the [`Shelf`].
@@ -164,8 +166,8 @@ async fn fetch(
     }
 }
 
-fn listed(list: &List) -> Listed {
-    Listed {
+fn listed(list: &List) -> ListingBounds {
+    ListingBounds {
         prefix: list.prefix.clone(),
         delimiter: list.delimiter.clone(),
         start_after: list.start_after.clone(),
@@ -249,7 +251,7 @@ impl PassedEntries {
 async fn page(
     store: &Store,
     list: &List,
-    ask: Ask,
+    ask: PageRequest,
     ahead: mpsc::UnboundedSender<(StretchId, Vec<ObjectMeta>)>,
 ) -> PageArrival {
     let end_before = match ask.end {
@@ -257,7 +259,7 @@ async fn page(
         End::Before(end) => Some(end),
         End::At(end) => Some(format!("{end}{BEHIND}")),
     };
-    let Ask { prefix, start_after, token, max, .. } = ask;
+    let PageRequest { prefix, start_after, token, max, .. } = ask;
     let list = List { prefix, start_after, end_before, token, max: max.or(list.max), ..list.clone() };
     let asked = Instant::now();
     // The channel is unbounded, but a page has at most a thousand objects. Sending fails only if the listing
@@ -281,8 +283,11 @@ impl Shelf {
         stretch: StretchId,
         mut objects: Vec<ObjectMeta>,
     ) -> Result<(), Disorder> {
-        let taken =
-            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        let taken = keyspace.came(
+            stretch,
+            EntryKind::Objects,
+            objects.iter().map(|object| object.id.key.as_str()),
+        )?;
         objects.truncate(taken);
         if !objects.is_empty() {
             self.add(stretch, EntryBatch { objects, ..EntryBatch::default() });
@@ -298,10 +303,13 @@ impl Shelf {
         time: Duration,
     ) -> Result<(), Disorder> {
         let Page { mut objects, mut prefixes, next } = page;
-        let taken =
-            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        let taken = keyspace.came(
+            stretch,
+            EntryKind::Objects,
+            objects.iter().map(|object| object.id.key.as_str()),
+        )?;
         objects.truncate(taken);
-        let taken = keyspace.came(stretch, Kind::Prefixes, prefixes.iter().map(String::as_str))?;
+        let taken = keyspace.came(stretch, EntryKind::Prefixes, prefixes.iter().map(String::as_str))?;
         prefixes.truncate(taken);
         keyspace.ended(stretch, next, time)?;
         self.add(stretch, EntryBatch { objects, prefixes, ends_page: true, is_unsorted: false });
@@ -397,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_arrived_of_a_page_is_handed_on_together() {
-        let listed = || Listed::default();
+        let listed = || ListingBounds::default();
         let object = |key: &str| ObjectMeta::new(ObjectId::new("b", key), 0);
         for order in [KeyOrder::Keys, KeyOrder::Arrival] {
             let mut keyspace = Keyspace::new(listed(), order, true, false);

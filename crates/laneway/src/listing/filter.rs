@@ -8,7 +8,7 @@
 use std::time::SystemTime;
 
 use crate::Error;
-use crate::location::pattern::{Pattern, Start};
+use crate::location::pattern::{MatchStart, Pattern};
 
 /// Chooses files and objects of a tree by their paths relative to the top of the tree, their sizes and times.
 /// An empty filter includes everything.
@@ -38,7 +38,7 @@ pub struct Filter {
 struct Rule {
     takes: bool,
     glob: FilterGlob,
-    start: Start,
+    start: MatchStart,
     /// True if the rule matches folders only.
     is_folder: bool,
 }
@@ -169,7 +169,7 @@ impl Filter {
     }
 
     fn rule(mut self, glob: &str, takes: bool) -> Result<Self, Error> {
-        let start = if glob.starts_with('/') { Start::Top } else { Start::AnyComponent };
+        let start = if glob.starts_with('/') { MatchStart::Top } else { MatchStart::AnyComponent };
         let is_folder = glob.ends_with('/');
         let plain = glob.trim_matches('/');
         if plain.is_empty() {
@@ -209,14 +209,14 @@ impl Rule {
 
 /// Returns whether consecutive components of `path` equal `text`, by the rules of
 /// [`Pattern::matches_components`].
-fn has_components(path: &str, text: &str, start: Start, may_be_last: bool) -> bool {
+fn has_components(path: &str, text: &str, start: MatchStart, may_be_last: bool) -> bool {
     let is_there = |begin: usize| match path[begin..].strip_prefix(text) {
         Some("") => may_be_last,
         Some(rest) => rest.starts_with('/'),
         None => false,
     };
     let begin_later = || path.match_indices('/').any(|(at, _)| is_there(at + 1));
-    is_there(0) || start == Start::AnyComponent && begin_later()
+    is_there(0) || start == MatchStart::AnyComponent && begin_later()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::content::checksum::{Crc, Run};
 use crate::event::Verified;
 use crate::job::running::Running;
 use crate::local::folder::{Claim, Staged};
-use crate::plan::boundaries::{Stretch, cover};
+use crate::plan::boundaries::{RangeSection, cover};
 use crate::transfer::composite::{Judged, judge, layout};
 
 /// Compares the file with the composite checksum.
@@ -81,8 +81,8 @@ fn of_part(
     let mut whole = Run::of(b"", crc.wanted());
     for stretch in cover(&part, ranges) {
         whole = whole.then(match stretch {
-            Stretch::Claim(i) => claims[i].run(crc),
-            Stretch::Bytes(bytes) => staged.read_back(bytes, crc.wanted(), is_cancelled)?,
+            RangeSection::Claim(i) => claims[i].run(crc),
+            RangeSection::Bytes(bytes) => staged.read_back(bytes, crc.wanted(), is_cancelled)?,
         });
     }
     Ok((whole.value(crc).unwrap_or_default() as u32).to_be_bytes().to_vec())

@@ -22,7 +22,7 @@ use crate::engine::settings::Settings;
 use crate::engine::state::ClientState;
 use crate::job::running::{Purpose, Running};
 use crate::job::shared::Common;
-use crate::manifest::Subject;
+use crate::manifest::ManifestSubject;
 use crate::transfer::copy;
 use crate::transfer::remove;
 use crate::transfer::set_meta;
@@ -280,7 +280,7 @@ impl Client {
             move |provider| state.store(provider).map(ask).unwrap_or_default()
         };
         let added: String = state.providers().map(of(Store::fingerprint)).collect();
-        let subject = Subject::run(&folder, added).at(state.providers(), of(Store::endpoint));
+        let subject = ManifestSubject::run(&folder, added).at(state.providers(), of(Store::endpoint));
         RunManifest::open(file.into(), &subject)
     }
 

@@ -17,7 +17,7 @@ pub(crate) use arriving::{EntryBatch, ListingStream};
 pub(crate) use in_order::OrderCheck;
 
 use crate::engine::state::ClientState;
-use crate::inventory::{Batch, Inventory, Place};
+use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::location::mapping::name_of_key;
 use crate::location::pattern::Pattern;
@@ -144,7 +144,7 @@ impl ListingSource {
         if let Some((at, engine)) = &self.inventory {
             let (bucket, prefix) = (self.bucket.clone(), folder_prefix(&self.key));
             let prefix_len = prefix.len();
-            let place = Place { provider: store.provider(), bucket, prefix };
+            let place = InventoryScope { provider: store.provider(), bucket, prefix };
             let state =
                 ListingState::Inventory { inventory: Inventory::start(at, engine, place), prefix_len };
             return SourceObjects { source: self.clone(), state, scheme: store.scheme() };
@@ -296,7 +296,7 @@ impl SourceObjects {
                 Err(error) => Err(error.again(source.bucket.clone())),
             };
             let ended = !matches!(next, Ok(Some(_)));
-            let listed = |batch: Batch| {
+            let listed = |batch: InventoryBatch| {
                 batch.objects.into_iter().map(|(_, meta)| in_tree(meta, *prefix_len)).collect()
             };
             let objects = next.map(|batch| batch.map(listed));

@@ -13,7 +13,7 @@ use laneway_store::{Capabilities, PutOptions};
 use crate::event::Verified;
 use crate::local::preserve::Preserve;
 use crate::location::mapping::{SourceName, name_of_key};
-use crate::manifest::{Settings, Subject};
+use crate::manifest::{ManifestSubject, ObjectSettings};
 use crate::{Filter, Gzip, Location, Manifest};
 use setters::setters;
 
@@ -174,10 +174,11 @@ impl CopyRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
+    pub(crate) fn subject(&self, added: &str) -> ManifestSubject {
+        let settings =
+            ObjectSettings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
         let job = if self.remove_source { "move" } else { "copy" };
-        Subject::new(job, &self.sources, Some(&self.destination)).making(&settings)
+        ManifestSubject::new(job, &self.sources, Some(&self.destination)).making(&settings)
     }
 }
 
@@ -238,8 +239,8 @@ impl RemoveRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self) -> Subject {
-        Subject::new("remove", &self.targets, None)
+    pub(crate) fn subject(&self) -> ManifestSubject {
+        ManifestSubject::new("remove", &self.targets, None)
     }
 }
 

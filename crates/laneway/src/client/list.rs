@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::fork::OfProcess;
 use crate::engine::state::ClientState;
-use crate::inventory::{Inventory, Place};
+use crate::inventory::{Inventory, InventoryScope};
 use crate::listing::{KeyOrder, OrderCheck, folder_prefix, pages, pages_in, versions_of};
 use crate::location::pattern::Pattern;
 use crate::location::url;
@@ -221,7 +221,8 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &EntrySender) ->
     };
     request.check()?;
     if let Some(inventory) = &request.inventory {
-        let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+        let place =
+            InventoryScope { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
         return given(request, Inventory::start(inventory, engine, place)?, out).await;
     }
     let store = engine.store(*provider)?;

@@ -13,7 +13,7 @@ use crate::engine::state::ClientState;
 use crate::job::remarks::Remarks;
 use crate::job::shared::Common;
 use crate::job::{Cancel, Canceller, JobEnds};
-use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
+use crate::manifest::{JobManifest, Manifest, ManifestRecord, ManifestSubject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// The number of permits for groups of files that are being written. It never limits the groups, because the
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     outcomes: Outcomes,
     started: Instant,
     /// The manifest that records each item's outcome, if the request names one.
-    manifest: OnceLock<Kept>,
+    manifest: OnceLock<JobManifest>,
 }
 
 /// The purpose of a job, which decides under which operation and in which total its items are reported.
@@ -196,7 +196,7 @@ impl Running {
     pub(crate) async fn keep_manifest(
         &self,
         manifest: Option<&Manifest>,
-        subject: Subject,
+        subject: ManifestSubject,
         dry_run: bool,
     ) -> Result<(), Error> {
         self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
@@ -211,7 +211,7 @@ impl Running {
         &self,
         targets: Targets,
         manifest: Option<&Manifest>,
-        subject: Subject,
+        subject: ManifestSubject,
         dry_run: bool,
     ) -> Result<(), Error> {
         let Some(manifest) = manifest.cloned() else { return Ok(()) };
@@ -222,7 +222,8 @@ impl Running {
         let subject = subject.at(self.engine.providers(), |provider| {
             self.store(provider).map(Store::endpoint).unwrap_or_default()
         });
-        let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
+        let (kept, warning) =
+            JobManifest::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
         // This can't fail, because a job opens at most one manifest.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
@@ -490,7 +491,7 @@ impl Running {
         made: &Made,
     ) {
         let Some(manifest) = self.manifest.get() else { return };
-        let record = Record {
+        let record = ManifestRecord {
             command: None,
             op: begun.op.name(),
             source: &begun.source,

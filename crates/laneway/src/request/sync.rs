@@ -7,7 +7,7 @@ use crate::listing::folder_prefix;
 use crate::listing::names_from::LineRules;
 use crate::local::folder;
 use crate::location::mapping::is_into_itself;
-use crate::manifest::{Settings, Subject};
+use crate::manifest::{ManifestSubject, ObjectSettings};
 use crate::{CopyRequest, Error, Filter, Location, Manifest};
 
 /// A request to make a destination folder or prefix have the same content as a source. At least one of the
@@ -143,9 +143,10 @@ impl SyncRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings { put: &self.put, gzip: None, preserve: self.preserve, added };
-        Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
+    pub(crate) fn subject(&self, added: &str) -> ManifestSubject {
+        let settings = ObjectSettings { put: &self.put, gzip: None, preserve: self.preserve, added };
+        ManifestSubject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination))
+            .making(&settings)
     }
 
     /// Checks the request without a request to a store. [`Client::sync`](crate::Client::sync) also calls

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use laneway_store::List;
 
-use crate::inventory::Place;
+use crate::inventory::InventoryScope;
 use crate::job::pump::{Cancelled, Units, pumped};
 use crate::job::running::{FILTERED, Running};
 use crate::job::search::Search;
@@ -474,7 +474,11 @@ fn side(job: &Running, request: &SyncRequest, role: SideRole) -> Result<Side, Er
     match at {
         Location::Object { provider, bucket, key } => {
             if let Some(at) = request.inventory.as_ref().filter(|_| role == SideRole::Source) {
-                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                let place = InventoryScope {
+                    provider: *provider,
+                    bucket: bucket.clone(),
+                    prefix: folder_prefix(key),
+                };
                 return Side::inventory(job, at, place, role);
             }
             let store = job.store(*provider)?;

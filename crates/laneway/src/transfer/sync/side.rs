@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::compare::SideFacts;
 use super::merge::LeftOutNames;
-use crate::inventory::{Batch, Inventory, Place};
+use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
 use crate::job::running::Running;
 use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
 use crate::listing::{ListingPages, OrderCheck, pages};
@@ -104,7 +104,7 @@ impl Side {
     pub(super) fn inventory(
         job: &Running,
         at: &Location,
-        place: Place,
+        place: InventoryScope,
         role: SideRole,
     ) -> Result<Self, Error> {
         let prefix_len = place.prefix.len();
@@ -140,7 +140,7 @@ impl Side {
                     None => self.stream = SideStream::Ended,
                 },
                 SideStream::Inventory { inventory, prefix_len } => match inventory.next().await? {
-                    Some(Batch { file, objects }) => {
+                    Some(InventoryBatch { file, objects }) => {
                         for (line, meta) in objects {
                             let name = meta.id.key.get(*prefix_len..).unwrap_or_default().to_owned();
                             self.order.admit(&name).map_err(|why| {

@@ -13,7 +13,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::merge::{Turn, turn};
 use super::side::{EntryPlace, Side, SideEntry, SideRole};
 use crate::event::Verified;
-use crate::inventory::Place;
+use crate::inventory::InventoryScope;
 use crate::job::running::{FILTERED, Made, Moved, Running};
 use crate::listing::folder_prefix;
 use crate::listing::walk::Links;
@@ -161,7 +161,11 @@ fn side(job: &Running, request: &VerifyRequest, role: SideRole) -> Result<Side, 
                 SideRole::Destination => &request.destination_inventory,
             };
             if let Some(at) = inventory {
-                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                let place = InventoryScope {
+                    provider: *provider,
+                    bucket: bucket.clone(),
+                    prefix: folder_prefix(key),
+                };
                 return Side::inventory(job, at, place, role);
             }
             Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)

@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::{StreamExt, stream};
 use laneway_store::{List, ObjectId, Page, Store};
 
-use crate::job::running::{Begun, Moved, Running};
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
 use crate::{CopyRequest, Error};
 
 /// The reason with which a job skips an item whose destination exists.
@@ -41,7 +41,7 @@ const KEY_MAX: usize = 1024;
 
 /// Remembers which of a job's destinations exist.
 #[derive(Debug, Default)]
-pub(crate) struct Existing {
+pub(crate) struct ExistingKeys {
     /// The bucket and prefix that the stretches belong to.
     place: (String, String),
     stretches: VecDeque<ListedStretch>,
@@ -84,7 +84,7 @@ impl ListedStretch {
     }
 }
 
-impl Existing {
+impl ExistingKeys {
     /// Returns for each of these objects, which are in the same bucket, if it exists. `tree` is the prefix of
     /// the tree that they belong to, if any. If a lookup fails, the object counts as missing.
     pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
@@ -178,10 +178,10 @@ impl Existing {
 /// write becomes a skipped item. Laneway looks the destination up first, because a store may refuse a write
 /// with the same status for other reasons.
 pub(crate) async fn end(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
-    (begun, bytes): (Begun, u64),
-    result: Result<Moved, Error>,
+    (begun, bytes): (ActiveItem, u64),
+    result: Result<TransferOutcome, Error>,
     (store, id): (&Store, &ObjectId),
 ) {
     match result {
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn few_stretches_are_kept_and_those_of_another_place_forgotten() {
-        let mut existing = Existing::default();
+        let mut existing = ExistingKeys::default();
         existing.look_at("b", "p/");
         for n in 0..2 * STRETCHES_MAX {
             let key = format!("p/{n:04}");

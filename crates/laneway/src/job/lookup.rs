@@ -8,7 +8,7 @@ use laneway_lanes::tally;
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::ListingSource;
 use crate::{CopyRequest, Location};
 
@@ -31,7 +31,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Starts to look up the objects that the request names one by one, if there are enough of them.
-    pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
+    pub(crate) fn begin(job: &JobState, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
                 let is_given = request.files_from.is_some() || request.inventory.is_some();

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
 use crate::content::checksum::{Run, Wanted};
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::plan::PARTS_AT_ONCE;
 use crate::transfer::upload::{Given, Input, ReadyPart};
 
@@ -22,13 +22,13 @@ pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
 /// The input of an upload whose parts arrive over a channel. If the channel closes before the last part, the
 /// program has abandoned the object, and the upload ends.
 pub(super) struct Handed {
-    job: Arc<Running>,
+    job: Arc<JobState>,
     given: Given,
     parts: Mutex<(Parts, bool)>,
 }
 
 impl Handed {
-    pub(super) fn new(job: Arc<Running>, given: Given, parts: Parts) -> Self {
+    pub(super) fn new(job: Arc<JobState>, given: Given, parts: Parts) -> Self {
         Self { job, given, parts: Mutex::new((parts, false)) }
     }
 }
@@ -78,7 +78,7 @@ impl Input for Handed {
 
 /// The input of an upload whose bytes are all in the caller's memory.
 pub(super) struct InMemory {
-    pub(super) job: Arc<Running>,
+    pub(super) job: Arc<JobState>,
     pub(super) bytes: Bytes,
     pub(super) part: usize,
     pub(super) next: AtomicUsize,
@@ -117,6 +117,6 @@ impl Input for InMemory {
 ///
 /// # Errors
 /// If the engine has ended.
-pub(super) async fn hashed(job: &Running, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
+pub(super) async fn hashed(job: &JobState, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
     job.engine.files.run(move || Run::of(&bytes, wanted)).await
 }

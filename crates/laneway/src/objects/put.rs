@@ -16,7 +16,7 @@ use super::call::{callable, cleaning, job, within};
 use super::handed::{InMemory, hashed};
 use crate::content::checksum::Wanted;
 use crate::content::content_type;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::part_len;
 use crate::transfer::upload::{Given, Parts, put_verified};
@@ -149,7 +149,7 @@ pub(super) async fn write(
     let send = async move {
         let (size, job) = (bytes.len() as u64, &job);
         let part = usize::try_from(part_len(size, store.capabilities().parts)).unwrap_or(usize::MAX);
-        let input = InMemory { job: Arc::<Running>::clone(job), bytes, part, next: AtomicUsize::new(0) };
+        let input = InMemory { job: Arc::<JobState>::clone(job), bytes, part, next: AtomicUsize::new(0) };
         let parts = Parts::new(job, &store, &id, &options, None);
         parts.send(Some(size), &input).await
     };

@@ -9,8 +9,8 @@ use laneway_lanes::attempts::{counted, most};
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
 use crate::event::Verified;
-use crate::job::running::{Begun, Made, Moved, Purpose, Running};
-use crate::job::shared::Common;
+use crate::job::running::{ActiveItem, JobState, Purpose, ResultObject, TransferOutcome};
+use crate::job::shared::CommonBuckets;
 use crate::location::url;
 use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
@@ -31,7 +31,7 @@ impl Client {
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
-        let job = Running::new(Arc::clone(&worker.state), ends, Purpose::Plain, Common::default());
+        let job = JobState::new(Arc::clone(&worker.state), ends, Purpose::Plain, CommonBuckets::default());
         let begun = begin(&job, request);
         let (chunks, taken) = in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);
@@ -47,7 +47,12 @@ impl Client {
     }
 }
 
-async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks) -> Result<Moved, Error> {
+async fn read(
+    job: &JobState,
+    client: &Client,
+    request: ReadRequest,
+    out: Chunks,
+) -> Result<TransferOutcome, Error> {
     let Some((provider, id)) = request.at.as_object() else {
         return Err(Error::usage(request.at.to_string(), "names no object in a store"));
     };
@@ -67,7 +72,7 @@ async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks)
 }
 
 struct Several<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     store: &'a Store,
     id: &'a ObjectId,
     bucket: Bucket,
@@ -75,7 +80,7 @@ struct Several<'a> {
 }
 
 impl Several<'_> {
-    async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
+    async fn read(&self, ranges: &[ByteRange]) -> Result<TransferOutcome, Error> {
         let is_version = self.id.version.is_some();
         // If the ranges' offsets are known and they have few bytes, read them without a request for the
         // object's metadata.
@@ -174,11 +179,11 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
 
 /// Returns the result of a read of several ranges. It is unverified, because no store reports a checksum of a
 /// range.
-fn moved(bytes: u64) -> Moved {
-    Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
+fn moved(bytes: u64) -> TransferOutcome {
+    TransferOutcome { bytes, verified: Verified::Unverified, atomic: true, made: ResultObject::default() }
 }
 
-fn begin(job: &Running, request: &ReadRequest) -> Begun {
+fn begin(job: &JobState, request: &ReadRequest) -> ActiveItem {
     let source = match request.at.as_object() {
         Some((provider, id)) => url(provider, &id),
         None => request.at.to_string(),
@@ -187,11 +192,11 @@ fn begin(job: &Running, request: &ReadRequest) -> Begun {
 }
 
 /// Returns the item of a read that succeeded.
-fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
+fn item(job: &JobState, begun: ActiveItem, moved: TransferOutcome, attempts: u32) -> Item {
     // `attempts` is 0 if the ranges were read together, because their tasks count the attempts separately.
     let attempts = attempts.max(1);
-    let Begun { op, source, destination, start, .. } = begun;
-    let Moved { bytes, verified, atomic, .. } = moved;
+    let ActiveItem { op, source, destination, start, .. } = begun;
+    let TransferOutcome { bytes, verified, atomic, .. } = moved;
     let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }

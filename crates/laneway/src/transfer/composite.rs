@@ -10,7 +10,7 @@ use laneway_store::{Composite, ObjectMeta, PartRules, PartsAlgorithm, PartsDiges
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::location::url;
 use crate::plan::boundaries::{even, of_lens};
 use crate::plan::requests_at_once;
@@ -48,7 +48,7 @@ impl Layout {
 /// # Errors
 /// If the job was cancelled.
 pub(crate) async fn layout(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
@@ -85,7 +85,7 @@ pub(crate) async fn layout(
 }
 
 async fn each(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
@@ -112,7 +112,7 @@ async fn each(
 /// `ErrorKind::Integrity` if the digests differ, provided that the store's digest can be trusted and the
 /// store reported the length of every part.
 pub(crate) async fn judge(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
@@ -180,7 +180,7 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
 /// # Errors
 /// `ErrorKind::Integrity` if the digests differ.
 pub(crate) async fn in_memory(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     bytes: &Bytes,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
-use crate::job::running::{Begun, Moved, Running};
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
 use crate::local::folder::{Place, Placing};
 use crate::local::preserve::{Attributes, Preserve};
 use crate::location::url;
@@ -24,18 +24,18 @@ use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
 pub(crate) use range_writer::{Pinned, RangeWriter};
-pub(crate) use search::{Downloads, is_asked, one};
+pub(crate) use search::{DownloadSearch, is_asked, one};
 pub(crate) use slice::SliceTarget;
 
 /// The result of an item's download.
 pub(crate) struct Fetched {
-    pub(crate) moved: Moved,
+    pub(crate) moved: TransferOutcome,
     pub(crate) version: Option<Version>,
 }
 
 /// An object, and the file into which it is downloaded.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct DownloadItem {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
     /// True if a listing found the item. False if the user named it.
@@ -45,16 +45,20 @@ pub(crate) struct Item {
     line: Option<Box<str>>,
 }
 
-impl Item {
+impl DownloadItem {
     pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
 
-    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
+    pub(crate) fn begin(&self, job: &JobState, store: &Store) -> ActiveItem {
         let destination = self.place.path().display().to_string();
         let state = self.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
         let line = self.line.clone();
-        Begun { state, line, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
+        ActiveItem {
+            state,
+            line,
+            ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
+        }
     }
 }
 
@@ -73,7 +77,13 @@ impl CopyRequest {
 }
 
 /// Downloads one object into a file.
-async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item, collect_max: u64) {
+async fn fetch_one(
+    job: Arc<JobState>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    item: DownloadItem,
+    collect_max: u64,
+) {
     let begun = item.begin(&job, &store);
     let (meta, place) = (item.meta.clone(), item.place.clone());
     let result = object::fetch(&job, &request, &store, &item.id, meta, place, collect_max).await;
@@ -82,11 +92,11 @@ async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, i
 
 /// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
 async fn finish(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: Item,
-    begun: Begun,
+    item: DownloadItem,
+    begun: ActiveItem,
     result: Result<Fetched, Error>,
 ) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
@@ -108,7 +118,7 @@ async fn remove_moved(
     store: &Store,
     id: &ObjectId,
     fetched: Fetched,
-) -> Result<Moved, Error> {
+) -> Result<TransferOutcome, Error> {
     if request.remove_source {
         let is_enough = request.is_enough(fetched.moved.verified);
         moved::remove_object(store, id, fetched.version.as_ref(), is_enough).await?;

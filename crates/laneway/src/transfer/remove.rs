@@ -10,7 +10,7 @@ use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, Ver
 
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
-use crate::job::running::{Begun, Made, Moved, Running};
+use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::named_version;
@@ -18,7 +18,7 @@ use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::moved;
 use crate::{Error, Location, Op, RemoveRequest};
-use markers::{Above, Markers};
+use markers::{BatchHandle, Markers};
 
 /// The estimated memory, in bytes, of each key in a batch.
 pub(crate) const KEY_COST: usize = 2 << 10;
@@ -27,7 +27,7 @@ pub(crate) const KEY_COST: usize = 2 << 10;
 const LOOKS_MAX: usize = 16;
 
 /// Carries out a remove request. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: RemoveRequest) {
     match request.check() {
         Err(error) => {
             let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     job.finish().await;
 }
 
-async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
+async fn search(job: &Arc<JobState>, request: &RemoveRequest, units: Units) {
     if let Some(names) = request.files_from.as_ref().filter(|_| request.targets.is_empty())
         && let Err(error) = search_urls(job, names, request, &units).await
     {
@@ -75,7 +75,7 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
 }
 
 async fn search_one(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     provider: Provider,
     source: &ListingSource,
     request: &RemoveRequest,
@@ -147,7 +147,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
 /// Removes the versions that still wait for a full batch. Once all versions are gone, removes the delete
 /// markers of the same keys.
 async fn send_rest(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     batches: &mut Batches,
     markers: &mut Markers,
@@ -177,7 +177,7 @@ async fn send_rest(
 /// Removes the objects whose full URLs a file lists. Consecutive lines with the same bucket go into one
 /// batch.
 async fn search_urls(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     names: &Location,
     request: &RemoveRequest,
     units: &Units,
@@ -226,7 +226,7 @@ fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
 }
 
 async fn flush(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     at: Option<&(Provider, String)>,
     waiting: &mut Vec<SourceObject>,
     request: &RemoveRequest,
@@ -272,7 +272,7 @@ impl Batches {
 }
 
 async fn send(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     batch: Vec<SourceObject>,
     markers: Option<&Markers>,
@@ -289,9 +289,9 @@ async fn send(
 
 /// Reports what a dry run would remove. Laneway looks up objects that the user named, because they may not
 /// exist. If the caller has no permission for the lookup, it reports the object without its size.
-async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
+async fn plan(job: Arc<JobState>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
-        let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
+        let begun = ActiveItem { line: target.line, ..begin(&job, &store, &target.id) };
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
             None if target.id.version.is_some() => named_version::look_at(&store, &target.id).await,
@@ -308,17 +308,17 @@ async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     }
 }
 
-fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
+fn begin(job: &JobState, store: &Store, id: &ObjectId) -> ActiveItem {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
 /// Removes a batch. With `is_bound`, removes each object only if it still has the version that the inventory
 /// lists.
 async fn remove(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     store: Store,
     targets: Vec<SourceObject>,
-    above: Option<Above>,
+    above: Option<BatchHandle>,
     is_bound: bool,
 ) {
     let mut begun = Vec::with_capacity(targets.len());
@@ -328,7 +328,7 @@ async fn remove(
     let mut bucket = String::new();
     let mut named = None;
     for target in targets {
-        begun.push(Begun { line: target.line, ..begin(&job, &store, &target.id) });
+        begun.push(ActiveItem { line: target.line, ..begin(&job, &store, &target.id) });
         sizes.push(target.meta.as_ref().map_or(0, |meta| meta.size));
         named = Some(target.id.clone()).filter(|_| !is_listed);
         let version = target.meta.and_then(|meta| meta.version).filter(|_| is_bound);
@@ -346,8 +346,12 @@ async fn remove(
             .end(ends.filter(|(_, end)| end.as_ref().is_err_and(is_left)).map(|(object, _)| &object.key[..]));
     }
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
-        let moved =
-            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let moved = TransferOutcome {
+            bytes: size,
+            verified: Verified::NotApplicable,
+            atomic: true,
+            made: ResultObject::default(),
+        };
         let result = result.map_err(|error| match is_bound && error.is_precondition() {
             true => Error::source(
                 begun.source.clone(),
@@ -362,7 +366,7 @@ async fn remove(
 /// Removes listed objects, each given with its size. In a dry run, only reports them. An object that another
 /// program has already removed counts as removed. An object that was replaced after the listing stays.
 pub(crate) async fn batch(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     bucket: &str,
     objects: Vec<(Deletion, u64)>,
@@ -379,8 +383,12 @@ pub(crate) async fn batch(
     }
     let results = store.delete_many(bucket, &objects).await;
     for (((begun, result), size), id) in begun.into_iter().zip(results).zip(sizes).zip(&ids) {
-        let moved =
-            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let moved = TransferOutcome {
+            bytes: size,
+            verified: Verified::NotApplicable,
+            atomic: true,
+            made: ResultObject::default(),
+        };
         job.end(begun, size, moved::removed_object(store, id, result).map(|()| moved)).await;
     }
 }

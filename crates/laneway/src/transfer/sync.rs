@@ -19,7 +19,7 @@ use laneway_store::List;
 
 use crate::inventory::InventoryScope;
 use crate::job::pump::{Cancelled, Units, pumped};
-use crate::job::running::{FILTERED, Running};
+use crate::job::running::{FILTERED, JobState};
 use crate::job::search::Search;
 use crate::listing::folder_prefix;
 use crate::listing::names_from::NameList;
@@ -41,7 +41,7 @@ use side::{EntryPlace, Side, SideEntry, SideRole};
 const BLOCKED_MAX: usize = 1 << 14;
 
 /// Carries out a sync request. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
@@ -78,7 +78,7 @@ struct DeferredWork {
 }
 
 struct SyncMerge<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     request: &'a SyncRequest,
     rules: SyncRules,
     carrier: Carrier<'a>,
@@ -91,7 +91,7 @@ struct SyncMerge<'a> {
 }
 
 async fn look_through(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<SyncRequest>,
     units: Units,
     unknown: Arc<IncomparableCount>,
@@ -108,7 +108,7 @@ async fn look_through(
 
 /// Returns the search that starts the copies. The search doesn't look for existing destinations, because the
 /// sync has already compared both sides.
-fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
+fn search(job: &Arc<JobState>, request: &SyncRequest, units: Units) -> Search {
     let copying = Arc::new(request.copying().with_condition());
     Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
 }
@@ -119,7 +119,7 @@ fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
 /// The error of a listing or of the destination's folder. Then nothing may be removed, because one side is
 /// only partly known.
 async fn merge(
-    job: &Running,
+    job: &JobState,
     request: &SyncRequest,
     search: &mut Search,
     unknown: Arc<IncomparableCount>,
@@ -318,7 +318,7 @@ impl SyncMerge<'_> {
 
 /// Removes items that the source doesn't have, if nothing has failed. Then copies the items that were blocked
 /// by the removed ones.
-async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: DeferredWork) {
+async fn clean_up(job: &Arc<JobState>, request: &Arc<SyncRequest>, found: DeferredWork) {
     let DeferredWork { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
     if is_cleared {
@@ -358,7 +358,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
 }
 
 /// Returns whether this many removals are allowed. Reports an error if they aren't.
-async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
+async fn may_remove(job: &JobState, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
     if failed > 0 {
@@ -387,7 +387,7 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
 /// The earlier copy is a folder with the source's name. To save requests, this lists folders only if the
 /// first names on both sides make an earlier copy likely.
 async fn refuse_a_second_copy(
-    job: &Running,
+    job: &JobState,
     request: &SyncRequest,
     source: &mut Side,
     destination: &mut Side,
@@ -426,7 +426,7 @@ async fn refuse_a_second_copy(
 
 /// Returns the first two names directly below a folder of the source or destination, or fewer if the folder
 /// has fewer. The names of folders end in a slash.
-async fn first_names(job: &Running, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
+async fn first_names(job: &JobState, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
     const NAMES: usize = 2;
     let mut names = Vec::new();
     match at {
@@ -469,7 +469,7 @@ fn links(request: &SyncRequest) -> Links {
     }
 }
 
-fn side(job: &Running, request: &SyncRequest, role: SideRole) -> Result<Side, Error> {
+fn side(job: &JobState, request: &SyncRequest, role: SideRole) -> Result<Side, Error> {
     let at = if role == SideRole::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
@@ -501,7 +501,7 @@ fn op(request: &SyncRequest) -> Op {
     }
 }
 
-async fn fail(job: &Running, request: &SyncRequest, error: Error) {
+async fn fail(job: &JobState, request: &SyncRequest, error: Error) {
     let (source, destination) = (request.source.to_string(), request.destination.to_string());
     job.fail(op(request), source, Some(destination), error).await;
 }

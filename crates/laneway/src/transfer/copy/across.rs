@@ -13,12 +13,12 @@ use laneway_store::{
     Body, Checksums, Composite, Get, ObjectMeta, PartHasher, PartRules, PutOptions, Version,
 };
 
-use super::{Ends, Item, tags};
+use super::{CopyItem, Ends, tags};
 use crate::Error;
 use crate::content::checksum::{Crc, Run, Wanted};
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units};
-use crate::job::running::{Moved, Running};
+use crate::job::running::{JobState, TransferOutcome};
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
@@ -33,9 +33,9 @@ use crate::transfer::upload::{Input, Parts, ReadyPart, Sent, put_verified};
 /// If the job was cancelled.
 pub(super) async fn send(
     units: &Units,
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     ends: &Ends,
-    item: Item,
+    item: CopyItem,
 ) -> Result<(), Cancelled> {
     let size = item.from.meta.as_ref().map(|meta| meta.size);
     let run = counted(copy_one(Arc::clone(job), ends.clone(), item));
@@ -46,7 +46,7 @@ pub(super) async fn send(
 }
 
 /// Copies one object. If the object is known to be small, the caller has reserved memory for it.
-pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+pub(super) async fn copy_one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     let result = match item.from.meta.as_deref() {
         Some(meta) if meta.size <= SMALL_UPLOAD_MAX => small(&job, &ends, &item, meta.size, Some(meta)).await,
@@ -59,7 +59,13 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
 pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
 /// Copies a small object with a GET and a PUT. `known` is the metadata from a listing or a HEAD.
-async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
+async fn small(
+    job: &JobState,
+    ends: &Ends,
+    item: &CopyItem,
+    expected: u64,
+    known: Option<&ObjectMeta>,
+) -> Copied {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
         let got = ends.from.get(get).await?;
@@ -90,12 +96,12 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
-    let moved = Moved { verified, ..sent.moved };
+    let moved = TransferOutcome { verified, ..sent.moved };
     Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 
 /// Requests an object's metadata, then copies the object: at once if it is small, otherwise in slices.
-pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn any(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
         job.progress.sized(meta.size);
@@ -129,9 +135,9 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
 
 /// Copies an object slice by slice.
 async fn streamed(
-    job: &Running,
+    job: &JobState,
     ends: &Ends,
-    item: &Item,
+    item: &CopyItem,
     meta: &ObjectMeta,
     options: &PutOptions,
 ) -> Result<Sent, Error> {
@@ -175,7 +181,7 @@ struct Cuts {
 }
 
 impl Cuts {
-    async fn of_source(job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<Option<Self>, Error> {
+    async fn of_source(job: &JobState, ends: &Ends, meta: &ObjectMeta) -> Result<Option<Self>, Error> {
         let Some(stored) = meta.checksums.parts else { return Ok(None) };
         let layout = layout(job, &ends.from, meta, &stored).await?;
         let (rules, unequal) = (ends.to.capabilities().parts, ends.to.takes_unequal_parts());
@@ -197,7 +203,7 @@ impl Cuts {
     }
 
     /// Compares the digests of all parts with the source's composite checksum. All parts must have been read.
-    async fn check(&self, job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
+    async fn check(&self, job: &JobState, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
         let digests: Vec<u8> = {
             let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
             digests.values().flatten().copied().collect()
@@ -235,9 +241,9 @@ const SESSION_UNIT: u64 = 256 << 10;
 struct StoreInput<'a> {
     /// The parts in which the source was uploaded, if the copy is to have the same parts.
     cuts: Option<Cuts>,
-    job: &'a Running,
+    job: &'a JobState,
     ends: &'a Ends,
-    item: &'a Item,
+    item: &'a CopyItem,
     meta: ObjectMeta,
     pinned: Pinned,
     wanted: Wanted,

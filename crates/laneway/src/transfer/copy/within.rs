@@ -11,11 +11,11 @@ use laneway_store::{
 };
 
 use super::across::Copied;
-use super::{Ends, Item, across, tags};
+use super::{CopyItem, Ends, across, tags};
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::copies::CopySizes;
 use crate::plan::requests_at_once;
@@ -23,12 +23,12 @@ use crate::transfer::moved;
 use crate::transfer::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 
 /// Returns whether an object is known to be too large to copy in one request.
-pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
+pub(super) fn is_large(item: &CopyItem, sizes: CopySizes, can: &Capabilities) -> bool {
     item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
 }
 
 /// Copies a group of objects concurrently.
-pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+pub(super) async fn copy_group(job: Arc<JobState>, ends: Ends, items: Vec<CopyItem>) {
     if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
     {
         return move_group(&job, &ends, items).await;
@@ -40,8 +40,8 @@ pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) 
 
 /// Moves a group of objects of one bucket inside a store. One request removes the copied sources, each only
 /// in the version that was copied.
-async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
-    let copy_one = |item: Item| async move {
+async fn move_group(job: &JobState, ends: &Ends, items: Vec<CopyItem>) {
+    let copy_one = |item: CopyItem| async move {
         let mut begun = ends.begin(job, &item);
         let result = copy(job, ends, &item).await;
         if let Ok((Sent { moved, .. }, _)) = &result {
@@ -76,7 +76,7 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
 
 /// Lets the store copy a large object part by part. If the store refuses, Laneway downloads and uploads the
 /// bytes instead. MinIO, for example, accepts no copied parts in an upload with checksums.
-async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
+async fn copy_large(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
     for _ in 0..CONFLICTS_MAX {
@@ -93,7 +93,7 @@ async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+pub(super) async fn copy_one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     let result = copy(&job, &ends, &item).await;
     if let Ok((sent, _)) = &result {
@@ -102,7 +102,7 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     ends.finish(&job, &item, begun, result).await;
 }
 
-pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn copy(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
     match whole(job, ends, item).await? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -111,7 +111,7 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
 
 /// Does the same as [`copy`] for a library call. If the call is cancelled, this abandons a copy in a single
 /// request at once, because that leaves nothing to clean up.
-pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn copy_for_call(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -119,7 +119,11 @@ pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Co
 }
 
 /// Copies one object with one request. Returns `None` if it is too large for that.
-async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, Option<Version>)>, Error> {
+async fn whole(
+    job: &JobState,
+    ends: &Ends,
+    item: &CopyItem,
+) -> Result<Option<(Sent, Option<Version>)>, Error> {
     let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
@@ -162,7 +166,10 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     };
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    let sent = Sent { moved: Moved { bytes, verified, atomic, made: Made::of(&copied) }, meta: copied };
+    let sent = Sent {
+        moved: TransferOutcome { bytes, verified, atomic, made: ResultObject::of(&copied) },
+        meta: copied,
+    };
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
@@ -181,7 +188,7 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     }
 }
 
-async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+async fn copy_parts(job: &JobState, ends: &Ends, item: &CopyItem, options: &PutOptions) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
     options.tags = tags::kept(job, ends, item, &meta).await?;
@@ -189,7 +196,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
     let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-    let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
+    let moved = TransferOutcome { bytes: meta.size, verified, atomic, made: ResultObject::of(&copied) };
     Ok((Sent { moved, meta: copied }, meta.version))
 }
 
@@ -199,7 +206,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
 /// # Errors
 /// The stores' errors.
 pub(crate) async fn fill(
-    job: &Running,
+    job: &JobState,
     to: &Store,
     (source, meta): (&ObjectId, &ObjectMeta),
     upload: &Multipart,

@@ -11,7 +11,7 @@ use laneway_store::{Composite, ObjectMeta, PartsAlgorithm, PartsDigest, Store};
 use crate::Error;
 use crate::content::checksum::{Crc, Run};
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::local::folder::{Claim, Staged};
 use crate::plan::boundaries::{RangeSection, cover};
 use crate::transfer::composite::{Judged, judge, layout};
@@ -22,7 +22,7 @@ use crate::transfer::composite::{Judged, judge, layout};
 /// If the digests differ. If the store doesn't report the parts' lengths, this is no error, and the result is
 /// `Unverified`.
 pub(super) async fn verify(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     staged: &Arc<Staged>,
@@ -42,7 +42,7 @@ pub(super) async fn verify(
 /// Returns the digest of these parts of a file. The file threads read several parts at a time, because one
 /// thread computes MD5s more slowly than the network delivers bytes.
 async fn digest(
-    job: &Running,
+    job: &JobState,
     staged: &Arc<Staged>,
     parts: &[Range<u64>],
     algorithm: PartsAlgorithm,

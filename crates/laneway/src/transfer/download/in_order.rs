@@ -22,7 +22,7 @@ use super::{Fetched, remove_moved};
 use crate::content::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::job::pump::ready;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
@@ -83,7 +83,7 @@ pub(crate) struct Described {
 
 /// Downloads one object to a destination that takes bytes only in order.
 pub(super) async fn fetch_one(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<CopyRequest>,
     store: Store,
     id: ObjectId,
@@ -136,7 +136,7 @@ pub(crate) fn write_all(
 /// # Errors
 /// The store's error; `ErrorKind::Cancelled` when the receiver is gone.
 pub(crate) async fn fetch(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     wish: Wish,
@@ -177,7 +177,7 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
 type BudgetShare = Vec<Reservation>;
 
 struct InOrder<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     store: &'a Store,
     id: &'a ObjectId,
     version: Option<Version>,
@@ -406,7 +406,7 @@ impl InOrder<'_> {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
-        let moved = Moved { bytes: run.len, verified, atomic: true, made: Made::of(meta) };
+        let moved = TransferOutcome { bytes: run.len, verified, atomic: true, made: ResultObject::of(meta) };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 }

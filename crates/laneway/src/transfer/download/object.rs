@@ -14,7 +14,7 @@ use super::slice::SliceTarget;
 use super::sliced::{Destination, Rest, Unfinished, keep};
 use super::verify::store_small;
 use crate::content::checksum::{Crc, Wanted};
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::local::folder::Place;
 use crate::location::url;
 use crate::plan::slices::is_sliced;
@@ -28,7 +28,7 @@ use crate::{CopyRequest, Error};
 /// # Errors
 /// The store's or the file system's error. After an error, the destination is unchanged.
 pub(crate) async fn fetch(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
@@ -51,7 +51,7 @@ pub(crate) async fn fetch(
 }
 
 async fn fetch_once(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
@@ -189,7 +189,7 @@ impl Rest<'_> {
 /// Ends an opening stream when its download ends in any way. A sink may still run on its lane then, and must
 /// not write any more.
 struct EndOnDrop<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     request: &'a CopyRequest,
     opening: Arc<Opening>,
 }

@@ -19,7 +19,7 @@ use super::range_writer::{Pinned, RangeWriter};
 use super::slice::SliceTarget;
 use super::verify::verify_file;
 use crate::content::checksum::{Crc, Run, Wanted};
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{Place, Staged, Subject, TakeUp};
 use crate::local::platform::boot;
 use crate::location::url;
@@ -123,7 +123,7 @@ impl Large {
 
 /// The download of the bytes that an opening stream doesn't bring.
 pub(super) struct Rest<'a> {
-    pub(super) job: &'a Running,
+    pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
@@ -228,7 +228,8 @@ impl Rest<'_> {
         let staged = Arc::clone(&large.staged);
         let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
         job.engine.files.run(move || staged.commit(placing)).await??;
-        let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
+        let moved =
+            TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(&meta) };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 
@@ -340,7 +341,7 @@ impl Split {
 /// Keeps the temporary file after an error that may pass, so that a later run can continue with its bytes.
 /// After a cancellation, keeps the file only if the request says so. Returns the error, with the number of
 /// kept bytes.
-pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
+pub(super) fn keep(job: &JobState, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
         Some(bytes) => {
@@ -354,7 +355,7 @@ pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error:
 /// Handles the temporary file of a download that is dropped before it commits or keeps the file, as in a
 /// cancelled job. Keeps the file if the request says so, or else removes it.
 pub(super) struct Unfinished<'a> {
-    pub(super) job: &'a Running,
+    pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
     pub(super) staged: Arc<Staged>,
 }

@@ -10,7 +10,7 @@ use super::sliced::Large;
 use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{Place, Placing};
 use crate::location::url;
 use crate::transfer::composite::one_part;
@@ -22,7 +22,7 @@ use crate::transfer::upload::verify::name_plain_crc32;
 /// # Errors
 /// `ErrorKind::Integrity` if bytes are missing or differ.
 pub(super) async fn verify_file(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     large: &Large,
     runs: &BTreeMap<u64, Run>,
@@ -45,7 +45,7 @@ pub(super) async fn verify_file(
 }
 
 /// Reads a file back and compares its MD5. This is needed if no single stream brought the whole file.
-async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
+async fn read_back(job: &JobState, source: String, large: &Large) -> Result<Verified, Error> {
     let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
     let wanted = Wanted::to_compare_with(&meta.checksums, true);
     let cancel = job.cancel.clone();
@@ -83,7 +83,7 @@ pub(crate) fn store_small(
     bytes: &[u8],
     place: &Place,
     placing: Placing,
-) -> Result<Moved, Error> {
+) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
     let wanted = Wanted::to_compare_with(&meta.checksums, true);
     if !bytes.is_empty() {
@@ -98,5 +98,5 @@ pub(crate) fn store_small(
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(placing)?;
-    Ok(Moved { bytes: meta.size, verified, atomic: true, made: Made::of(meta) })
+    Ok(TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(meta) })
 }

@@ -4,13 +4,13 @@
 use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
 use crate::Error;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::SourceObject;
 use crate::transfer::copy::{fill, tags_of};
 use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
 
 /// Returns whether the listing shows that an object is too large to copy in one request.
-pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
+pub(super) fn is_known(job: &JobState, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
     object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
@@ -18,7 +18,7 @@ pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> b
 /// Returns whether a named object is too large to copy in one request. The store has refused to change the
 /// object in one request, with this `error`. Requests the object's size, which was unknown until then.
 pub(super) async fn is_found(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     object: &SourceObject,
     error: &laneway_store::Error,
@@ -35,7 +35,7 @@ pub(super) async fn is_found(
 /// # Errors
 /// `Precondition` if the object was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
 pub(super) async fn change(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     change: &MetaChange,
@@ -74,7 +74,7 @@ fn is_refused(error: &Error) -> bool {
 }
 
 async fn change_once(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     change: &MetaChange,

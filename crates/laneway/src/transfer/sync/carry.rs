@@ -9,16 +9,16 @@ use laneway_store::{ObjectId, Store};
 use super::compare::ComparisonMethod;
 use super::content::{ContentSource, IncomparableCount, is_of_time, is_same};
 use super::side::{EntryPlace, SideEntry};
-use crate::job::pump::{Cancelled, Group, ITEM_COST, Units};
-use crate::job::running::{Begun, Running};
+use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup, Units};
+use crate::job::running::{ActiveItem, JobState};
 use crate::job::search::{Prefix, Search};
 use crate::listing::{SourceObject, folder_prefix};
 use crate::local::folder::Folder;
 use crate::location::relative::Relative;
 use crate::location::url;
-use crate::transfer::copy::{self, Copies, Ends};
-use crate::transfer::download::{self, Downloads};
-use crate::transfer::upload::{self, Uploads, Waiting};
+use crate::transfer::copy::{self, CopySearch, Ends};
+use crate::transfer::download::{self, DownloadSearch};
+use crate::transfer::upload::{self, UploadSearch, WaitingUploads};
 use crate::{CopyRequest, Error, Location, Op, SyncRequest};
 
 /// The maximum size, in bytes, of an item that reserves memory for its content before it begins.
@@ -31,9 +31,26 @@ pub(super) struct Carrier<'a> {
 }
 
 enum CarryDirection<'a> {
-    Up { uploads: Uploads<'a>, to: Store, bucket: String, prefix: String, waiting: Waiting },
-    Down { downloads: Downloads<'a>, from: Store, folder: Arc<Folder>, group: Group<download::Item> },
-    Across { copies: Copies<'a>, ends: Ends, bucket: String, prefix: String, group: Group<copy::Item> },
+    Up {
+        uploads: UploadSearch<'a>,
+        to: Store,
+        bucket: String,
+        prefix: String,
+        waiting: WaitingUploads,
+    },
+    Down {
+        downloads: DownloadSearch<'a>,
+        from: Store,
+        folder: Arc<Folder>,
+        group: ItemGroup<download::DownloadItem>,
+    },
+    Across {
+        copies: CopySearch<'a>,
+        ends: Ends,
+        bucket: String,
+        prefix: String,
+        group: ItemGroup<copy::CopyItem>,
+    },
 }
 
 impl<'a> Carrier<'a> {
@@ -58,19 +75,19 @@ impl<'a> Carrier<'a> {
                 match source {
                     Some(from) => {
                         let ends = Ends::new(from.clone(), to, Arc::clone(&search.request));
-                        let copies = Copies::new(search, at);
-                        CarryDirection::Across { copies, ends, bucket, prefix, group: Group::new() }
+                        let copies = CopySearch::new(search, at);
+                        CarryDirection::Across { copies, ends, bucket, prefix, group: ItemGroup::new() }
                     }
                     None => {
-                        let uploads = Uploads { search, to: at };
-                        CarryDirection::Up { uploads, to, bucket, prefix, waiting: Waiting::new() }
+                        let uploads = UploadSearch { search, to: at };
+                        CarryDirection::Up { uploads, to, bucket, prefix, waiting: WaitingUploads::new() }
                     }
                 }
             }
             (Location::Local(path), Some(from)) => {
                 let folder = Folder::new(path);
-                let downloads = Downloads::new(search, Some(Arc::clone(&folder)));
-                CarryDirection::Down { downloads, from: from.clone(), folder, group: Group::new() }
+                let downloads = DownloadSearch::new(search, Some(Arc::clone(&folder)));
+                CarryDirection::Down { downloads, from: from.clone(), folder, group: ItemGroup::new() }
             }
             (destination, _) => return Err(Error::usage(destination.to_string(), "can't be synced to")),
         };
@@ -82,7 +99,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Returns the item that reports an entry's outcome if the entry isn't copied.
-    pub(super) fn begin(&self, job: &Running, entry: &SideEntry) -> Begun {
+    pub(super) fn begin(&self, job: &JobState, entry: &SideEntry) -> ActiveItem {
         let (op, destination) = match &self.direction {
             CarryDirection::Up { to, bucket, prefix, .. } => {
                 (Op::Upload, url(to.provider(), &key(bucket, prefix, entry)))
@@ -96,14 +113,14 @@ impl<'a> Carrier<'a> {
             EntryPlace::File(_) => job.state_of_file(entry.facts.changed, entry.facts.size),
             EntryPlace::Object(meta) => job.state_of(meta.version.as_ref(), meta.size),
         };
-        Begun { state, ..job.begin(op, entry.place(self.source()), Some(destination)) }
+        ActiveItem { state, ..job.begin(op, entry.place(self.source()), Some(destination)) }
     }
 
     /// Reports that a dry run would copy an entry.
     ///
     /// # Errors
     /// Never fails. It returns a result only to have the same type as [`copy`](Self::copy).
-    pub(super) async fn plan(&self, job: &Running, entry: SideEntry) -> Result<(), Cancelled> {
+    pub(super) async fn plan(&self, job: &JobState, entry: SideEntry) -> Result<(), Cancelled> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;
         Ok(())
@@ -118,7 +135,9 @@ impl<'a> Carrier<'a> {
         match (&mut self.direction, entry.at) {
             (CarryDirection::Up { uploads, to, bucket, prefix, waiting }, EntryPlace::File(path)) => {
                 let id = ObjectId::new(bucket.clone(), format!("{prefix}{}", entry.name));
-                uploads.item(to, upload::Item::new(path, (size, entry.facts.changed), id), waiting).await
+                uploads
+                    .item(to, upload::UploadItem::new(path, (size, entry.facts.changed), id), waiting)
+                    .await
             }
             (CarryDirection::Down { downloads, from, group, .. }, EntryPlace::Object(meta)) => {
                 let object = listed(entry.name, meta);
@@ -126,7 +145,9 @@ impl<'a> Carrier<'a> {
             }
             (CarryDirection::Across { copies, ends, bucket, prefix, group }, EntryPlace::Object(meta)) => {
                 let to = ObjectId::new(bucket.clone(), format!("{prefix}{}", entry.name));
-                if let Some(item) = copies.admit(ends, copy::Item::new(listed(entry.name, meta), to)).await {
+                if let Some(item) =
+                    copies.admit(ends, copy::CopyItem::new(listed(entry.name, meta), to)).await
+                {
                     group.add(item, 0);
                 }
                 if group.is_full() { copies.send(ends, group, None).await } else { Ok(()) }
@@ -187,21 +208,21 @@ impl<'a> Carrier<'a> {
     }
 
     /// Returns the copy to run after the comparison of an entry, or `None` if no file can have its name.
-    fn one(&self, entry: &SideEntry) -> Option<(Arc<Running>, Arc<CopyRequest>, Units, SingleCopy)> {
+    fn one(&self, entry: &SideEntry) -> Option<(Arc<JobState>, Arc<CopyRequest>, Units, SingleCopy)> {
         let (search, one) = match (&self.direction, &entry.at) {
             (CarryDirection::Up { uploads, to, bucket, prefix, .. }, EntryPlace::File(path)) => {
                 let id = key(bucket, prefix, entry);
-                let item = upload::Item::new(path.clone(), (entry.facts.size, entry.facts.changed), id);
+                let item = upload::UploadItem::new(path.clone(), (entry.facts.size, entry.facts.changed), id);
                 (&*uploads.search, SingleCopy::Up(to.clone(), item))
             }
             (CarryDirection::Down { downloads, from, folder, .. }, EntryPlace::Object(meta)) => {
                 let place = folder.place(&Relative::new(entry.name.clone()).ok()?);
-                let item = download::Item::listed(meta.clone(), place);
+                let item = download::DownloadItem::listed(meta.clone(), place);
                 (&*downloads.search, SingleCopy::Down(from.clone(), item))
             }
             (CarryDirection::Across { copies, ends, bucket, prefix, .. }, EntryPlace::Object(meta)) => {
                 let from = listed(entry.name.clone(), meta.clone());
-                let item = copy::Item::new(from, key(bucket, prefix, entry));
+                let item = copy::CopyItem::new(from, key(bucket, prefix, entry));
                 (copies.search(), SingleCopy::Across(ends.clone(), item))
             }
             _ => return None,
@@ -223,13 +244,13 @@ impl<'a> Carrier<'a> {
 }
 
 enum SingleCopy {
-    Up(Store, upload::Item),
-    Down(Store, download::Item),
-    Across(Ends, copy::Item),
+    Up(Store, upload::UploadItem),
+    Down(Store, download::DownloadItem),
+    Across(Ends, copy::CopyItem),
 }
 
 impl SingleCopy {
-    async fn run(self, job: Arc<Running>, request: Arc<CopyRequest>) {
+    async fn run(self, job: Arc<JobState>, request: Arc<CopyRequest>) {
         match self {
             Self::Up(store, item) => upload::one(job, request, store, item).await,
             Self::Down(store, item) => download::one(job, request, store, item).await,

@@ -10,7 +10,7 @@ use super::compare::{ComparisonMethod, SideFacts, is_as_new};
 use super::side::EntryPlace;
 use crate::content::checksum::Wanted;
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::local::preserve::Attributes;
 use crate::transfer::composite::{Judged, judge, layout};
 use crate::transfer::upload::{hashed_file, hashed_parts_while};
@@ -22,7 +22,7 @@ pub(super) struct IncomparableCount(AtomicU64);
 
 impl IncomparableCount {
     /// Reports the count, if it isn't 0.
-    pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
+    pub(super) async fn tell(&self, job: &JobState, request: &SyncRequest) {
         let count = self.0.load(Ordering::Relaxed);
         if count > 0 {
             let message = format!(
@@ -57,7 +57,7 @@ impl ContentSource {
 /// # Errors
 /// The store's error, if metadata can't be requested.
 pub(super) async fn is_same(
-    job: &Running,
+    job: &JobState,
     by: ComparisonMethod,
     unknown: &IncomparableCount,
     (source, there): (ContentSource, ContentSource),
@@ -112,7 +112,7 @@ pub(super) async fn is_same(
 /// # Errors
 /// The store's error.
 pub(super) async fn is_of_time(
-    job: &Running,
+    job: &JobState,
     source: ContentSource,
     there: SideFacts,
 ) -> Result<bool, Error> {
@@ -122,7 +122,7 @@ pub(super) async fn is_of_time(
     Ok(kept.is_some() && kept == there.mtime)
 }
 
-pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
+pub(super) async fn asked(job: &JobState, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
 }
@@ -178,7 +178,7 @@ fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
 
 /// Returns whether a file has these checksums. An unreadable file counts as different, so that its copy fails
 /// and reports the cause.
-async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
+async fn file_is(job: &JobState, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
     if !is_comparable(&sums) {
         return Ok(None);
     }
@@ -200,7 +200,7 @@ async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<b
 /// # Errors
 /// If the file can't be read, or the job is cancelled.
 pub(super) async fn by_parts(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     path: &Path,

@@ -11,7 +11,7 @@ use laneway_store::{ObjectId, Store};
 use super::side::{EntryPlace, SideEntry};
 use super::{SyncMerge, links, op};
 use crate::job::pump::Cancelled;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::folder_prefix;
 use crate::listing::names_from::{ListedName, NameList};
 use crate::listing::walk::{FoundFile, Links};
@@ -150,7 +150,7 @@ impl NameFinding {
 
 /// Reads names from a file, drops repeated ones, and looks up the others on both sides.
 struct NamedPairs<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     from: &'a NamedSide,
     to: &'a NamedSide,
     names: NameList,
@@ -177,21 +177,21 @@ impl NamedPairs<'_> {
 }
 
 impl NamedSide {
-    fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+    fn source(job: &JobState, request: &SyncRequest) -> Result<Self, Error> {
         match &request.source {
             Location::Local(root) => Ok(Self::Source { root: root.clone(), links: links(request) }),
             at => Ok(Self::prefix(job, at)?.into_source()),
         }
     }
 
-    fn destination(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+    fn destination(job: &JobState, request: &SyncRequest) -> Result<Self, Error> {
         match &request.destination {
             Location::Local(root) => Ok(Self::Destination { root: root.clone() }),
             at => Self::prefix(job, at),
         }
     }
 
-    fn prefix(job: &Running, at: &Location) -> Result<Self, Error> {
+    fn prefix(job: &JobState, at: &Location) -> Result<Self, Error> {
         let Location::Object { provider, bucket, key } = at else {
             return Err(Error::usage(at.to_string(), "is not a folder"));
         };
@@ -221,7 +221,7 @@ impl NamedSide {
     /// Looks up some names on this side.
     async fn look(
         &self,
-        job: &Running,
+        job: &JobState,
         names: &Arc<[String]>,
     ) -> Result<Vec<Result<NameFinding, Error>>, Error> {
         match self {
@@ -282,7 +282,7 @@ impl NamedSide {
     }
 }
 
-async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
+async fn head(job: &JobState, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {
         Ok(meta) => Ok(NameFinding::Entry(Box::new(SideEntry::of_object(name, meta)))),

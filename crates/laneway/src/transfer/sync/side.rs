@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::compare::SideFacts;
 use super::merge::LeftOutNames;
 use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
 use crate::listing::{ListingPages, OrderCheck, pages};
 use crate::local::preserve::Attributes;
@@ -102,7 +102,7 @@ impl Side {
     /// # Errors
     /// If the inventory can't be read.
     pub(super) fn inventory(
-        job: &Running,
+        job: &JobState,
         at: &Location,
         place: InventoryScope,
         role: SideRole,
@@ -131,7 +131,7 @@ impl Side {
     /// # Errors
     /// The listing's error. For a destination, also the error of an entry that can't be read, because files
     /// below it must not count as missing.
-    pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&SideEntry>, Error> {
+    pub(super) async fn peek(&mut self, job: &JobState) -> Result<Option<&SideEntry>, Error> {
         while self.ready.is_empty() {
             match &mut self.stream {
                 SideStream::Ended => return Ok(None),
@@ -197,7 +197,7 @@ impl Side {
         self.ready.pop_front()
     }
 
-    async fn found(&mut self, job: &Running, batch: Vec<WalkFinding>) -> Result<(), Error> {
+    async fn found(&mut self, job: &JobState, batch: Vec<WalkFinding>) -> Result<(), Error> {
         for found in batch {
             match (found, self.role) {
                 (WalkFinding::File(file), _) => {

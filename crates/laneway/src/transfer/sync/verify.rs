@@ -14,7 +14,7 @@ use super::merge::{Turn, turn};
 use super::side::{EntryPlace, Side, SideEntry, SideRole};
 use crate::event::Verified;
 use crate::inventory::InventoryScope;
-use crate::job::running::{FILTERED, Made, Moved, Running};
+use crate::job::running::{FILTERED, JobState, ResultObject, TransferOutcome};
 use crate::listing::folder_prefix;
 use crate::listing::walk::Links;
 use crate::{Error, Location, Op, VerifyRequest, Warning};
@@ -27,7 +27,7 @@ use report::Report;
 const COMPARED_AT_ONCE: usize = 64;
 
 /// Carries out a request to compare two places. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: VerifyRequest) {
     let compared = match request.check() {
         Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
         Err(error) => Ok(Err(error)),
@@ -44,7 +44,7 @@ pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
     job.finish().await;
 }
 
-async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Error> {
+async fn compare(job: &Arc<JobState>, request: &VerifyRequest) -> Result<(), Error> {
     let mut report = match request.report.clone() {
         Some(path) => Some(Report::begin(job, path).await?),
         None => None,
@@ -57,7 +57,7 @@ async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Erro
 }
 
 async fn merge(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     request: &VerifyRequest,
     report: Option<&mut Report>,
 ) -> Result<(), Error> {
@@ -90,7 +90,7 @@ async fn merge(
 
 /// Names that are compared in parallel, and reported in order.
 struct FindingQueue<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     report: Option<&'a mut Report>,
     under_way: FuturesOrdered<BoxFuture<'a, (PairFinding, Pair<'a>)>>,
     taken: u64,
@@ -119,7 +119,7 @@ impl FindingQueue<'_> {
 
 /// The names of both sides, in order.
 struct Pairs<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     request: &'a VerifyRequest,
     source: Side,
     destination: Side,
@@ -152,7 +152,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-fn side(job: &Running, request: &VerifyRequest, role: SideRole) -> Result<Side, Error> {
+fn side(job: &JobState, request: &VerifyRequest, role: SideRole) -> Result<Side, Error> {
     let at = if role == SideRole::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
@@ -199,7 +199,7 @@ impl Pair<'_> {
     }
 
     /// Compares both entries by their listings, and by bytes if one is a local file.
-    async fn finding(&self, job: &Arc<Running>) -> PairFinding {
+    async fn finding(&self, job: &Arc<JobState>) -> PairFinding {
         let finding = finding(self.source.as_ref(), self.destination.as_ref());
         let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
             return (finding, None);
@@ -228,7 +228,7 @@ impl Pair<'_> {
         report::ReportRow::of(at, &self.name, entry, finding)
     }
 
-    async fn tell(&self, job: &Running, finding: Finding, error: Option<Error>) {
+    async fn tell(&self, job: &JobState, finding: Finding, error: Option<Error>) {
         let (source, destination) =
             (place(&self.request.source, &self.name), place(&self.request.destination, &self.name));
         let size = self.source.as_ref().or(self.destination.as_ref()).map_or(0, |entry| entry.facts.size);
@@ -237,7 +237,7 @@ impl Pair<'_> {
         let begun = job.begin(Op::Verify, source, Some(destination));
         let result = match finding {
             Finding::Same(verified) => {
-                Ok(Moved { bytes: size, verified, atomic: true, made: Made::default() })
+                Ok(TransferOutcome { bytes: size, verified, atomic: true, made: ResultObject::default() })
             }
             Finding::Missing | Finding::Extra => Err(Error::not_found(target, finding.message())),
             Finding::Size(..) | Finding::Etag | Finding::Checksum(_) => {

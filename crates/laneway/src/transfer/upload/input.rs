@@ -14,7 +14,7 @@ use super::parts::{Input, Parts, ReadyPart};
 use super::{put_verified, source};
 use crate::Error;
 use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::job::running::{Moved, Running};
+use crate::job::running::{JobState, TransferOutcome};
 use crate::plan::parts::{Cut, PART_USUAL};
 
 /// The number of bytes that are read at a time from the input, or from a temporary file.
@@ -34,13 +34,13 @@ pub(crate) struct Stream {
 /// # Errors
 /// The store's or the input's error.
 pub(crate) async fn upload(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     stream: Stream,
     id: &ObjectId,
     options: &PutOptions,
     expected: Option<u64>,
-) -> Result<Moved, Error> {
+) -> Result<TransferOutcome, Error> {
     let Stream { name, input, found } = stream;
     let reader = ReaderThread::start(name, input)?;
     let memory = job.engine.lanes.memory();
@@ -71,7 +71,7 @@ pub(crate) async fn upload(
 }
 
 struct StreamInput<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     reader: ReaderThread,
     cut: Cut,
     state: Mutex<InputState>,
@@ -86,7 +86,7 @@ struct InputState {
 }
 
 impl InputState {
-    fn read(&mut self, job: &Running, len: u64) {
+    fn read(&mut self, job: &JobState, len: u64) {
         let known = len.min(self.found);
         self.found -= known;
         job.progress.sized(len - known);

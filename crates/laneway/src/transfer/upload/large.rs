@@ -10,11 +10,11 @@ use super::parts::{Input, Parts, ReadyPart, Sent};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
 use super::verify::Given;
-use super::{Item, input, journal, put_verified};
+use super::{UploadItem, input, journal, put_verified};
 use crate::content::checksum::{Run, Wanted};
 use crate::content::gzip;
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::identity::Identity;
 use crate::location::url;
 use crate::plan::parts::{PART_USUAL, part_len};
@@ -30,11 +30,11 @@ use crate::{CopyRequest, Error, ErrorKind};
 /// The store's error, or an error if the file changed. After an error, nothing of the upload is left in the
 /// store, unless the error says so.
 pub(crate) async fn upload(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
-) -> Result<(Moved, Identity), Error> {
+    item: &UploadItem,
+) -> Result<(TransferOutcome, Identity), Error> {
     let path = item.path.clone();
     let open = move || Source::open(&path).map(|source| (source.holes(), source));
     let (holes, source) = job.engine.files.run(open).await??;
@@ -52,7 +52,7 @@ pub(crate) async fn upload(
 /// The store's error. Also an error if the file can't be read, changes meanwhile, or has another CRC32C than
 /// the `given` one.
 pub(crate) async fn file(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     path: PathBuf,
     id: &ObjectId,
@@ -85,12 +85,12 @@ pub(crate) async fn file(
 }
 
 async fn send(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
+    item: &UploadItem,
     source: Source,
-) -> Result<Moved, Error> {
+) -> Result<TransferOutcome, Error> {
     let options = request.options_of_file(
         store.capabilities().file_attributes,
         &item.id.key,
@@ -154,11 +154,11 @@ async fn send(
 /// Compares the object that an earlier run's session completed with the file. If the two are equal, nothing
 /// has to be sent, and this returns the upload's result.
 async fn finished(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     source: &Arc<Source>,
     meta: &ObjectMeta,
-) -> Result<Option<Moved>, Error> {
+) -> Result<Option<TransferOutcome>, Error> {
     let is_there = store.head(&meta.id, meta.version.as_ref());
     match job.unless_cancelled(is_there).await? {
         Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
@@ -179,16 +179,21 @@ async fn finished(
         return Ok(None);
     }
     job.progress.there(whole.len);
-    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
+    Ok(Some(TransferOutcome {
+        bytes: whole.len,
+        verified: Verified::Crc32c,
+        atomic: true,
+        made: ResultObject::of(meta),
+    }))
 }
 
 /// Returns the state in which an earlier run left this upload, and the journal from which a later run can
 /// continue it. Returns `None` if there can be no journal.
 async fn unfinished(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
+    item: &UploadItem,
     source: &Source,
     options: &PutOptions,
 ) -> Result<Option<Unfinished>, Error> {
@@ -216,7 +221,7 @@ async fn unfinished(
 }
 
 struct FileInput<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     source: Arc<Source>,
     /// The offset of the next part.
     next: AtomicU64,

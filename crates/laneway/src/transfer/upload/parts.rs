@@ -23,7 +23,7 @@ use crate::Error;
 use crate::content::checksum::{Run, Wanted, composite_crc32c};
 use crate::event::Verified;
 use crate::job::pump::ready;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::requests_at_once;
 
@@ -77,13 +77,13 @@ pub(crate) struct ReadyPart {
 
 #[derive(Debug)]
 pub(crate) struct Sent {
-    pub(crate) moved: Moved,
+    pub(crate) moved: TransferOutcome,
     pub(crate) meta: ObjectMeta,
 }
 
 /// An object that is uploaded in parts.
 pub(crate) struct Parts<'a> {
-    pub(crate) job: &'a Running,
+    pub(crate) job: &'a JobState,
     pub(crate) store: &'a Store,
     pub(crate) id: &'a ObjectId,
     pub(crate) options: &'a PutOptions,
@@ -96,7 +96,7 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     pub(crate) fn new(
-        job: &'a Running,
+        job: &'a JobState,
         store: &'a Store,
         id: &'a ObjectId,
         options: &'a PutOptions,
@@ -338,7 +338,10 @@ impl Parts<'_> {
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => {
                 let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
-                Ok(Sent { moved: Moved { bytes: size, verified, atomic, made: Made::of(&meta) }, meta })
+                Ok(Sent {
+                    moved: TransferOutcome { bytes: size, verified, atomic, made: ResultObject::of(&meta) },
+                    meta,
+                })
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;

@@ -10,11 +10,11 @@ use std::time::SystemTime;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, PutOptions, Store};
 
-use super::{Item, input, small, upload_large};
+use super::{UploadItem, input, small, upload_large};
 use crate::content::gzip;
 use crate::job::existing::{self, EXISTS};
-use crate::job::pump::{Cancelled, Group};
-use crate::job::running::Running;
+use crate::job::pump::{Cancelled, ItemGroup};
+use crate::job::running::JobState;
 use crate::job::search::{Prefix, Search};
 use crate::listing::glob;
 use crate::listing::names_from::{LineRules, ListedName, NameList};
@@ -78,26 +78,26 @@ impl ListedFile {
     }
 }
 
-pub(crate) struct Uploads<'a> {
+pub(crate) struct UploadSearch<'a> {
     pub(crate) search: &'a mut Search,
     pub(crate) to: Prefix<'a>,
 }
 
 /// Files that were found and whose uploads have not started yet.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingUploads {
     /// Small files whose uploads begin together.
-    group: Group<Item>,
+    group: ItemGroup<UploadItem>,
     /// Files whose destinations must still be looked up.
-    unasked: Vec<Item>,
+    unasked: Vec<UploadItem>,
 }
 
-impl Waiting {
+impl WaitingUploads {
     pub(crate) fn new() -> Self {
-        Self { group: Group::new(), unasked: Vec::new() }
+        Self { group: ItemGroup::new(), unasked: Vec::new() }
     }
 }
 
-impl Uploads<'_> {
+impl UploadSearch<'_> {
     /// Starts the uploads of local sources: files, folders, pipes and devices.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Uploads<'_> {
     /// error.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
-        let mut waiting = Waiting::new();
+        let mut waiting = WaitingUploads::new();
         for some in paths.chunks(SOURCES_AT_ONCE) {
             let owned = some.to_vec();
             let look = move || owned.into_iter().flat_map(LocalSource::of).collect::<Vec<_>>();
@@ -179,10 +179,10 @@ impl Uploads<'_> {
         store: &Store,
         path: PathBuf,
         found: (u64, Option<SystemTime>),
-        waiting: &mut Waiting,
+        waiting: &mut WaitingUploads,
     ) -> Result<(), Cancelled> {
         match self.single(&path) {
-            Ok(id) => self.item(store, Item::new(path, found, id), waiting).await,
+            Ok(id) => self.item(store, UploadItem::new(path, found, id), waiting).await,
             Err(error) => self.fail(path, |_| error).await,
         }
     }
@@ -254,7 +254,7 @@ impl Uploads<'_> {
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let mut names = NameList::start(&from, LineRules::Rclone)?;
         while let Some(batch) = names.next().await? {
-            let mut waiting = Waiting::new();
+            let mut waiting = WaitingUploads::new();
             let root = root.clone();
             let look =
                 move || batch.into_iter().map(|named| ListedFile::at(&root, named)).collect::<Vec<_>>();
@@ -262,7 +262,7 @@ impl Uploads<'_> {
                 let sent = match found {
                     Ok(found) => {
                         let id = ObjectId::new(self.to.bucket, format!("{prefix}{name}"));
-                        self.item(store, Item::new(path, found, id), &mut waiting).await
+                        self.item(store, UploadItem::new(path, found, id), &mut waiting).await
                     }
                     Err(error) => self.fail(path, |_| error.of_line(Some(line))).await,
                 };
@@ -281,7 +281,7 @@ impl Uploads<'_> {
     async fn send_found(
         &mut self,
         store: &Store,
-        mut waiting: Waiting,
+        mut waiting: WaitingUploads,
         prefix: &str,
     ) -> Result<(), Cancelled> {
         self.ask(store, &mut waiting, Some(prefix)).await?;
@@ -307,7 +307,7 @@ impl Uploads<'_> {
         let filter = self.search.request.filter.clone();
         let mut batches = walk::start(root, Walk { links, order, filter }, threads)?;
         while let Some(batch) = batches.recv().await {
-            let mut waiting = Waiting::new();
+            let mut waiting = WaitingUploads::new();
             for found in batch {
                 let sent = match found {
                     WalkFinding::File(FoundFile { name, size, modified, .. })
@@ -320,7 +320,7 @@ impl Uploads<'_> {
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.to.bucket, key);
-                        self.item(store, Item::new(path, (size, modified), id), &mut waiting).await
+                        self.item(store, UploadItem::new(path, (size, modified), id), &mut waiting).await
                     }
                     WalkFinding::Failed(path, error) => self.fail(path, |_| error).await,
                     WalkFinding::LeftOut(_, warning) => {
@@ -346,8 +346,8 @@ impl Uploads<'_> {
     pub(crate) async fn item(
         &mut self,
         store: &Store,
-        item: Item,
-        waiting: &mut Waiting,
+        item: UploadItem,
+        waiting: &mut WaitingUploads,
     ) -> Result<(), Cancelled> {
         if !self.search.names.is_new(&item.id.key) {
             let destination = url(store.provider(), &item.id);
@@ -374,10 +374,10 @@ impl Uploads<'_> {
     async fn ask(
         &mut self,
         store: &Store,
-        waiting: &mut Waiting,
+        waiting: &mut WaitingUploads,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
-        let begin = |job: &Running, item: &Item| (item.begin(job, store), item.size);
+        let begin = |job: &JobState, item: &UploadItem| (item.begin(job, store), item.size);
         let unasked = std::mem::take(&mut waiting.unasked);
         for item in self.search.unless_existing(store, unasked, tree, |item| &item.id, begin).await? {
             self.admit(store, item, waiting).await?;
@@ -385,7 +385,12 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    async fn admit(
+        &mut self,
+        store: &Store,
+        item: UploadItem,
+        waiting: &mut WaitingUploads,
+    ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
             plan(job, store, item).await;
@@ -404,7 +409,11 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// If the job was cancelled.
-    pub(crate) async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    pub(crate) async fn send_group(
+        &self,
+        store: &Store,
+        waiting: &mut WaitingUploads,
+    ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
@@ -419,7 +428,7 @@ impl Uploads<'_> {
 }
 
 /// Reports that a dry run would upload a file, or why it could not.
-async fn plan(job: &Running, store: &Store, item: Item) {
+async fn plan(job: &JobState, store: &Store, item: UploadItem) {
     let begun = item.begin(job, store);
     let path = item.path.clone();
     let open = move || match std::fs::File::open(&path) {
@@ -433,7 +442,7 @@ async fn plan(job: &Running, store: &Store, item: Item) {
 }
 
 /// Uploads one file that a search has found. If the file is small, the caller has reserved memory for it.
-pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: Store, item: UploadItem) {
     if request.dry_run {
         plan(&job, &store, item).await;
     } else if item.size <= SMALL_UPLOAD_MAX {

@@ -13,7 +13,7 @@ use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 use super::journal::{Journal, Left, Upload, abandoned};
 use super::parts::withdraw;
 use crate::Error;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
 
 /// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
@@ -56,7 +56,7 @@ impl There {
 
 impl Unfinished {
     /// Begins the journal anew with the store's name for an upload.
-    pub(crate) async fn begun(&self, job: &Running, upload: Upload) {
+    pub(crate) async fn begun(&self, job: &JobState, upload: Upload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
         if !matches!(written, Ok(Ok(()))) {
@@ -68,19 +68,19 @@ impl Unfinished {
     ///
     /// # Errors
     /// If file operations can't run any more.
-    pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
+    pub(crate) async fn sent(&self, job: &JobState, part: Part) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         job.engine.files.run(move || journal.part(&part)).await
     }
 
     /// Counts bytes that the store has and that need not be sent.
-    pub(crate) fn resumed(&self, job: &Running, bytes: u64) {
+    pub(crate) fn resumed(&self, job: &JobState, bytes: u64) {
         self.resumed.fetch_add(bytes, Ordering::Relaxed);
         job.progress.there(bytes);
     }
 
     /// Notes that all bytes are sent again after all, so no byte counts as resumed.
-    pub(crate) fn starts_over(&self, job: &Running) {
+    pub(crate) fn starts_over(&self, job: &JobState) {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
@@ -102,7 +102,7 @@ impl Unfinished {
     }
 
     /// Removes the journal of an upload that has ended.
-    pub(crate) async fn forget(&self, job: &Running) {
+    pub(crate) async fn forget(&self, job: &JobState) {
         let journal = Arc::clone(&self.journal);
         if let Err(e) = job.engine.files.run(move || journal.remove()).await {
             tracing::debug!(error = %e, "the journal of an upload could not be removed");
@@ -116,7 +116,7 @@ impl Unfinished {
 /// # Errors
 /// If the store can't be reached to request the upload's state. Then no part could be sent either.
 pub(crate) async fn take_up(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     subject: Subject,
     keep_partial: bool,
@@ -214,7 +214,7 @@ async fn there(
 /// an upload whose name hasn't arrived yet. So this waits up to [`BEGIN_GRACE`] for the name, and aborts the
 /// upload.
 pub(crate) async fn begun<T>(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     begin: impl Future<Output = Result<T, laneway_store::Error>>,
     upload: impl FnOnce(T) -> Upload,
@@ -250,7 +250,7 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
 
 /// Aborts uploads to this store whose journals show that they were abandoned long ago, by any run and for any
 /// file.
-async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
+async fn abort_abandoned(job: &JobState, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
     let is_ours =
         move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;

@@ -7,7 +7,7 @@ use super::parts::Sent;
 use crate::Error;
 use crate::content::checksum::{Run, Wanted, written};
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 
@@ -86,7 +86,7 @@ pub(crate) fn verify(
 /// # Errors
 /// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.
 pub(crate) async fn put(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     bytes: Bytes,
@@ -100,7 +100,12 @@ pub(crate) async fn put(
             .map_err(|error| name_plain_crc32(error, &meta, &bytes))?;
         let atomic = store.keeps(Operation::Put, &options.condition);
         Ok::<_, Error>(Sent {
-            moved: Moved { bytes: bytes.len() as u64, verified, atomic, made: Made::of(&meta) },
+            moved: TransferOutcome {
+                bytes: bytes.len() as u64,
+                verified,
+                atomic,
+                made: ResultObject::of(&meta),
+            },
             meta,
         })
     };
@@ -135,7 +140,7 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
 /// # Errors
 /// If no thread can compute the checksum.
 async fn comparable(
-    job: &Running,
+    job: &JobState,
     sums: Checksums,
     stored: &Checksums,
     bytes: Bytes,

@@ -8,7 +8,7 @@ use laneway_store::Checksums;
 use super::finding::{Finding, contents};
 use crate::content::checksum::Wanted;
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::transfer::sync::content::{asked, by_parts, is_comparable, listed_sums};
 use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::transfer::upload::hashed_file_while;
@@ -20,7 +20,7 @@ use crate::{Error, Location};
 /// # Errors
 /// If a file can't be read, or changes meanwhile; a store's error.
 pub(super) async fn finding(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     source: (&Location, &SideEntry),
     destination: (&Location, &SideEntry),
 ) -> Result<Finding, Error> {
@@ -62,7 +62,7 @@ pub(super) async fn finding(
 }
 
 /// Returns the checksums of a file. While the file is read, the job's progress counts its bytes as moved.
-async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
+async fn hashed(job: &Arc<JobState>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
     let (reading, path) = (Arc::clone(job), path.to_owned());
     let size = path.metadata().map_or(0, |metadata| metadata.len());
     job.progress.sized(size);

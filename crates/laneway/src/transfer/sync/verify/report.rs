@@ -12,7 +12,7 @@ use laneway_store::Version;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::finding::Finding;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::folder_prefix;
 use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::{Error, Location};
@@ -76,7 +76,7 @@ impl Report {
     ///
     /// # Errors
     /// If the file can't be written.
-    pub(super) async fn begin(job: &Running, path: PathBuf) -> Result<Self, Error> {
+    pub(super) async fn begin(job: &JobState, path: PathBuf) -> Result<Self, Error> {
         let at = path.clone();
         let create = move || match at.metadata() {
             Ok(there) if !there.is_file() => Ok((File::create(&at)?, None)),
@@ -90,14 +90,14 @@ impl Report {
         Ok(Self { path, unfinished, file: Arc::new(file), waiting: Vec::new() })
     }
 
-    pub(super) async fn add(&mut self, job: &Running, row: ReportRow) -> Result<(), Error> {
+    pub(super) async fn add(&mut self, job: &JobState, row: ReportRow) -> Result<(), Error> {
         self.waiting.push(row);
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
 
     /// Writes the waiting rows. Renames a complete report to its final name. An incomplete report keeps the
     /// name that ends in `.unfinished`.
-    pub(super) async fn end(mut self, job: &Running, is_complete: bool) -> Result<(), Error> {
+    pub(super) async fn end(mut self, job: &JobState, is_complete: bool) -> Result<(), Error> {
         self.write(job).await?;
         let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };
         let to = self.path.clone();
@@ -105,7 +105,7 @@ impl Report {
         renamed.map_err(|e| Error::local(&self.path, "can't be renamed to its final name", e))
     }
 
-    async fn write(&mut self, job: &Running) -> Result<(), Error> {
+    async fn write(&mut self, job: &JobState) -> Result<(), Error> {
         let (rows, file) = (std::mem::take(&mut self.waiting), Arc::clone(&self.file));
         let write = move || {
             let mut lines = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());

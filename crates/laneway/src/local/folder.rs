@@ -30,7 +30,7 @@ use crate::location::relative::Relative;
 
 pub(crate) use journal::{Claim, Subject};
 pub(crate) use partial::{TakeUp, hold};
-pub(crate) use place::{Destination, Place, file_in_the_way};
+pub(crate) use place::{LocalDestination, Place, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
@@ -408,7 +408,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("target", dir.path().join("one")).unwrap();
         symlink("one", dir.path().join("two")).unwrap();
-        let Destination::Place(place) = Destination::at(&dir.path().join("two")).unwrap() else { panic!() };
+        let LocalDestination::Place(place) = LocalDestination::at(&dir.path().join("two")).unwrap() else {
+            panic!()
+        };
         write(&place, b"x").unwrap();
         assert_eq!(names(dir.path()), ["one", "target", "two"]);
         assert!(dir.path().join("two").symlink_metadata().unwrap().is_symlink());
@@ -416,8 +418,10 @@ mod tests {
 
     #[test]
     fn devices_are_streams_and_directories_refused() {
-        assert!(matches!(Destination::at(Path::new("/dev/null")), Ok(Destination::Stream(_))));
-        assert!(Destination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory")));
+        assert!(matches!(LocalDestination::at(Path::new("/dev/null")), Ok(LocalDestination::Stream(_))));
+        assert!(
+            LocalDestination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory"))
+        );
     }
 
     #[test]

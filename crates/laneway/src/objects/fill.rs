@@ -10,7 +10,7 @@ use laneway_store::{ObjectMeta, Route};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::SLICE_MAX;
 use crate::transfer::download::range_writer::Output;
-use crate::transfer::download::{Pinned, RangeWriter};
+use crate::transfer::download::{ObjectPin, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
 /// The maximum number of concurrent requests for one buffer. Some of them may wait, because the dispatcher
@@ -65,7 +65,7 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
     let shared: Shared<B> = Arc::new(Mutex::new(Some(buffer)));
     let writers = slices(&range).map(|own| {
         let slice = Slice { buffer: Arc::clone(&shared), start: range.start, end: own.end };
-        RangeWriter::pinned(own.start, Pinned::of(meta), slice, Arc::new(Progress::default()))
+        RangeWriter::pinned(own.start, ObjectPin::of(meta), slice, Arc::new(Progress::default()))
     });
     let brought = stream::iter(writers)
         .map(|writer| {

@@ -16,7 +16,7 @@ use super::conditions::conditional;
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::event::Verified;
-use crate::transfer::download::in_order::{self, Chunk, Described, Wish};
+use crate::transfer::download::in_order::{self, FetchDescription, FetchRequest, ReservedChunk};
 use crate::{Bucket, ByteRange, Error};
 
 /// A call that reads an object or a range of it, made by [`Bucket::get`].
@@ -97,12 +97,12 @@ impl Get {
         let (end, ended) = oneshot::channel();
         let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
-            let wish = Wish { range, version, unless, described: Some(describe) };
+            let wish = FetchRequest { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Ignore an error: the caller may have dropped the download.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
         });
-        let Ok(Described { mut meta, range }) = described.await else {
+        let Ok(FetchDescription { mut meta, range }) = described.await else {
             let gone = || Error::cancelled(bucket.url_of(&key));
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
@@ -175,7 +175,7 @@ enum ReadState {
 
 #[derive(Debug)]
 struct AnswerStream {
-    taken: mpsc::Receiver<Chunk>,
+    taken: mpsc::Receiver<ReservedChunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
     /// Dropping it ends the download.
     _task: Task,

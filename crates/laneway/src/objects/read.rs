@@ -12,7 +12,7 @@ use crate::event::Verified;
 use crate::job::running::{ActiveItem, JobState, Purpose, ResultObject, TransferOutcome};
 use crate::job::shared::CommonBuckets;
 use crate::location::url;
-use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
+use crate::transfer::download::in_order::{self, Chunks, FetchRequest, ReservedChunk};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
 /// The maximum number of bytes in ranges that are fetched together, before any of them is written. Laneway
@@ -68,7 +68,7 @@ async fn read(
             return Several { job, store, id: &id, bucket, out }.read(ranges).await;
         }
     };
-    Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
+    Ok(in_order::fetch(job, store, &id, FetchRequest { range, ..FetchRequest::default() }, out).await?.moved)
 }
 
 struct Several<'a> {
@@ -114,7 +114,7 @@ impl Several<'_> {
                 Step::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
                 Step::Long(range) => {
                     let (range, version) = (Some(ByteRange::between(range)?), meta.version.clone());
-                    let wish = Wish { range, version, ..Wish::default() };
+                    let wish = FetchRequest { range, version, ..FetchRequest::default() };
                     in_order::fetch(self.job, self.store, self.id, wish, self.out.clone()).await?.moved.bytes
                 }
             };
@@ -138,7 +138,7 @@ impl Several<'_> {
     }
 
     async fn send(&self, bytes: Bytes) -> Result<(), Error> {
-        self.out.send(Chunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
+        self.out.send(ReservedChunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
     }
 
     fn url(&self) -> String {

@@ -23,12 +23,12 @@ use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
-pub(crate) use range_writer::{Pinned, RangeWriter};
+pub(crate) use range_writer::{ObjectPin, RangeWriter};
 pub(crate) use search::{DownloadSearch, is_asked, one};
 pub(crate) use slice::SliceTarget;
 
 /// The result of an item's download.
-pub(crate) struct Fetched {
+pub(crate) struct DownloadOutcome {
     pub(crate) moved: TransferOutcome,
     pub(crate) version: Option<Version>,
 }
@@ -97,7 +97,7 @@ async fn finish(
     store: &Store,
     item: DownloadItem,
     begun: ActiveItem,
-    result: Result<Fetched, Error>,
+    result: Result<DownloadOutcome, Error>,
 ) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
@@ -117,7 +117,7 @@ async fn remove_moved(
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
-    fetched: Fetched,
+    fetched: DownloadOutcome,
 ) -> Result<TransferOutcome, Error> {
     if request.remove_source {
         let is_enough = request.is_enough(fetched.moved.verified);

@@ -28,14 +28,14 @@ pub(crate) struct Place {
 }
 
 /// The destination at a path that the user gave for a single object.
-pub(crate) enum Destination {
+pub(crate) enum LocalDestination {
     /// A path with a regular file, which the download replaces as a whole, or with nothing yet.
     Place(Place),
     /// A pipe, terminal or device. The download writes to it in order, and never replaces it.
     Stream(File),
 }
 
-impl Destination {
+impl LocalDestination {
     /// Returns the destination at the path that the user gave for a single object. Follows symbolic links.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::plan::{self, Group, Plan, Unreadable};
 use super::prices::PriceList;
 use crate::Error;
 use crate::location::url;
-use crate::transfer::download::range_writer::Pinned;
+use crate::transfer::download::range_writer::ObjectPin;
 
 /// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
 /// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, on a
@@ -112,7 +112,7 @@ impl Fetch<'_> {
 
     /// Returns the plan. Also returns the object's size and version, if the caller knows the size or the plan
     /// needed it.
-    pub(super) async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
+    pub(super) async fn plan(&self) -> Result<(Plan, Option<ObjectPin>), Error> {
         // For a single request there is nothing to decide, so don't ask the engine for its measurements of
         // the path.
         let path = match plan::is_one_request(self.asked) {
@@ -127,15 +127,15 @@ impl Fetch<'_> {
         let first = plan(self.size)?;
         if first.needs_size {
             let meta = self.store.head(self.id, self.version).await?;
-            return Ok((plan(Some(meta.size))?, Some(Pinned::of(&meta))));
+            return Ok((plan(Some(meta.size))?, Some(ObjectPin::of(&meta))));
         }
-        let known = self.size.map(|size| Pinned { size, version: self.version.cloned() });
+        let known = self.size.map(|size| ObjectPin { size, version: self.version.cloned() });
         Ok((first, known))
     }
 
     async fn carry_out(
         &self,
-        (plan, known): (Plan, Option<Pinned>),
+        (plan, known): (Plan, Option<ObjectPin>),
         limits: &Limits,
         take: impl Taker,
     ) -> Result<(), Error> {
@@ -170,7 +170,7 @@ struct RangeFetches<'a> {
     fetch: &'a Fetch<'a>,
     limits: &'a Limits,
     /// The version that all answers must have. If the caller gave none, it is that of the first answer.
-    pinned: OnceLock<Pinned>,
+    pinned: OnceLock<ObjectPin>,
     /// The number of requests in the plan.
     requests: usize,
 }
@@ -265,7 +265,7 @@ impl RangeFetches<'_> {
     /// The store's error; `Precondition` if the object was replaced; `Integrity` if there are several
     /// requests and the store reports no version.
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
-        let pinned = self.pinned.get_or_init(|| Pinned::of(&got.meta));
+        let pinned = self.pinned.get_or_init(|| ObjectPin::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
             let message = "the store reports no version, so ranges could come from different versions of it";
             return Err(Error::integrity(url(self.fetch.store.provider(), self.fetch.id), message));

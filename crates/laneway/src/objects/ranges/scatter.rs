@@ -25,7 +25,7 @@ use crate::engine::runtime::Task;
 use crate::objects::call;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::transfer::download::RangeWriter;
-use crate::transfer::download::range_writer::{Output, Pinned};
+use crate::transfer::download::range_writer::{ObjectPin, Output};
 
 /// A range whose bytes have all been written into the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,7 +249,7 @@ impl Fetch<'_> {
         for at in &plan.empty {
             targets.write(places[*at], 0, &[])?;
         }
-        let of = Pinned { size: self.size.unwrap_or_default(), version: self.version.cloned() };
+        let of = ObjectPin { size: self.size.unwrap_or_default(), version: self.version.cloned() };
         let asked_of = |group: &Group| -> Arc<[(usize, Range<u64>)]> {
             group.asked.iter().map(|(at, range)| (places[*at], range.clone())).collect()
         };

@@ -23,7 +23,7 @@ use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::transfer::composite::{Judged, Layout, in_memory, judge, layout};
-use crate::transfer::download::{Pinned, RangeWriter, SliceTarget};
+use crate::transfer::download::{ObjectPin, RangeWriter, SliceTarget};
 use crate::transfer::second_try::log_second_try;
 use crate::transfer::upload::{Input, Parts, ReadyPart, Sent, put_verified};
 
@@ -150,7 +150,7 @@ async fn streamed(
         ends,
         item,
         cuts,
-        pinned: Pinned::of(meta),
+        pinned: ObjectPin::of(meta),
         wanted: both(&meta.checksums),
         part: part_len(meta.size, ends.to.capabilities().parts),
         meta: meta.clone(),
@@ -245,7 +245,7 @@ struct StoreInput<'a> {
     ends: &'a Ends,
     item: &'a CopyItem,
     meta: ObjectMeta,
-    pinned: Pinned,
+    pinned: ObjectPin,
     wanted: Wanted,
     part: u64,
     /// The offset of the next part.

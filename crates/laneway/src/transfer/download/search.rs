@@ -16,7 +16,7 @@ use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::job::search::{HeadOutcome, Search, asked};
 use crate::listing::{ListingSource, SourceObject};
-use crate::local::folder::{Destination, Folder, is_directory, is_stream};
+use crate::local::folder::{Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
 use crate::location::names::{FOLDED, Names};
 use crate::location::relative::Relative;
@@ -227,18 +227,18 @@ impl<'a> DownloadSearch<'a> {
                     .job
                     .engine
                     .files
-                    .run(move || Destination::at(&at))
+                    .run(move || LocalDestination::at(&at))
                     .await
                     .and_then(|found| found)
                 {
-                    Ok(Destination::Place(place)) => {
+                    Ok(LocalDestination::Place(place)) => {
                         let item = DownloadItem { id, meta, is_listed, place, line: None };
                         self.search.job.progress.found(1, size.unwrap_or(0));
                         let mut group = ItemGroup::new();
                         self.item(store, item, size, &mut group).await?;
                         return self.send(store, &mut group).await;
                     }
-                    Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
+                    Ok(LocalDestination::Stream(file)) => (path.display().to_string(), Box::new(file)),
                     Err(error) => {
                         let destination = Some(path.display().to_string());
                         self.search.job.fail(Op::Download, source, destination, error).await;

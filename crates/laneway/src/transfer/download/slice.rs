@@ -7,7 +7,7 @@ use laneway_lanes::attempts::note;
 use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
-use super::range_writer::{Output, Pinned, RangeWriter};
+use super::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::content::checksum::{Run, Wanted};
 use crate::local::folder::Staged;
 use crate::location::url;
@@ -63,7 +63,7 @@ impl Output for Slice {
 impl RangeWriter<Slice> {
     pub(crate) fn new(
         range: Range<u64>,
-        of: Pinned,
+        of: ObjectPin,
         wanted: Wanted,
         into: SliceTarget,
         progress: Arc<Progress>,

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
 use super::verify::store_small;
-use super::{DownloadItem, Fetched, finish};
+use super::{DownloadItem, DownloadOutcome, finish};
 use crate::job::running::{ActiveItem, JobState};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
@@ -76,7 +76,7 @@ struct ObjectAnswer {
 
 struct WrittenFile {
     asked: RequestedObject,
-    result: Result<Fetched, Error>,
+    result: Result<DownloadOutcome, Error>,
 }
 
 async fn get(store: &Store, item: DownloadItem, mut begun: ActiveItem, tries: u32) -> ObjectAnswer {
@@ -105,7 +105,7 @@ async fn write(
             let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
             let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
-            Ok(Fetched { moved, version: got.meta.version })
+            Ok(DownloadOutcome { moved, version: got.meta.version })
         };
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });

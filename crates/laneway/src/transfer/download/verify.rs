@@ -6,7 +6,7 @@ use std::sync::Arc;
 use laneway_store::{ObjectMeta, Store};
 
 use super::composite;
-use super::sliced::Large;
+use super::sliced::LargeDownload;
 use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::event::Verified;
@@ -24,7 +24,7 @@ use crate::transfer::upload::verify::name_plain_crc32;
 pub(super) async fn verify_file(
     job: &JobState,
     store: &Store,
-    large: &Large,
+    large: &LargeDownload,
     runs: &BTreeMap<u64, Run>,
     is_move: bool,
 ) -> Result<Verified, Error> {
@@ -45,7 +45,7 @@ pub(super) async fn verify_file(
 }
 
 /// Reads a file back and compares its MD5. This is needed if no single stream brought the whole file.
-async fn read_back(job: &JobState, source: String, large: &Large) -> Result<Verified, Error> {
+async fn read_back(job: &JobState, source: String, large: &LargeDownload) -> Result<Verified, Error> {
     let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
     let wanted = Wanted::to_compare_with(&meta.checksums, true);
     let cancel = job.cancel.clone();

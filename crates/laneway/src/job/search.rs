@@ -10,7 +10,7 @@ use crate::job::pump::{Cancelled, Units};
 use crate::job::running::{ActiveItem, JobState};
 use crate::listing::glob;
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
-use crate::location::names::Names;
+use crate::location::names::TakenNames;
 use crate::location::pattern::Pattern;
 use crate::{CopyRequest, Error, Location, Op};
 
@@ -86,7 +86,7 @@ pub(crate) struct Search {
     pub(crate) job: Arc<JobState>,
     pub(crate) request: Arc<CopyRequest>,
     pub(crate) units: Units,
-    pub(crate) names: Names,
+    pub(crate) names: TakenNames,
     /// Finds existing destinations, if the job skips them.
     pub(crate) existing: Option<ExistingKeys>,
 }
@@ -100,7 +100,7 @@ impl Search {
         };
         let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
         let existing = (request.no_clobber && request.destination.is_object()).then(ExistingKeys::default);
-        Self { job, request, units, names: Names::new(may_meet), existing }
+        Self { job, request, units, names: TakenNames::new(may_meet), existing }
     }
 
     /// Returns the order in which the job reads listings. With `no_clobber` this is the order of keys: then

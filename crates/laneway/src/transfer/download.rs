@@ -17,8 +17,8 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
 use crate::job::running::{ActiveItem, JobState, TransferOutcome};
-use crate::local::folder::{Place, Placing};
-use crate::local::preserve::{Attributes, Preserve};
+use crate::local::folder::{CommitOptions, FilePlace};
+use crate::local::preserve::{PosixAttributes, Preserve};
 use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
@@ -40,13 +40,13 @@ pub(crate) struct DownloadItem {
     meta: Option<Box<ObjectMeta>>,
     /// True if a listing found the item. False if the user named it.
     is_listed: bool,
-    place: Place,
+    place: FilePlace,
     /// If a list of names contained the object, the line of the list, as `FILE:LINE`. Errors mention it.
     line: Option<Box<str>>,
 }
 
 impl DownloadItem {
-    pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
+    pub(crate) fn listed(meta: Box<ObjectMeta>, place: FilePlace) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
 
@@ -65,10 +65,10 @@ impl DownloadItem {
 impl CopyRequest {
     /// Returns how to move the downloaded file to its final path, and which attributes to give it. The
     /// attributes come from the first of the `described` objects that has metadata.
-    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
+    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> CommitOptions {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
-        let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
-        Placing {
+        let attributes = metadata.map(PosixAttributes::of_object).unwrap_or_default();
+        CommitOptions {
             durable: self.durable,
             only_absent: self.no_clobber,
             attributes: attributes.to_be_set(preserve),

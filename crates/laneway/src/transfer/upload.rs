@@ -21,7 +21,7 @@ use laneway_store::{ObjectId, Store};
 
 use crate::job::existing;
 use crate::job::running::{ActiveItem, JobState, TransferOutcome};
-use crate::location::identity::Identity;
+use crate::location::identity::FileIdentity;
 use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
@@ -68,7 +68,7 @@ async fn remove_moved(
     job: &JobState,
     request: &CopyRequest,
     path: PathBuf,
-    result: Result<(TransferOutcome, Identity), Error>,
+    result: Result<(TransferOutcome, FileIdentity), Error>,
 ) -> Result<TransferOutcome, Error> {
     let (moved, copied) = result?;
     if !request.remove_source {

@@ -2,7 +2,7 @@
 //! file's journal records it with its checksum (a claim), so that a later run needn't fetch it again.
 
 use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::local::folder::Staged;
+use crate::local::folder::StagedFile;
 use crate::plan::slices::CLAIM_LEN;
 
 /// The checksums of a stream so far.
@@ -24,7 +24,7 @@ impl Claims {
 
     /// Adds the next bytes. If the bytes go to a file, the caller must have written them there, because the
     /// file's journal may record them now.
-    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
+    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&StagedFile>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);
         };
@@ -41,12 +41,12 @@ impl Claims {
     }
 
     /// Ends the stream, and returns the checksums of all of it.
-    pub(crate) fn finish(&mut self, staged: Option<&Staged>) -> Run {
+    pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> Run {
         self.claim(staged);
         std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))
     }
 
-    fn claim(&mut self, staged: Option<&Staged>) {
+    fn claim(&mut self, staged: Option<&StagedFile>) {
         let run = std::mem::replace(&mut self.under_way, Hashing::new(self.wanted)).finish();
         if let Some(staged) = staged {
             staged.claim(self.start, &run);

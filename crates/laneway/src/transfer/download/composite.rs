@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{Crc, Run};
 use crate::event::Verified;
 use crate::job::running::JobState;
-use crate::local::folder::{Claim, Staged};
+use crate::local::folder::{Claim, StagedFile};
 use crate::plan::boundaries::{RangeSection, cover};
 use crate::transfer::composite::{Judged, judge, layout};
 
@@ -25,7 +25,7 @@ pub(super) async fn verify(
     job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
-    staged: &Arc<Staged>,
+    staged: &Arc<StagedFile>,
     stored: Composite,
 ) -> Result<Verified, Error> {
     let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(Verified::Unverified) };
@@ -43,7 +43,7 @@ pub(super) async fn verify(
 /// thread computes MD5s more slowly than the network delivers bytes.
 async fn digest(
     job: &JobState,
-    staged: &Arc<Staged>,
+    staged: &Arc<StagedFile>,
     parts: &[Range<u64>],
     algorithm: PartsAlgorithm,
 ) -> Result<Option<PartsDigest>, Error> {
@@ -67,7 +67,7 @@ async fn digest(
 }
 
 fn of_part(
-    staged: &Staged,
+    staged: &StagedFile,
     (claims, ranges): &(Vec<Claim>, Vec<Range<u64>>),
     part: Range<u64>,
     algorithm: PartsAlgorithm,

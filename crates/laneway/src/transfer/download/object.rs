@@ -15,7 +15,7 @@ use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
 use super::verify::store_small;
 use crate::content::checksum::{Crc, Wanted};
 use crate::job::running::JobState;
-use crate::local::folder::Place;
+use crate::local::folder::FilePlace;
 use crate::location::url;
 use crate::plan::slices::is_sliced;
 use crate::transfer::second_try::log_second_try;
@@ -33,7 +33,7 @@ pub(crate) async fn fetch(
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
-    place: Place,
+    place: FilePlace,
     collect_max: u64,
 ) -> Result<DownloadOutcome, Error> {
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
@@ -56,7 +56,7 @@ async fn fetch_once(
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
-    place: Place,
+    place: FilePlace,
     collect_max: u64,
 ) -> Result<DownloadOutcome, Error> {
     let destination = DownloadTarget { place, source: url(store.provider(), id) };
@@ -120,7 +120,7 @@ impl RestDownload<'_> {
         mut self,
         ended: Result<Got, laneway_store::Error>,
         opened: Option<OpenerResult>,
-        place: Place,
+        place: FilePlace,
     ) -> Result<DownloadOutcome, Error> {
         match opened {
             Some(OpenerResult::Collected(meta, bytes)) => {

@@ -18,7 +18,7 @@ use crate::job::search::{HeadOutcome, Search, asked};
 use crate::listing::{ListingSource, SourceObject};
 use crate::local::folder::{Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
-use crate::location::names::{FOLDED, Names};
+use crate::location::names::{FOLDED, TakenNames};
 use crate::location::relative::Relative;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
@@ -42,7 +42,7 @@ pub(crate) struct DownloadSearch<'a> {
     pub(crate) search: &'a mut Search,
     to: DownloadRoot,
     /// The names used so far, if the destination treats names that differ only in case as one.
-    folded: Option<Names>,
+    folded: Option<TakenNames>,
 }
 
 impl<'a> DownloadSearch<'a> {
@@ -59,7 +59,7 @@ impl<'a> DownloadSearch<'a> {
             DownloadRoot::Named { tree, .. } => request.recursive && tree.folds_case(),
             DownloadRoot::Output => false,
         };
-        Self { search, to, folded: folds.then(|| Names::new(true)) }
+        Self { search, to, folded: folds.then(|| TakenNames::new(true)) }
     }
 
     /// Starts the downloads of all objects of one source. If the source is a single object, its `size` may be

@@ -9,7 +9,7 @@ use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 use super::claims::Claims;
 use super::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::content::checksum::{Run, Wanted};
-use crate::local::folder::Staged;
+use crate::local::folder::StagedFile;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
@@ -21,7 +21,7 @@ const FRUITLESS_MAX: u32 = 3;
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
     /// Writes the bytes to their offset in a file.
-    File(Arc<Staged>),
+    File(Arc<StagedFile>),
     /// Collects the bytes in memory that the caller has reserved.
     Memory(Vec<u8>),
 }

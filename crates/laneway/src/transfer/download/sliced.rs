@@ -20,7 +20,7 @@ use super::slice::SliceTarget;
 use super::verify::verify_file;
 use crate::content::checksum::{Crc, Run, Wanted};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::local::folder::{Place, Staged, Subject, TakeUp};
+use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
 use crate::location::url;
 use crate::plan::resume::missing;
@@ -33,7 +33,7 @@ const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DownloadTarget {
-    pub(crate) place: Place,
+    pub(crate) place: FilePlace,
     /// The URL of the object.
     pub(crate) source: String,
 }
@@ -42,7 +42,7 @@ pub(crate) struct DownloadTarget {
 #[derive(Clone, Debug)]
 pub(crate) struct LargeDownload {
     pub(crate) meta: Arc<ObjectMeta>,
-    pub(crate) staged: Arc<Staged>,
+    pub(crate) staged: Arc<StagedFile>,
     pub(crate) slices: Arc<Mutex<Slices>>,
     /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
     /// of their first byte.
@@ -96,8 +96,8 @@ impl LargeDownload {
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {
             (Some(version), Some(crc)) if is_shared => {
-                let subject = Subject { url: source.clone(), version: version.clone(), size, crc };
-                place.resume(&TakeUp { subject: &subject, fresh, boot: boot(), is_cancelled })?
+                let subject = DownloadSubject { url: source.clone(), version: version.clone(), size, crc };
+                place.resume(&PartialRequest { subject: &subject, fresh, boot: boot(), is_cancelled })?
             }
             _ => {
                 if !fresh {
@@ -341,7 +341,7 @@ impl StreamSplit {
 /// Keeps the temporary file after an error that may pass, so that a later run can continue with its bytes.
 /// After a cancellation, keeps the file only if the request says so. Returns the error, with the number of
 /// kept bytes.
-pub(super) fn keep(job: &JobState, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
+pub(super) fn keep(job: &JobState, staged: &StagedFile, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
         Some(bytes) => {
@@ -357,7 +357,7 @@ pub(super) fn keep(job: &JobState, staged: &Staged, request: &CopyRequest, error
 pub(super) struct PartialGuard<'a> {
     pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
-    pub(super) staged: Arc<Staged>,
+    pub(super) staged: Arc<StagedFile>,
 }
 
 impl Drop for PartialGuard<'_> {

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::local::folder::{Place, Placing};
+use crate::local::folder::{CommitOptions, FilePlace};
 use crate::location::url;
 use crate::transfer::composite::one_part;
 use crate::transfer::upload::verify::name_plain_crc32;
@@ -81,8 +81,8 @@ pub(crate) fn store_small(
     store: &Store,
     meta: &ObjectMeta,
     bytes: &[u8],
-    place: &Place,
-    placing: Placing,
+    place: &FilePlace,
+    placing: CommitOptions,
 ) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
     let wanted = Wanted::to_compare_with(&meta.checksums, true);

@@ -11,7 +11,7 @@ use super::side::EntryPlace;
 use crate::content::checksum::Wanted;
 use crate::event::Verified;
 use crate::job::running::JobState;
-use crate::local::preserve::Attributes;
+use crate::local::preserve::PosixAttributes;
 use crate::transfer::composite::{Judged, judge, layout};
 use crate::transfer::upload::{hashed_file, hashed_parts_while};
 use crate::{Error, SyncRequest, Warning};
@@ -118,7 +118,7 @@ pub(super) async fn is_of_time(
 ) -> Result<bool, Error> {
     let ContentSource::Object(store, meta) = source else { return Ok(false) };
     let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
-    let kept = Attributes::of_object(&metadata).mtime.map(|(s, _)| s);
+    let kept = PosixAttributes::of_object(&metadata).mtime.map(|(s, _)| s);
     Ok(kept.is_some() && kept == there.mtime)
 }
 

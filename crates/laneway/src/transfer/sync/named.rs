@@ -16,7 +16,7 @@ use crate::listing::folder_prefix;
 use crate::listing::names_from::{ListedName, NameList};
 use crate::listing::walk::{FoundFile, Links};
 use crate::local::folder;
-use crate::location::names::Names;
+use crate::location::names::TakenNames;
 use crate::location::relative::Relative;
 use crate::location::url;
 use crate::{Error, Location, SyncRequest, Warning};
@@ -67,7 +67,8 @@ impl SyncMerge<'_> {
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
         let from = NamedSide::source(self.job, self.request)?;
         let to = NamedSide::destination(self.job, self.request)?;
-        let mut given = NamedPairs { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
+        let mut given =
+            NamedPairs { job: self.job, from: &from, to: &to, names, known: TakenNames::new(true) };
         let mut is_empty = true;
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
@@ -154,7 +155,7 @@ struct NamedPairs<'a> {
     from: &'a NamedSide,
     to: &'a NamedSide,
     names: NameList,
-    known: Names,
+    known: TakenNames,
 }
 
 impl NamedPairs<'_> {

@@ -14,7 +14,7 @@ use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
 use crate::job::running::JobState;
 use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
 use crate::listing::{ListingPages, OrderCheck, pages};
-use crate::local::preserve::Attributes;
+use crate::local::preserve::PosixAttributes;
 use crate::location::url;
 use crate::{Error, ErrorKind, Filter, Location, Op};
 
@@ -250,7 +250,7 @@ impl SideEntry {
     }
 
     pub(super) fn of_object(name: String, meta: ObjectMeta) -> Self {
-        let kept = meta.metadata.as_ref().and_then(|metadata| Attributes::of_object(metadata).mtime);
+        let kept = meta.metadata.as_ref().and_then(|metadata| PosixAttributes::of_object(metadata).mtime);
         let facts = SideFacts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
         Self { name, facts, at: EntryPlace::Object(Box::new(meta)) }
     }

@@ -15,7 +15,7 @@ use crate::content::checksum::{Run, Wanted};
 use crate::content::gzip;
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::location::identity::Identity;
+use crate::location::identity::FileIdentity;
 use crate::location::url;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
@@ -34,7 +34,7 @@ pub(crate) async fn upload(
     request: &CopyRequest,
     store: &Store,
     item: &UploadItem,
-) -> Result<(TransferOutcome, Identity), Error> {
+) -> Result<(TransferOutcome, FileIdentity), Error> {
     let path = item.path.clone();
     let open = move || Source::open(&path).map(|source| (source.holes(), source));
     let (holes, source) = job.engine.files.run(open).await??;

@@ -19,7 +19,7 @@ use crate::job::search::{Prefix, Search};
 use crate::listing::glob;
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
-use crate::local::preserve::Attributes;
+use crate::local::preserve::PosixAttributes;
 use crate::location::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::location::relative::Relative;
 use crate::location::url;
@@ -201,7 +201,7 @@ impl UploadSearch<'_> {
                     store.capabilities().file_attributes,
                     &id.key,
                     &path,
-                    Attributes::default(),
+                    PosixAttributes::default(),
                 );
                 let input: Box<dyn Read + Send> = match self.search.request.gzip.takes(&path) {
                     true => Box::new(gzip::compressed(file)),

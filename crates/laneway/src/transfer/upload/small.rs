@@ -15,8 +15,8 @@ use crate::content::checksum::{Run, Wanted};
 use crate::content::gzip;
 use crate::job::existing;
 use crate::job::running::{JobState, TransferOutcome};
-use crate::local::preserve::Attributes;
-use crate::location::identity::Identity;
+use crate::local::preserve::PosixAttributes;
+use crate::location::identity::FileIdentity;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error};
 
@@ -24,8 +24,8 @@ use crate::{CopyRequest, Error};
 struct Loaded {
     bytes: Bytes,
     crc32c: Option<u32>,
-    identity: Identity,
-    attributes: Attributes,
+    identity: FileIdentity,
+    attributes: PosixAttributes,
 }
 
 /// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which the caller has reserved

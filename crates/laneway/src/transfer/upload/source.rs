@@ -11,8 +11,8 @@ use laneway_store::{PartsAlgorithm, PartsDigest};
 
 use crate::Error;
 use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::local::preserve::Attributes;
-use crate::location::identity::Identity;
+use crate::local::preserve::PosixAttributes;
+use crate::location::identity::FileIdentity;
 
 /// The number of bytes of a file that are read at a time for a checksum.
 const READ: usize = 256 << 10;
@@ -30,8 +30,8 @@ pub(crate) struct Source {
     pub(crate) file: Arc<File>,
     path: PathBuf,
     as_opened: FileFacts,
-    identity: Identity,
-    attributes: Attributes,
+    identity: FileIdentity,
+    attributes: PosixAttributes,
 }
 
 /// The size and modification time of a file. If either differs, the file has changed.
@@ -66,8 +66,8 @@ impl Source {
         if !metadata.is_file() {
             return Err(Error::source(path.display().to_string(), "is not a regular file"));
         }
-        let (as_opened, identity) = (FileFacts::of(&metadata), Identity::of(&metadata));
-        let attributes = Attributes::of_file(&metadata);
+        let (as_opened, identity) = (FileFacts::of(&metadata), FileIdentity::of(&metadata));
+        let attributes = PosixAttributes::of_file(&metadata);
         Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
 
@@ -77,12 +77,12 @@ impl Source {
     }
 
     /// Returns the file's identity, which differs for another file and after a change.
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> FileIdentity {
         self.identity
     }
 
     /// Returns the file's attributes (times, mode, owner) when it was opened.
-    pub(crate) fn attributes(&self) -> Attributes {
+    pub(crate) fn attributes(&self) -> PosixAttributes {
         self.attributes
     }
 

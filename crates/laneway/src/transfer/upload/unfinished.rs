@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 
-use super::journal::{Journal, Left, Upload, abandoned};
+use super::journal::{JournalContent, Upload, UploadJournal, abandoned};
 use super::parts::withdraw;
 use crate::Error;
 use crate::job::running::JobState;
-use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
+use crate::plan::kept_parts::{IDLE_MAX, UploadSubject, Worth, believed, worth};
 
 /// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
 /// only a few requests.
@@ -26,8 +26,8 @@ const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The journal of an upload, and the upload's state in the store.
 pub(crate) struct Unfinished {
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) subject: Subject,
+    pub(crate) journal: Arc<UploadJournal>,
+    pub(crate) subject: UploadSubject,
     pub(crate) there: Option<There>,
     /// True if a cancelled job leaves the upload in the store, so that a later run can continue it.
     pub(crate) keep_partial: bool,
@@ -118,7 +118,7 @@ impl Unfinished {
 pub(crate) async fn take_up(
     job: &JobState,
     store: &Store,
-    subject: Subject,
+    subject: UploadSubject,
     keep_partial: bool,
 ) -> Result<Option<Unfinished>, Error> {
     let Some(folder) = job.engine.upload_journals.clone() else { return Ok(None) };
@@ -127,7 +127,7 @@ pub(crate) async fn take_up(
     }
     let opened = {
         let subject = subject.clone();
-        job.engine.files.run(move || Journal::open(&folder, &subject)).await?
+        job.engine.files.run(move || UploadJournal::open(&folder, &subject)).await?
     };
     let Some((journal, left)) = usable(opened) else { return Ok(None) };
     let there = match left {
@@ -165,9 +165,9 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
 /// Returns the state of an upload that can be continued. Aborts an upload that can't be continued.
 async fn there(
     store: &Store,
-    journal: &Journal,
-    left: Left,
-    subject: &Subject,
+    journal: &UploadJournal,
+    left: JournalContent,
+    subject: &UploadSubject,
 ) -> Result<Option<There>, Error> {
     match worth(&left.subject, subject, journal.idle()) {
         Worth::Nothing => return Ok(None),
@@ -252,11 +252,12 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
 /// file.
 async fn abort_abandoned(job: &JobState, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
-    let is_ours =
-        move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
+    let is_ours = move |left: &JournalContent| {
+        left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint
+    };
     let look = move || abandoned(&folder, IDLE_MAX, ABANDONED_MAX, is_ours);
     let found = job.engine.files.run(look).await?;
-    let end = |(journal, left): (Journal, Option<Left>)| async move {
+    let end = |(journal, left): (UploadJournal, Option<JournalContent>)| async move {
         let is_settled = match left {
             Some(left) => is_settled(aborted(store, &left.upload).await),
             None => true,

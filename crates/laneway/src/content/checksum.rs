@@ -16,7 +16,7 @@ use crate::event::Verified;
 
 /// The checksums to compute of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ChecksumSet {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
     pub(crate) crc32: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
     pub(crate) md5: bool,
 }
 
-impl Wanted {
+impl ChecksumSet {
     /// The checksum that uploads need.
     pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
@@ -71,7 +71,7 @@ pub(crate) enum Crc {
 impl Crc {
     /// Returns the combinable checksum by which to compare an object, if the store reports one.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
-        Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
+        Self::of(ChecksumSet::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
 
     fn is_in(self, stored: &Checksums) -> bool {
@@ -92,23 +92,23 @@ impl Crc {
         }
     }
 
-    pub(crate) fn of(wanted: Wanted) -> Option<Self> {
+    pub(crate) fn of(wanted: ChecksumSet) -> Option<Self> {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
     /// Returns the set that holds only this checksum.
-    pub(crate) fn wanted(self) -> Wanted {
+    pub(crate) fn wanted(self) -> ChecksumSet {
         match self {
-            Self::Crc32c => Wanted::CRC32C,
-            Self::Crc64nvme => Wanted { crc64nvme: true, ..Wanted::default() },
-            Self::Crc32 => Wanted { crc32: true, ..Wanted::default() },
+            Self::Crc32c => ChecksumSet::CRC32C,
+            Self::Crc64nvme => ChecksumSet { crc64nvme: true, ..ChecksumSet::default() },
+            Self::Crc32 => ChecksumSet { crc32: true, ..ChecksumSet::default() },
         }
     }
 }
 
 /// Computes the checksums of a series of bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Hashing {
+pub(crate) struct ChecksumHasher {
     crc32c: Option<crc_fast::Digest>,
     crc64nvme: Option<crc_fast::Digest>,
     crc32: Option<crc_fast::Digest>,
@@ -116,8 +116,8 @@ pub(crate) struct Hashing {
     len: u64,
 }
 
-impl Hashing {
-    pub(crate) fn new(wanted: Wanted) -> Self {
+impl ChecksumHasher {
+    pub(crate) fn new(wanted: ChecksumSet) -> Self {
         Self {
             crc32c: wanted.crc32c.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
             crc64nvme: wanted.crc64nvme.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
@@ -170,8 +170,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
-        let mut hashing = Hashing::new(wanted);
+    pub(crate) fn of(bytes: &[u8], wanted: ChecksumSet) -> Self {
+        let mut hashing = ChecksumHasher::new(wanted);
         hashing.update(bytes);
         hashing.finish()
     }
@@ -307,7 +307,8 @@ const BUFFER: usize = 256 * 1024;
 /// # Errors
 /// If reading fails.
 pub fn hash(mut bytes: impl Read) -> io::Result<(u64, Checksums)> {
-    let mut hashing = Hashing::new(Wanted { crc32c: true, crc64nvme: true, crc32: false, md5: true });
+    let mut hashing =
+        ChecksumHasher::new(ChecksumSet { crc32c: true, crc64nvme: true, crc32: false, md5: true });
     let mut buffer = vec![0; BUFFER];
     loop {
         match bytes.read(&mut buffer) {
@@ -327,7 +328,7 @@ mod tests {
     use crate::plan::random::Random;
     use crate::plan::slices::CLAIM_LEN;
 
-    const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, crc32: true, md5: true };
+    const ALL: ChecksumSet = ChecksumSet { crc32c: true, crc64nvme: true, crc32: true, md5: true };
 
     #[test]
     fn the_published_check_values_come_out() {
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn runs_combine_to_the_checksum_of_the_whole_wherever_they_are_cut() {
         let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
-        let wanted = Wanted { md5: false, ..ALL };
+        let wanted = ChecksumSet { md5: false, ..ALL };
         let whole = Run::of(&bytes, wanted);
         for cut in [0, 1, 15, 4096, 9_999, 10_000] {
             let (head, tail) = bytes.split_at(cut);
@@ -355,7 +356,7 @@ mod tests {
         ranges.iter().fold(nothing, |whole, run| whole.then(**run))
     }
 
-    const WANTED_OF_PARTS: Wanted = Wanted { crc32: false, md5: false, ..ALL };
+    const WANTED_OF_PARTS: ChecksumSet = ChecksumSet { crc32: false, md5: false, ..ALL };
 
     /// A fault may drop a range, write it twice, or swap two ranges.
     #[test]
@@ -407,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_and_an_unknown_checksum_is_no_success() {
-        let run = Run::of(b"abc", Wanted::CRC32C);
+        let run = Run::of(b"abc", ChecksumSet::CRC32C);
         assert_eq!(run.verify(&Checksums::crc32c(0x364b_3fb7)), Ok(Verified::Crc32c));
         assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
         let mut stored = Checksums::default();
@@ -417,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_composite_of_one_part_is_compared_and_one_of_several_is_not() {
-        let run = Run::of(b"abc", Wanted::CRC32C);
+        let run = Run::of(b"abc", ChecksumSet::CRC32C);
         let stored = |value, parts| {
             let mut stored = Checksums::default();
             let digest = PartsDigest::Crc32c(value);
@@ -438,22 +439,28 @@ mod tests {
             assert_eq!(Run::known(3, crc, run.value(crc).unwrap()), run);
         }
         assert_eq!(Crc::of(ALL), None);
-        assert_eq!(Crc::of(Wanted::default()), None);
+        assert_eq!(Crc::of(ChecksumSet::default()), None);
     }
 
     #[test]
     fn only_what_can_be_compared_is_computed() {
         let mut stored = Checksums::default();
         stored.md5 = Some([0; 16]);
-        assert!(Wanted::to_compare_with(&stored, true).md5);
-        assert_eq!(Wanted::to_compare_with(&stored, false), Wanted::CRC32C);
+        assert!(ChecksumSet::to_compare_with(&stored, true).md5);
+        assert_eq!(ChecksumSet::to_compare_with(&stored, false), ChecksumSet::CRC32C);
         stored.crc64nvme = Some(1);
-        assert_eq!(Wanted::to_compare_with(&stored, true), Wanted { crc64nvme: true, ..Wanted::default() });
+        assert_eq!(
+            ChecksumSet::to_compare_with(&stored, true),
+            ChecksumSet { crc64nvme: true, ..ChecksumSet::default() }
+        );
     }
 
     #[test]
     fn a_composite_is_the_crc_of_the_parts_crcs() {
         assert_eq!(composite_crc32c([]), 0);
-        assert_eq!(Some(composite_crc32c([1, 2])), Run::of(&[0, 0, 0, 1, 0, 0, 0, 2], Wanted::CRC32C).crc32c);
+        assert_eq!(
+            Some(composite_crc32c([1, 2])),
+            Run::of(&[0, 0, 0, 1, 0, 0, 0, 2], ChecksumSet::CRC32C).crc32c
+        );
     }
 }

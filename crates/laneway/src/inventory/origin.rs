@@ -12,7 +12,7 @@ use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
 
 use super::BatchSender;
-use crate::content::checksum::{Hashing, Wanted};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
@@ -237,7 +237,7 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let starts = (0..meta.size).step_by(SLICE_MIN as usize);
     let mut slices = std::pin::pin!(stream::iter(starts.map(slice)).buffered(SLICES_MAX));
     let mut file = tempfile::tempfile().map_err(unwritable)?;
-    let mut hashing = Hashing::new(Wanted::to_compare_with(&meta.checksums, true));
+    let mut hashing = ChecksumHasher::new(ChecksumSet::to_compare_with(&meta.checksums, true));
     while let Some(slice) = slices.next().await {
         let (bytes, _held) = slice?;
         hashing.update(&bytes);

@@ -10,10 +10,10 @@ use laneway_store::Body;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::job::running::JobState;
 use crate::plan::PARTS_AT_ONCE;
-use crate::transfer::upload::{Given, Input, ReadyPart};
+use crate::transfer::upload::{ExpectedChecksum, Input, ReadyPart};
 
 /// The channel that brings an object's parts, each of the upload's part length. The flag is true for the last
 /// part.
@@ -23,12 +23,12 @@ pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
 /// program has abandoned the object, and the upload ends.
 pub(super) struct Handed {
     job: Arc<JobState>,
-    given: Given,
+    given: ExpectedChecksum,
     parts: Mutex<(Parts, bool)>,
 }
 
 impl Handed {
-    pub(super) fn new(job: Arc<JobState>, given: Given, parts: Parts) -> Self {
+    pub(super) fn new(job: Arc<JobState>, given: ExpectedChecksum, parts: Parts) -> Self {
         Self { job, given, parts: Mutex::new((parts, false)) }
     }
 }
@@ -61,7 +61,7 @@ impl Input for Handed {
         Ok(Some(Begun { bytes, is_last, held }))
     }
 
-    async fn prepare(&self, begun: Begun, wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, begun: Begun, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let Begun { bytes, is_last, held } = begun;
         let run = hashed(&self.job, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
@@ -93,7 +93,7 @@ impl Input for InMemory {
         Ok((start < end).then(|| self.bytes.slice(start..end)))
     }
 
-    async fn prepare(&self, bytes: Bytes, wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, bytes: Bytes, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let is_last = bytes.as_ptr_range().end == self.bytes.as_ptr_range().end;
         let run = hashed(&self.job, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: None })
@@ -117,6 +117,6 @@ impl Input for InMemory {
 ///
 /// # Errors
 /// If the engine has ended.
-pub(super) async fn hashed(job: &JobState, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
+pub(super) async fn hashed(job: &JobState, bytes: Bytes, wanted: ChecksumSet) -> Result<Run, Error> {
     job.engine.files.run(move || Run::of(&bytes, wanted)).await
 }

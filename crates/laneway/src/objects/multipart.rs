@@ -14,7 +14,7 @@ use super::call::{callable, job, within};
 use super::handed::hashed;
 use crate::content::checksum::{Crc, Run};
 use crate::content::content_type;
-use crate::transfer::upload::{Parts, wanted};
+use crate::transfer::upload::{PartsUpload, wanted};
 use crate::{Bucket, Error, Written};
 
 /// An unfinished multipart upload in the store, begun by [`Bucket::begin_multipart`].
@@ -298,7 +298,7 @@ impl CompleteMultipart {
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });
             }
             let (id, options) = (&named.id, &PutOptions::default());
-            let whole = Parts::new(&job, &store, id, options, None);
+            let whole = PartsUpload::new(&job, &store, id, options, None);
             let parts = parts.into_iter().map(UploadedPart::into_run).collect();
             Ok(whole.complete(&named, parts).await?.into())
         })

@@ -14,12 +14,12 @@ use laneway_store::{Checksums, PutOptions};
 use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
 use super::handed::{InMemory, hashed};
-use crate::content::checksum::Wanted;
+use crate::content::checksum::ChecksumSet;
 use crate::content::content_type;
 use crate::job::running::JobState;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::part_len;
-use crate::transfer::upload::{Given, Parts, put_verified};
+use crate::transfer::upload::{ExpectedChecksum, PartsUpload, put_verified};
 use crate::{Bucket, Error, Written};
 
 /// A call that writes an object, made by [`Bucket::put`].
@@ -133,24 +133,24 @@ pub(super) async fn write(
 ) -> Result<Written, Error> {
     let (owner, job) = job(bucket)?;
     let (store, id) = (bucket.store()?, bucket.id(key)?);
-    let given = Given { url: bucket.url_of(key), crc32c };
+    let given = ExpectedChecksum { url: bucket.url_of(key), crc32c };
     if bytes.len() as u64 <= SMALL_UPLOAD_MAX {
         let whole = match bytes.len() <= HASHED_AT_ONCE {
-            true => crate::content::checksum::Run::of(&bytes, Wanted::CRC32C),
-            false => hashed(&job, bytes.clone(), Wanted::CRC32C).await?,
+            true => crate::content::checksum::Run::of(&bytes, ChecksumSet::CRC32C),
+            false => hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?,
         };
         given.compare(&whole)?;
         let sums: Checksums = whole.checksums();
         return Ok(put_verified(&job, &store, &id, bytes, &sums, &options).await?.into());
     }
     if crc32c.is_some() {
-        given.compare(&hashed(&job, bytes.clone(), Wanted::CRC32C).await?)?;
+        given.compare(&hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?)?;
     }
     let send = async move {
         let (size, job) = (bytes.len() as u64, &job);
         let part = usize::try_from(part_len(size, store.capabilities().parts)).unwrap_or(usize::MAX);
         let input = InMemory { job: Arc::<JobState>::clone(job), bytes, part, next: AtomicUsize::new(0) };
-        let parts = Parts::new(job, &store, &id, &options, None);
+        let parts = PartsUpload::new(job, &store, &id, &options, None);
         parts.send(Some(size), &input).await
     };
     Ok(cleaning(bucket.client(), owner, send).await?.into())

@@ -18,7 +18,7 @@ use super::put::write;
 use crate::content::content_type;
 use crate::engine::fork::OfProcess;
 use crate::plan::parts::Cut;
-use crate::transfer::upload::{Given, Parts};
+use crate::transfer::upload::{ExpectedChecksum, PartsUpload};
 use crate::{Bucket, Canceller, Error, Written};
 
 /// Writes an object from the bytes that the caller writes to it, made by [`Bucket::writer`].
@@ -206,7 +206,7 @@ impl Writer {
 
     fn begin(&mut self) -> Result<Upload, Error> {
         let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
-        let given = Given { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
+        let given = ExpectedChecksum { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
         let options = self.described();
         let cut = Cut::of(&store, None);
         let (sender, parts) = mpsc::channel(1);
@@ -214,7 +214,7 @@ impl Writer {
         self.canceller = Some(owner.canceller());
         let input = Handed::new(job.clone(), given, parts);
         let send = async move {
-            let parts = Parts::new(&job, &store, &id, &options, None);
+            let parts = PartsUpload::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
         // Start the upload now, so that it sends parts while the program fills others and nothing polls

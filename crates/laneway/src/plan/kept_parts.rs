@@ -28,7 +28,7 @@ pub(crate) struct UploadSubject {
 
 /// Says what a new upload does with an unfinished one in a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Worth {
+pub(crate) enum UnfinishedAction {
     /// Continue the unfinished upload: it sends the same file in the same state to the same object.
     GoOn,
     /// Abort the unfinished upload: it sends the same file to the same object, but with other settings, from
@@ -40,13 +40,13 @@ pub(crate) enum Worth {
 
 /// Returns what an upload of `subject` does with the unfinished upload `left`, which has made no progress for
 /// `idle`.
-pub(crate) fn worth(left: &UploadSubject, subject: &UploadSubject, idle: Duration) -> Worth {
+pub(crate) fn worth(left: &UploadSubject, subject: &UploadSubject, idle: Duration) -> UnfinishedAction {
     let is_same_way =
         (&left.path, &left.url, &left.endpoint) == (&subject.path, &subject.url, &subject.endpoint);
     match is_same_way {
-        false => Worth::Nothing,
-        true if left == subject && idle <= IDLE_MAX => Worth::GoOn,
-        true => Worth::Abort,
+        false => UnfinishedAction::Nothing,
+        true if left == subject && idle <= IDLE_MAX => UnfinishedAction::GoOn,
+        true => UnfinishedAction::Abort,
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn an_upload_is_gone_on_with_only_if_nothing_has_changed() {
         let zero = Duration::ZERO;
-        assert_eq!(worth(&subject(), &subject(), IDLE_MAX), Worth::GoOn);
+        assert_eq!(worth(&subject(), &subject(), IDLE_MAX), UnfinishedAction::GoOn);
         let file = subject().file;
         for changed in [
             UploadSubject { file: FileIdentity { inode: 9, ..file }, ..subject() },
@@ -91,21 +91,21 @@ mod tests {
             UploadSubject { options: 7, ..subject() },
             UploadSubject { part_len: 8, ..subject() },
         ] {
-            assert_eq!(worth(&changed, &subject(), zero), Worth::Abort, "{changed:?}");
+            assert_eq!(worth(&changed, &subject(), zero), UnfinishedAction::Abort, "{changed:?}");
         }
         for other in [
             UploadSubject { path: "/g".into(), ..subject() },
             UploadSubject { url: "s3://b/K".into(), ..subject() },
             UploadSubject { endpoint: "https://h".into(), ..subject() },
         ] {
-            assert_eq!(worth(&other, &subject(), zero), Worth::Nothing, "{other:?}");
+            assert_eq!(worth(&other, &subject(), zero), UnfinishedAction::Nothing, "{other:?}");
         }
     }
 
     #[test]
     fn an_upload_that_nothing_was_done_for_in_a_week_is_aborted() {
         let idle = IDLE_MAX + Duration::from_secs(1);
-        assert_eq!(worth(&subject(), &subject(), idle), Worth::Abort);
+        assert_eq!(worth(&subject(), &subject(), idle), UnfinishedAction::Abort);
     }
 
     /// Tests random records and lists. A part may count as sent only if both contain it and agree about it,

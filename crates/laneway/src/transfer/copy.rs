@@ -23,7 +23,7 @@ use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::download::{DownloadSearch, is_asked};
 use crate::transfer::moved;
-use crate::transfer::upload::{Sent, UploadSearch};
+use crate::transfer::upload::{PutOutcome, UploadSearch};
 use crate::{CopyRequest, Error, Location, Op};
 
 pub(crate) use search::{CopySearch, one};
@@ -99,13 +99,13 @@ pub(crate) async fn object(
     (to, id): (Store, ObjectId),
     put: PutOptions,
     is_move: bool,
-) -> Result<Sent, Error> {
+) -> Result<PutOutcome, Error> {
     let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
     let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
     let from_object =
         SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
     let item = CopyItem { from: from_object, to: id };
-    let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
+    let ends = CopyEnds { from: from.as_source(), to, request: Arc::new(request) };
     let (sent, version) = match ends.is_within() {
         true => within::copy_for_call(job, &ends, &item).await?,
         false => across::any(job, &ends, &item).await?,
@@ -216,7 +216,7 @@ pub(crate) struct CopyItem {
 
 /// The source's store, the destination's store and the request, which the copies of a source share.
 #[derive(Clone, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct CopyEnds {
     from: Store,
     to: Store,
     request: Arc<CopyRequest>,
@@ -233,7 +233,7 @@ impl CopyItem {
     }
 }
 
-impl Ends {
+impl CopyEnds {
     /// Returns whether source and destination are in the same store, which can copy the objects itself.
     fn is_within(&self) -> bool {
         self.from.provider() == self.to.provider() && self.from.capabilities().copies
@@ -264,9 +264,9 @@ impl Ends {
         job: &JobState,
         item: &CopyItem,
         begun: ActiveItem,
-        result: Result<(Sent, Option<Version>), Error>,
+        result: Result<(PutOutcome, Option<Version>), Error>,
     ) {
-        let moved = |(sent, version): (Sent, Option<Version>)| {
+        let moved = |(sent, version): (PutOutcome, Option<Version>)| {
             let mut moved = sent.moved;
             moved.made.source = version.clone();
             (moved, version)

@@ -26,13 +26,13 @@ use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
-pub(crate) use journal::Upload;
+pub(crate) use journal::StoreUpload;
 pub(crate) use large::file;
-pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
+pub(crate) use parts::{CONFLICTS_MAX, Input, PartsUpload, PutOutcome, ReadyPart, wanted};
 pub(crate) use search::{UploadSearch, WaitingUploads, one};
 pub(crate) use source::{hashed as hashed_file, hashed_parts_while, hashed_while as hashed_file_while};
 pub(crate) use unfinished::begun;
-pub(crate) use verify::{Given, put as put_verified, verify};
+pub(crate) use verify::{ExpectedChecksum, put as put_verified, verify};
 
 #[derive(Debug)]
 pub(crate) struct UploadItem {

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::journal::{Claim, DownloadJournal, DownloadSubject, read};
 use super::staged::temporary_name;
-use crate::content::checksum::{Hashing, Run, Wanted};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, Run};
 use crate::plan::resume::settled;
 
 /// The maximum number of attempts to open and lock a file. Another process may rename or remove the file
@@ -171,10 +171,10 @@ fn confirmed(file: &File, claims: Vec<Claim>, how: &PartialRequest<'_>) -> Vec<C
 pub(super) fn read_back(
     file: &File,
     range: Range<u64>,
-    wanted: Wanted,
+    wanted: ChecksumSet,
     is_cancelled: &dyn Fn() -> bool,
 ) -> io::Result<Option<Run>> {
-    let mut hashing = Hashing::new(wanted);
+    let mut hashing = ChecksumHasher::new(wanted);
     let is_read = read_through(file, range, is_cancelled, &mut |bytes| hashing.update(bytes))?;
     Ok(is_read.then(|| hashing.finish()))
 }

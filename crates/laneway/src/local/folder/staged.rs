@@ -20,7 +20,7 @@ use super::journal::{Claim, DownloadJournal};
 use super::partial::{self, PartialNames};
 use super::place::FilePlace;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::local::platform::rename_where_absent;
 use crate::local::preserve::PosixAttributes;
 use crate::location::relative::NAME_MAX;
@@ -145,7 +145,7 @@ impl StagedFile {
     pub(crate) fn read_back(
         &self,
         range: Range<u64>,
-        wanted: Wanted,
+        wanted: ChecksumSet,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Run, Error> {
         match partial::read_back(&self.file, range, wanted, is_cancelled) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
-use super::{CopyItem, Ends, across, within};
+use super::{CopyEnds, CopyItem, across, within};
 use crate::job::pump::{Cancelled, ItemGroup};
 use crate::job::running::JobState;
 use crate::job::search::{HeadOutcome, Prefix, Search, asked};
@@ -41,7 +41,7 @@ impl<'a> CopySearch<'a> {
         source: &ListingSource,
         ahead: HeadOutcome,
     ) -> Result<(), Error> {
-        let ends = Ends {
+        let ends = CopyEnds {
             from: self.search.job.store(provider)?.as_source(),
             to: self.search.job.store(self.to.provider)?.clone(),
             request: Arc::clone(&self.search.request),
@@ -88,7 +88,7 @@ impl<'a> CopySearch<'a> {
 
     /// Returns the item if it is to be copied. Otherwise reports that the copy is refused, or that it is
     /// skipped because a manifest lists it as done.
-    pub(crate) async fn admit(&mut self, ends: &Ends, item: CopyItem) -> Option<CopyItem> {
+    pub(crate) async fn admit(&mut self, ends: &CopyEnds, item: CopyItem) -> Option<CopyItem> {
         let source = url(ends.from.provider(), &item.from.id);
         let destination = url(self.to.provider, &item.to);
         let why = if source == destination {
@@ -116,7 +116,7 @@ impl<'a> CopySearch<'a> {
     /// If the job was cancelled.
     pub(crate) async fn send(
         &mut self,
-        ends: &Ends,
+        ends: &CopyEnds,
         found: &mut ItemGroup<CopyItem>,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
@@ -147,7 +147,7 @@ impl<'a> CopySearch<'a> {
 }
 
 /// Copies one object that a search has found. If the object is small, the caller has reserved memory for it.
-pub(crate) async fn one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
+pub(crate) async fn one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
         job.skip_archived(ends.begin(&job, &item), item.size()).await;
     } else if ends.request.dry_run {
@@ -161,7 +161,7 @@ pub(crate) async fn one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
 
 /// Reports what a dry run would copy. Requests the metadata of objects that the user named, because they may
 /// not exist.
-async fn plan(job: Arc<JobState>, ends: Ends, items: Vec<CopyItem>) {
+async fn plan(job: Arc<JobState>, ends: CopyEnds, items: Vec<CopyItem>) {
     for item in items {
         let begun = ends.begin(&job, &item);
         let size = match &item.from.meta {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
-use super::{CopyItem, Ends};
+use super::{CopyEnds, CopyItem};
 use crate::Error;
 use crate::event::Warning;
 use crate::job::running::JobState;
@@ -17,7 +17,7 @@ use crate::location::url;
 /// As [`of`].
 pub(super) async fn kept(
     job: &JobState,
-    ends: &Ends,
+    ends: &CopyEnds,
     item: &CopyItem,
     source: &ObjectMeta,
 ) -> Result<BTreeMap<String, String>, Error> {

@@ -10,8 +10,8 @@ use laneway_store::{
     PutOptions, Store, Version,
 };
 
-use super::across::Copied;
-use super::{CopyItem, Ends, across, tags};
+use super::across::CopyOutcome;
+use super::{CopyEnds, CopyItem, across, tags};
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
@@ -20,7 +20,7 @@ use crate::location::url;
 use crate::plan::copies::CopySizes;
 use crate::plan::requests_at_once;
 use crate::transfer::moved;
-use crate::transfer::upload::{CONFLICTS_MAX, Sent, Upload, begun};
+use crate::transfer::upload::{CONFLICTS_MAX, PutOutcome, StoreUpload, begun};
 
 /// Returns whether an object is known to be too large to copy in one request.
 pub(super) fn is_large(item: &CopyItem, sizes: CopySizes, can: &Capabilities) -> bool {
@@ -28,7 +28,7 @@ pub(super) fn is_large(item: &CopyItem, sizes: CopySizes, can: &Capabilities) ->
 }
 
 /// Copies a group of objects concurrently.
-pub(super) async fn copy_group(job: Arc<JobState>, ends: Ends, items: Vec<CopyItem>) {
+pub(super) async fn copy_group(job: Arc<JobState>, ends: CopyEnds, items: Vec<CopyItem>) {
     if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
     {
         return move_group(&job, &ends, items).await;
@@ -40,11 +40,11 @@ pub(super) async fn copy_group(job: Arc<JobState>, ends: Ends, items: Vec<CopyIt
 
 /// Moves a group of objects of one bucket inside a store. One request removes the copied sources, each only
 /// in the version that was copied.
-async fn move_group(job: &JobState, ends: &Ends, items: Vec<CopyItem>) {
+async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
     let copy_one = |item: CopyItem| async move {
         let mut begun = ends.begin(job, &item);
         let result = copy(job, ends, &item).await;
-        if let Ok((Sent { moved, .. }, _)) = &result {
+        if let Ok((PutOutcome { moved, .. }, _)) = &result {
             job.progress.moved(moved.bytes);
         }
         begun.attempts = most();
@@ -56,7 +56,7 @@ async fn move_group(job: &JobState, ends: &Ends, items: Vec<CopyItem>) {
         match result {
             // A source that the user named by its version isn't removed here, because it must be looked up
             // first.
-            Ok((Sent { moved, .. }, version))
+            Ok((PutOutcome { moved, .. }, version))
                 if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
             {
                 let ObjectId { key, version: id, .. } = item.from.id.clone();
@@ -76,7 +76,7 @@ async fn move_group(job: &JobState, ends: &Ends, items: Vec<CopyItem>) {
 
 /// Lets the store copy a large object part by part. If the store refuses, Laneway downloads and uploads the
 /// bytes instead. MinIO, for example, accepts no copied parts in an upload with checksums.
-async fn copy_large(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
+async fn copy_large(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
     for _ in 0..CONFLICTS_MAX {
@@ -93,7 +93,7 @@ async fn copy_large(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
     }
 }
 
-pub(super) async fn copy_one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
+pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     let result = copy(&job, &ends, &item).await;
     if let Ok((sent, _)) = &result {
@@ -102,7 +102,7 @@ pub(super) async fn copy_one(job: Arc<JobState>, ends: Ends, item: CopyItem) {
     ends.finish(&job, &item, begun, result).await;
 }
 
-pub(super) async fn copy(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
+pub(super) async fn copy(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     match whole(job, ends, item).await? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -111,7 +111,7 @@ pub(super) async fn copy(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied
 
 /// Does the same as [`copy`] for a library call. If the call is cancelled, this abandons a copy in a single
 /// request at once, because that leaves nothing to clean up.
-pub(super) async fn copy_for_call(job: &JobState, ends: &Ends, item: &CopyItem) -> Copied {
+pub(super) async fn copy_for_call(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -121,9 +121,9 @@ pub(super) async fn copy_for_call(job: &JobState, ends: &Ends, item: &CopyItem) 
 /// Copies one object with one request. Returns `None` if it is too large for that.
 async fn whole(
     job: &JobState,
-    ends: &Ends,
+    ends: &CopyEnds,
     item: &CopyItem,
-) -> Result<Option<(Sent, Option<Version>)>, Error> {
+) -> Result<Option<(PutOutcome, Option<Version>)>, Error> {
     let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
@@ -166,7 +166,7 @@ async fn whole(
     };
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    let sent = Sent {
+    let sent = PutOutcome {
         moved: TransferOutcome { bytes, verified, atomic, made: ResultObject::of(&copied) },
         meta: copied,
     };
@@ -175,7 +175,7 @@ async fn whole(
 
 /// Compares the checksums of source and copy. If the store doesn't report them, Laneway trusts that it has
 /// copied correctly.
-fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
+fn compare(ends: &CopyEnds, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {
         (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
@@ -188,16 +188,16 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     }
 }
 
-async fn copy_parts(job: &JobState, ends: &Ends, item: &CopyItem, options: &PutOptions) -> Copied {
+async fn copy_parts(job: &JobState, ends: &CopyEnds, item: &CopyItem, options: &PutOptions) -> CopyOutcome {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
     options.tags = tags::kept(job, ends, item, &meta).await?;
-    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
+    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), StoreUpload::Multipart).await??;
     let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
     let moved = TransferOutcome { bytes: meta.size, verified, atomic, made: ResultObject::of(&copied) };
-    Ok((Sent { moved, meta: copied }, meta.version))
+    Ok((PutOutcome { moved, meta: copied }, meta.version))
 }
 
 /// Lets the store copy an object, in the version of `meta`, into the parts of an upload. Then completes the

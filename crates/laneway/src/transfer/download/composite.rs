@@ -14,7 +14,7 @@ use crate::event::Verified;
 use crate::job::running::JobState;
 use crate::local::folder::{Claim, StagedFile};
 use crate::plan::boundaries::{RangeSection, cover};
-use crate::transfer::composite::{Judged, judge, layout};
+use crate::transfer::composite::{CompositeVerdict, judge, layout};
 
 /// Compares the file with the composite checksum.
 ///
@@ -33,8 +33,8 @@ pub(super) async fn verify(
         let ours = digest(job, staged, &layout.parts, stored.digest.algorithm()).await?;
         let Some(ours) = ours else { return Ok(Verified::Unverified) };
         match judge(job, store, meta, &stored, &layout, ours).await? {
-            Judged::Settled(verified) => return Ok(verified),
-            Judged::Elsewhere(found) => layout = found,
+            CompositeVerdict::Settled(verified) => return Ok(verified),
+            CompositeVerdict::Elsewhere(found) => layout = found,
         }
     }
 }

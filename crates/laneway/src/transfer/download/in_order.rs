@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::range_writer::{ObjectPin, Output, RangeWriter};
 use super::slice::SliceTarget;
 use super::{DownloadOutcome, remove_moved};
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::event::Verified;
 use crate::job::pump::ready;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -230,8 +230,8 @@ impl InOrderDownload<'_> {
         let have = range.start + bytes.len() as u64;
         let (is_whole, is_all) = (range == (0..meta.size), have == range.end);
         let wanted = match is_whole {
-            true => Wanted::to_compare_with(&meta.checksums, is_all),
-            false => Wanted::default(),
+            true => ChecksumSet::to_compare_with(&meta.checksums, is_all),
+            false => ChecksumSet::default(),
         };
         let begun = Run::of(&bytes, wanted);
         if is_all
@@ -332,7 +332,12 @@ impl InOrderDownload<'_> {
     }
 
     /// Fetches slices ahead, and sends their bytes to the receiver in order.
-    async fn slices(&mut self, range: Range<u64>, pinned: &ObjectPin, wanted: Wanted) -> Result<Run, Error> {
+    async fn slices(
+        &mut self,
+        range: Range<u64>,
+        pinned: &ObjectPin,
+        wanted: ChecksumSet,
+    ) -> Result<Run, Error> {
         let memory = self.job.engine.lanes.memory();
         let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
         let ahead_max = requests_at_once(self.job.engine.cores);

@@ -13,7 +13,7 @@ use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
 use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
 use super::verify::store_small;
-use crate::content::checksum::{Crc, Wanted};
+use crate::content::checksum::{ChecksumSet, Crc};
 use crate::job::running::JobState;
 use crate::local::folder::FilePlace;
 use crate::location::url;
@@ -163,7 +163,7 @@ impl RestDownload<'_> {
             let writer = RangeWriter::new(
                 have..meta.size,
                 ObjectPin::of(meta),
-                Wanted::default(),
+                ChecksumSet::default(),
                 SliceTarget::Memory(rest),
                 progress,
             );

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::claims::Claims;
 use super::range_writer::{Output, RangeWriter};
 use super::sliced::{DownloadTarget, LargeDownload};
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
@@ -71,7 +71,7 @@ impl RangeWriter<Opener> {
             is_size_known,
             progress: Arc::clone(&progress),
             meta: None,
-            claims: Claims::new(0, Wanted::default()),
+            claims: Claims::new(0, ChecksumSet::default()),
             body: OpenerBody::Unopened,
             large: Some(large),
             more: None,

@@ -235,7 +235,7 @@ mod tests {
 
     use super::super::SliceTarget;
     use super::*;
-    use crate::content::checksum::{Run, Wanted};
+    use crate::content::checksum::{ChecksumSet, Run};
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -247,7 +247,7 @@ mod tests {
 
     fn writer() -> Arc<RangeWriter> {
         let pinned = ObjectPin::of(&meta(10, 1));
-        RangeWriter::new(2..8, pinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
+        RangeWriter::new(2..8, pinned, ChecksumSet::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(again.write(b"4567").unwrap(), Route::Stay);
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+        assert_eq!(run, Run::of(b"234567", ChecksumSet::CRC32C));
     }
 
     fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(first.write(b"7").unwrap(), Route::Stay, "also the other answer's end");
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+        assert_eq!(run, Run::of(b"234567", ChecksumSet::CRC32C));
     }
 
     #[test]
@@ -315,8 +315,13 @@ mod tests {
     #[test]
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
         let unpinned = ObjectPin { size: 10, version: None };
-        let unpinned =
-            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default());
+        let unpinned = RangeWriter::new(
+            2..8,
+            unpinned,
+            ChecksumSet::CRC32C,
+            SliceTarget::Memory(Vec::new()),
+            Arc::default(),
+        );
         assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
@@ -330,7 +335,7 @@ mod tests {
         let writer = RangeWriter::new(
             0..size,
             pinned,
-            Wanted::CRC32C,
+            ChecksumSet::CRC32C,
             SliceTarget::Memory(Vec::new()),
             Arc::default(),
         );
@@ -340,7 +345,7 @@ mod tests {
         assert_eq!(writer.split(size), Some(4 << 20..size));
         assert_eq!(writer.split(MIB), None, "the end would be a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
-        assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
+        assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
 use super::range_writer::{ObjectPin, Output, RangeWriter};
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::local::folder::StagedFile;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
@@ -64,7 +64,7 @@ impl RangeWriter<Slice> {
     pub(crate) fn new(
         range: Range<u64>,
         of: ObjectPin,
-        wanted: Wanted,
+        wanted: ChecksumSet,
         into: SliceTarget,
         progress: Arc<Progress>,
     ) -> Arc<Self> {

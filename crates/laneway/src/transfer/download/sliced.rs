@@ -18,7 +18,7 @@ use super::opening::{OpenerResult, OpenerWriter};
 use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
 use super::verify::verify_file;
-use crate::content::checksum::{Crc, Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Crc, Run};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
@@ -47,7 +47,7 @@ pub(crate) struct LargeDownload {
     /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
     /// of their first byte.
     pub(crate) done: Vec<(u64, Run)>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ChecksumSet,
     /// True if several streams may fetch the object.
     pub(crate) is_shared: bool,
 }
@@ -91,7 +91,7 @@ impl LargeDownload {
         let stored = &meta.checksums;
         let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
-        let wanted = Wanted::to_compare_with(stored, in_order);
+        let wanted = ChecksumSet::to_compare_with(stored, in_order);
         // Without a version, slices could come from different versions of the object.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {

@@ -8,7 +8,7 @@ use laneway_store::{ObjectMeta, Store};
 use super::composite;
 use super::sliced::LargeDownload;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{CommitOptions, FilePlace};
@@ -47,7 +47,7 @@ pub(super) async fn verify_file(
 /// Reads a file back and compares its MD5. This is needed if no single stream brought the whole file.
 async fn read_back(job: &JobState, source: String, large: &LargeDownload) -> Result<Verified, Error> {
     let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
-    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     let cancel = job.cancel.clone();
     let compare = move || {
         let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
@@ -61,7 +61,7 @@ fn verify(
     source: &str,
     meta: &ObjectMeta,
     runs: &BTreeMap<u64, Run>,
-    wanted: Wanted,
+    wanted: ChecksumSet,
 ) -> Result<Verified, Error> {
     let mut whole = Run::of(b"", wanted);
     for (start, run) in runs {
@@ -85,7 +85,7 @@ pub(crate) fn store_small(
     placing: CommitOptions,
 ) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
-    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     if !bytes.is_empty() {
         runs.insert(0, Run::of(bytes, wanted));
     }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::job::running::JobState;
 use crate::listing::SourceObject;
 use crate::transfer::copy::{fill, tags_of};
-use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
+use crate::transfer::upload::{CONFLICTS_MAX, StoreUpload, begun};
 
 /// Returns whether the listing shows that an object is too large to copy in one request.
 pub(super) fn is_known(job: &JobState, store: &Store, object: &SourceObject) -> bool {
@@ -45,25 +45,27 @@ pub(super) async fn change(
     loop {
         match change_once(job, store, id, change, checked).await {
             // MinIO refuses to copy parts into an upload with checksums. Try again without them.
-            Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
-            Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
+            Err(CopyFailure { error, had_checksums: true }) if is_refused(&error) => checked = false,
+            Err(CopyFailure { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => {
+                conflicts += 1
+            }
             done => return done.map_err(|failed| failed.error),
         }
     }
 }
 
-struct Failed {
+struct CopyFailure {
     error: Error,
     had_checksums: bool,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for CopyFailure {
     fn from(error: Error) -> Self {
         Self { error, had_checksums: false }
     }
 }
 
-impl From<laneway_store::Error> for Failed {
+impl From<laneway_store::Error> for CopyFailure {
     fn from(error: laneway_store::Error) -> Self {
         Error::from(error).into()
     }
@@ -79,14 +81,14 @@ async fn change_once(
     id: &ObjectId,
     change: &MetaChange,
     checked: bool,
-) -> Result<ObjectMeta, Failed> {
+) -> Result<ObjectMeta, CopyFailure> {
     let changing = job.unless_cancelled(store.changing(id, change)).await??;
     let tags = tags_of(job, store, id, changing.found()).await?;
     let changing = changing.tags(tags);
-    let upload = begun(job, store, store.begin_change(&changing, checked), Upload::Multipart).await??;
+    let upload = begun(job, store, store.begin_change(&changing, checked), StoreUpload::Multipart).await??;
     let had_checksums = upload.checksums != PartChecksums::None;
     let source = (id, changing.found());
     let filled = fill(job, store, source, &upload, &changing.condition()).await;
-    let made = filled.map_err(|error| Failed { error, had_checksums })?;
+    let made = filled.map_err(|error| CopyFailure { error, had_checksums })?;
     Ok(store.changed(&changing, &made).await?)
 }

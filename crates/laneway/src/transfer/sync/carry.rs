@@ -16,7 +16,7 @@ use crate::listing::{SourceObject, folder_prefix};
 use crate::local::folder::Folder;
 use crate::location::relative::Relative;
 use crate::location::url;
-use crate::transfer::copy::{self, CopySearch, Ends};
+use crate::transfer::copy::{self, CopyEnds, CopySearch};
 use crate::transfer::download::{self, DownloadSearch};
 use crate::transfer::upload::{self, UploadSearch, WaitingUploads};
 use crate::{CopyRequest, Error, Location, Op, SyncRequest};
@@ -46,7 +46,7 @@ enum CarryDirection<'a> {
     },
     Across {
         copies: CopySearch<'a>,
-        ends: Ends,
+        ends: CopyEnds,
         bucket: String,
         prefix: String,
         group: ItemGroup<copy::CopyItem>,
@@ -74,7 +74,7 @@ impl<'a> Carrier<'a> {
                 let (bucket, prefix) = (bucket.clone(), folder_prefix(key));
                 match source {
                     Some(from) => {
-                        let ends = Ends::new(from.clone(), to, Arc::clone(&search.request));
+                        let ends = CopyEnds::new(from.clone(), to, Arc::clone(&search.request));
                         let copies = CopySearch::new(search, at);
                         CarryDirection::Across { copies, ends, bucket, prefix, group: ItemGroup::new() }
                     }
@@ -246,7 +246,7 @@ impl<'a> Carrier<'a> {
 enum SingleCopy {
     Up(Store, upload::UploadItem),
     Down(Store, download::DownloadItem),
-    Across(Ends, copy::CopyItem),
+    Across(CopyEnds, copy::CopyItem),
 }
 
 impl SingleCopy {

@@ -8,11 +8,11 @@ use laneway_store::{Checksums, ObjectMeta, Store, Version};
 
 use super::compare::{ComparisonMethod, SideFacts, is_as_new};
 use super::side::EntryPlace;
-use crate::content::checksum::Wanted;
+use crate::content::checksum::ChecksumSet;
 use crate::event::Verified;
 use crate::job::running::JobState;
 use crate::local::preserve::PosixAttributes;
-use crate::transfer::composite::{Judged, judge, layout};
+use crate::transfer::composite::{CompositeVerdict, judge, layout};
 use crate::transfer::upload::{hashed_file, hashed_parts_while};
 use crate::{Error, SyncRequest, Warning};
 
@@ -182,7 +182,7 @@ async fn file_is(job: &JobState, path: &Path, sums: Checksums) -> Result<Option<
     if !is_comparable(&sums) {
         return Ok(None);
     }
-    let wanted = Wanted::to_compare_with(&sums, true);
+    let wanted = ChecksumSet::to_compare_with(&sums, true);
     let path = path.to_owned();
     let run = job.engine.files.run(move || hashed_file(&path, wanted));
     Ok(match job.unless_cancelled(run).await?? {
@@ -222,9 +222,9 @@ pub(super) async fn by_parts(
         };
         let Some(ours) = job.engine.files.run(hashed).await?? else { return Ok(None) };
         match judge(job, store, meta, &stored, &layout, ours).await {
-            Ok(Judged::Settled(Verified::Unverified)) => return Ok(None),
-            Ok(Judged::Settled(verified)) => return Ok(Some(Some(verified))),
-            Ok(Judged::Elsewhere(found)) => layout = found,
+            Ok(CompositeVerdict::Settled(Verified::Unverified)) => return Ok(None),
+            Ok(CompositeVerdict::Settled(verified)) => return Ok(Some(Some(verified))),
+            Ok(CompositeVerdict::Elsewhere(found)) => layout = found,
             Err(error) if error.is_mismatch() => return Ok(Some(None)),
             Err(error) => return Err(error),
         }

@@ -61,14 +61,14 @@ fn journal_name(subject: &UploadSubject) -> OsString {
 
 /// An upload, identified by the store's name for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Upload {
+pub(crate) enum StoreUpload {
     Multipart(Multipart),
     Session(Resumable),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 enum JournalRecord {
-    Begun { format: u32, subject: UploadSubject, upload: Upload },
+    Begun { format: u32, subject: UploadSubject, upload: StoreUpload },
     Part(Part),
 }
 
@@ -81,7 +81,7 @@ enum FirstRecord {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct JournalContent {
     pub(crate) subject: UploadSubject,
-    pub(crate) upload: Upload,
+    pub(crate) upload: StoreUpload,
     pub(crate) parts: BTreeMap<u32, Part>,
 }
 
@@ -173,7 +173,7 @@ impl UploadJournal {
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn begin(&self, subject: &UploadSubject, upload: &Upload) -> io::Result<()> {
+    pub(crate) fn begin(&self, subject: &UploadSubject, upload: &StoreUpload) -> io::Result<()> {
         self.is_good.store(false, Ordering::Relaxed);
         self.file.set_len(0)?;
         self.end.store(0, Ordering::Relaxed);

@@ -150,7 +150,8 @@ impl UploadSearch<'_> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let id = ObjectId::new(self.to.bucket, self.to.key);
         let options = self.search.request.options(self.to.key);
-        let stream = input::Stream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
+        let stream =
+            input::InputStream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
         let _ = self.stream(&store, stream, id, options).await;
         Ok(())
     }
@@ -207,7 +208,7 @@ impl UploadSearch<'_> {
                     true => Box::new(gzip::compressed(file)),
                     false => Box::new(file),
                 };
-                self.stream(store, input::Stream { name, input, found: 0 }, id, options).await
+                self.stream(store, input::InputStream { name, input, found: 0 }, id, options).await
             }
             Ok(Err(e)) => self.fail(path.clone(), |_| Error::local(path, "can't be opened", e)).await,
             Err(error) => self.fail(path, |_| error).await,
@@ -217,7 +218,7 @@ impl UploadSearch<'_> {
     async fn stream(
         &mut self,
         store: &Store,
-        stream: input::Stream,
+        stream: input::InputStream,
         id: ObjectId,
         options: PutOptions,
     ) -> Result<(), Cancelled> {

@@ -9,9 +9,9 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Store};
 
-use super::source::{self, Source};
+use super::source::{self, FileSource};
 use super::{UploadItem, large, put_verified, remove_moved};
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Run};
 use crate::content::gzip;
 use crate::job::existing;
 use crate::job::running::{JobState, TransferOutcome};
@@ -21,7 +21,7 @@ use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error};
 
 /// A file in memory, compressed if requested.
-struct Loaded {
+struct LoadedFile {
     bytes: Bytes,
     crc32c: Option<u32>,
     identity: FileIdentity,
@@ -62,7 +62,7 @@ async fn upload(
     request: &CopyRequest,
     store: &Store,
     item: UploadItem,
-    loaded: Result<Option<Loaded>, Error>,
+    loaded: Result<Option<LoadedFile>, Error>,
 ) {
     let begun = item.begin(job, store);
     let result = match loaded {
@@ -90,7 +90,7 @@ async fn put(
     request: &CopyRequest,
     store: &Store,
     item: &UploadItem,
-    loaded: Loaded,
+    loaded: LoadedFile,
 ) -> Result<TransferOutcome, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
@@ -107,8 +107,8 @@ async fn put(
 }
 
 /// Reads a file. Returns `None` if the file is too large for memory. Blocks.
-fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
-    let source = Source::open(&item.path)?;
+fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<LoadedFile>, Error> {
+    let source = FileSource::open(&item.path)?;
     let (identity, attributes) = (source.identity(), source.attributes());
     if source.size() > SMALL_UPLOAD_MAX.min(item.size.max(4096) * 2) {
         return Ok(None);
@@ -117,8 +117,8 @@ fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<Loaded>, Erro
         true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&item.path, e))?,
         false => source.read()?,
     };
-    let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
-    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity, attributes }))
+    let crc32c = Run::of(&bytes, ChecksumSet::CRC32C).crc32c;
+    Ok(Some(LoadedFile { bytes: bytes.into(), crc32c, identity, attributes }))
 }
 
 #[cfg(test)]

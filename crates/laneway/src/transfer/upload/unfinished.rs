@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 
-use super::journal::{JournalContent, Upload, UploadJournal, abandoned};
+use super::journal::{JournalContent, StoreUpload, UploadJournal, abandoned};
 use super::parts::withdraw;
 use crate::Error;
 use crate::job::running::JobState;
-use crate::plan::kept_parts::{IDLE_MAX, UploadSubject, Worth, believed, worth};
+use crate::plan::kept_parts::{IDLE_MAX, UnfinishedAction, UploadSubject, believed, worth};
 
 /// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
 /// only a few requests.
@@ -25,17 +25,17 @@ const ABANDONED_MAX: usize = 16;
 const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The journal of an upload, and the upload's state in the store.
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedUpload {
     pub(crate) journal: Arc<UploadJournal>,
     pub(crate) subject: UploadSubject,
-    pub(crate) there: Option<There>,
+    pub(crate) there: Option<UploadState>,
     /// True if a cancelled job leaves the upload in the store, so that a later run can continue it.
     pub(crate) keep_partial: bool,
     /// Bytes that this run didn't send because the store had them.
     resumed: AtomicU64,
 }
 
-pub(crate) enum There {
+pub(crate) enum UploadState {
     /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),
     /// A session for which the store has the bytes below this offset.
@@ -44,7 +44,7 @@ pub(crate) enum There {
     Finished(Box<ObjectMeta>),
 }
 
-impl There {
+impl UploadState {
     fn bytes(&self) -> u64 {
         match self {
             Self::Parts(_, parts) => parts.values().map(|part| part.size).sum(),
@@ -54,9 +54,9 @@ impl There {
     }
 }
 
-impl Unfinished {
+impl UnfinishedUpload {
     /// Begins the journal anew with the store's name for an upload.
-    pub(crate) async fn begun(&self, job: &JobState, upload: Upload) {
+    pub(crate) async fn begun(&self, job: &JobState, upload: StoreUpload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
         if !matches!(written, Ok(Ok(()))) {
@@ -120,7 +120,7 @@ pub(crate) async fn take_up(
     store: &Store,
     subject: UploadSubject,
     keep_partial: bool,
-) -> Result<Option<Unfinished>, Error> {
+) -> Result<Option<UnfinishedUpload>, Error> {
     let Some(folder) = job.engine.upload_journals.clone() else { return Ok(None) };
     if job.engine.is_first_upload(store.provider()) {
         abort_abandoned(job, store, folder.clone()).await?;
@@ -134,7 +134,7 @@ pub(crate) async fn take_up(
         Some(left) => there(store, &journal, left, &subject).await?,
         None => None,
     };
-    let kept = there.as_ref().map_or(0, There::bytes);
+    let kept = there.as_ref().map_or(0, UploadState::bytes);
     if there.is_none() {
         journal.void();
     }
@@ -143,7 +143,7 @@ pub(crate) async fn take_up(
     if let Err(e) = job.engine.files.run(move || going_on.go_on(kept)).await? {
         tracing::debug!(error = %e, "the journal of an upload can't be written");
     }
-    Ok(Some(Unfinished { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
+    Ok(Some(UnfinishedUpload { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
 }
 
 fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
@@ -168,22 +168,22 @@ async fn there(
     journal: &UploadJournal,
     left: JournalContent,
     subject: &UploadSubject,
-) -> Result<Option<There>, Error> {
+) -> Result<Option<UploadState>, Error> {
     match worth(&left.subject, subject, journal.idle()) {
-        Worth::Nothing => return Ok(None),
-        Worth::Abort => {
+        UnfinishedAction::Nothing => return Ok(None),
+        UnfinishedAction::Abort => {
             abort(store, &left.upload).await;
             return Ok(None);
         }
-        Worth::GoOn => {}
+        UnfinishedAction::GoOn => {}
     }
     let asked = match &left.upload {
-        Upload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
+        StoreUpload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
             let parts = believed(&left.parts, &listed, subject.file.size, subject.part_len);
-            Ok(There::Parts(upload.clone(), parts))
+            Ok(UploadState::Parts(upload.clone(), parts))
         }),
-        Upload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
-            Appended::Continue { next_offset } => Ok(There::Session(session.clone(), next_offset)),
+        StoreUpload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
+            Appended::Continue { next_offset } => Ok(UploadState::Session(session.clone(), next_offset)),
             Appended::Finished(meta) => Err(Some(meta)),
             Appended::Ended => Err(None),
         }),
@@ -196,7 +196,7 @@ async fn there(
             withdraw(store, &meta).await;
             Ok(None)
         }
-        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
+        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(UploadState::Finished(meta))),
         // The session has ended. Don't use its object, which may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
@@ -217,7 +217,7 @@ pub(crate) async fn begun<T>(
     job: &JobState,
     store: &Store,
     begin: impl Future<Output = Result<T, laneway_store::Error>>,
-    upload: impl FnOnce(T) -> Upload,
+    upload: impl FnOnce(T) -> StoreUpload,
 ) -> Result<Result<T, laneway_store::Error>, Error> {
     let mut begin = std::pin::pin!(begin);
     match job.unless_cancelled(&mut begin).await {
@@ -232,7 +232,7 @@ pub(crate) async fn begun<T>(
 }
 
 /// Aborts an upload, so that nothing of it stays in the store. Returns whether it succeeded.
-pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
+pub(crate) async fn abort(store: &Store, upload: &StoreUpload) -> bool {
     let aborted = aborted(store, upload).await;
     if let Err(error) = &aborted {
         tracing::warn!(%error, "a failed upload could not be aborted and stays in the store");
@@ -240,10 +240,10 @@ pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
     aborted.is_ok()
 }
 
-async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Error> {
+async fn aborted(store: &Store, upload: &StoreUpload) -> Result<(), laneway_store::Error> {
     let aborted = match upload {
-        Upload::Multipart(upload) => store.abort(upload).await,
-        Upload::Session(session) => store.resumable_cancel(session).await,
+        StoreUpload::Multipart(upload) => store.abort(upload).await,
+        StoreUpload::Session(session) => store.resumable_cancel(session).await,
     };
     aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }

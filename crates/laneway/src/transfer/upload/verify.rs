@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDigest, PutOptions, Store};
 
-use super::parts::Sent;
+use super::parts::PutOutcome;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted, written};
+use crate::content::checksum::{ChecksumSet, Run, written};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
@@ -13,12 +13,12 @@ use crate::transfer::second_try::log_second_try;
 
 /// The checksum that the caller gave for the bytes, and the object's URL for the error.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Given {
+pub(crate) struct ExpectedChecksum {
     pub(crate) url: String,
     pub(crate) crc32c: Option<u32>,
 }
 
-impl Given {
+impl ExpectedChecksum {
     /// Compares the bytes with the caller's checksum, before they are stored.
     ///
     /// # Errors
@@ -92,14 +92,14 @@ pub(crate) async fn put(
     bytes: Bytes,
     sums: &Checksums,
     options: &PutOptions,
-) -> Result<Sent, Error> {
+) -> Result<PutOutcome, Error> {
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
         let verified = verify(store, &meta, bytes.len() as u64, &sums)
             .map_err(|error| name_plain_crc32(error, &meta, &bytes))?;
         let atomic = store.keeps(Operation::Put, &options.condition);
-        Ok::<_, Error>(Sent {
+        Ok::<_, Error>(PutOutcome {
             moved: TransferOutcome {
                 bytes: bytes.len() as u64,
                 verified,
@@ -121,7 +121,7 @@ pub(crate) async fn put(
 /// If the store reports the CRC32 of the bytes as their CRC32C, returns an error that says so. The stored
 /// bytes are right then. Otherwise returns `error` unchanged.
 pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) -> Error {
-    let plain = Wanted { crc32: true, ..Wanted::default() };
+    let plain = ChecksumSet { crc32: true, ..ChecksumSet::default() };
     if !error.is_mismatch()
         || meta.size != bytes.len() as u64
         || meta.checksums.crc32c.is_none()
@@ -145,8 +145,8 @@ async fn comparable(
     stored: &Checksums,
     bytes: Bytes,
 ) -> Result<Checksums, Error> {
-    let wanted = Wanted::to_compare_with(stored, true);
-    if wanted == Wanted::CRC32C {
+    let wanted = ChecksumSet::to_compare_with(stored, true);
+    if wanted == ChecksumSet::CRC32C {
         return Ok(sums);
     }
     let run = job.engine.files.run(move || Run::of(&bytes, wanted)).await?;

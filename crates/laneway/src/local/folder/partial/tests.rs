@@ -6,7 +6,7 @@ use std::sync::Arc;
 use laneway_store::Version;
 
 use super::*;
-use crate::content::checksum::{Crc, Wanted};
+use crate::content::checksum::{ChecksumSet, Crc};
 use crate::local::folder::{CommitOptions, FilePlace, Folder, StagedFile};
 use crate::location::relative::Relative;
 
@@ -29,7 +29,7 @@ fn resume(dir: &Path, subject: &DownloadSubject, boot: u64) -> (StagedFile, Vec<
 
 fn write(staged: &StagedFile, start: u64, bytes: &[u8]) {
     staged.write_at(bytes, start).unwrap();
-    staged.claim(start, &Run::of(bytes, Wanted::CRC32C));
+    staged.claim(start, &Run::of(bytes, ChecksumSet::CRC32C));
 }
 
 /// Leaves the partial file of a killed run: 100 bytes at offset 0, and 50 at offset 300.

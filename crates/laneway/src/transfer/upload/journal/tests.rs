@@ -11,9 +11,9 @@ fn subject() -> UploadSubject {
     UploadSubject { path, url, endpoint, file, options: 7, part_len: 16 }
 }
 
-fn upload() -> Upload {
+fn upload() -> StoreUpload {
     let id = ObjectId::new("b", "k");
-    Upload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
+    StoreUpload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
 }
 
 fn part(number: u32) -> Part {

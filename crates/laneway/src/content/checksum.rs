@@ -148,8 +148,8 @@ impl ChecksumHasher {
         self.len
     }
 
-    pub(crate) fn finish(self) -> Run {
-        Run {
+    pub(crate) fn finish(self) -> RangeChecksums {
+        RangeChecksums {
             len: self.len,
             crc32c: self.crc32c.map(|crc| crc.finalize() as u32),
             crc64nvme: self.crc64nvme.map(|crc| crc.finalize()),
@@ -161,7 +161,7 @@ impl ChecksumHasher {
 
 /// The checksums of a series of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RangeChecksums {
     pub(crate) len: u64,
     pub(crate) crc32c: Option<u32>,
     pub(crate) crc64nvme: Option<u64>,
@@ -169,7 +169,7 @@ pub(crate) struct Run {
     md5: Option<[u8; 16]>,
 }
 
-impl Run {
+impl RangeChecksums {
     pub(crate) fn of(bytes: &[u8], wanted: ChecksumSet) -> Self {
         let mut hashing = ChecksumHasher::new(wanted);
         hashing.update(bytes);
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_published_check_values_come_out() {
-        let run = Run::of(b"123456789", ALL);
+        let run = RangeChecksums::of(b"123456789", ALL);
         assert_eq!(run.crc32c, Some(0xe306_9283));
         assert_eq!(run.crc64nvme, Some(0xae8b_1486_0a79_9888));
         assert_eq!(run.crc32, Some(0xcbf4_3926));
@@ -343,16 +343,20 @@ mod tests {
     fn runs_combine_to_the_checksum_of_the_whole_wherever_they_are_cut() {
         let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
         let wanted = ChecksumSet { md5: false, ..ALL };
-        let whole = Run::of(&bytes, wanted);
+        let whole = RangeChecksums::of(&bytes, wanted);
         for cut in [0, 1, 15, 4096, 9_999, 10_000] {
             let (head, tail) = bytes.split_at(cut);
-            assert_eq!(Run::of(head, wanted).then(Run::of(tail, wanted)), whole, "cut at {cut}");
+            assert_eq!(
+                RangeChecksums::of(head, wanted).then(RangeChecksums::of(tail, wanted)),
+                whole,
+                "cut at {cut}"
+            );
         }
     }
 
     /// Combines the checksums of neighbouring ranges, as a download does.
-    fn combined(ranges: &[&Run]) -> Run {
-        let nothing = Run::of(b"", WANTED_OF_PARTS);
+    fn combined(ranges: &[&RangeChecksums]) -> RangeChecksums {
+        let nothing = RangeChecksums::of(b"", WANTED_OF_PARTS);
         ranges.iter().fold(nothing, |whole, run| whole.then(**run))
     }
 
@@ -370,11 +374,11 @@ mod tests {
         let alike: Vec<_> = [claim; 12].into_iter().chain([5003]).map(&mut bytes).collect();
         let lens = [1, 2, 3, 8, 31, 64, 255, 1000, 4096, 5003, 65_536, claim - 1, claim, claim + 1];
         let any: Vec<_> = lens.into_iter().map(&mut bytes).chain([vec![0; 4096]]).collect();
-        let runs = |pool: &[Vec<u8>]| -> Vec<Run> {
-            pool.iter().map(|bytes| Run::of(bytes, WANTED_OF_PARTS)).collect()
+        let runs = |pool: &[Vec<u8>]| -> Vec<RangeChecksums> {
+            pool.iter().map(|bytes| RangeChecksums::of(bytes, WANTED_OF_PARTS)).collect()
         };
         let pools = [(runs(&alike), alike), (runs(&any), any)];
-        let sums = |run: &Run| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
+        let sums = |run: &RangeChecksums| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
         let mut random = Random(16);
         for case in 0..CASES {
             let (runs, pool) = &pools[usize::from(case.is_multiple_of(20))];
@@ -384,7 +388,7 @@ mod tests {
             for i in 0..count {
                 order.swap(i, i + random.below((runs.len() - i) as u64) as usize);
             }
-            let right: Vec<&Run> = order[..count].iter().map(|i| &runs[*i]).collect();
+            let right: Vec<&RangeChecksums> = order[..count].iter().map(|i| &runs[*i]).collect();
             let whole = combined(&right);
             let (one, mut other) = (random.below(count as u64) as usize, random.below(count as u64) as usize);
             if one == other {
@@ -401,14 +405,14 @@ mod tests {
             // Now and then, also compute the checksum of all bytes.
             if case.is_multiple_of(500) {
                 let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
-                assert_eq!(Run::of(&all, WANTED_OF_PARTS), whole, "case {case}");
+                assert_eq!(RangeChecksums::of(&all, WANTED_OF_PARTS), whole, "case {case}");
             }
         }
     }
 
     #[test]
     fn a_difference_is_told_and_an_unknown_checksum_is_no_success() {
-        let run = Run::of(b"abc", ChecksumSet::CRC32C);
+        let run = RangeChecksums::of(b"abc", ChecksumSet::CRC32C);
         assert_eq!(run.verify(&Checksums::crc32c(0x364b_3fb7)), Ok(Verified::Crc32c));
         assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
         let mut stored = Checksums::default();
@@ -418,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_composite_of_one_part_is_compared_and_one_of_several_is_not() {
-        let run = Run::of(b"abc", ChecksumSet::CRC32C);
+        let run = RangeChecksums::of(b"abc", ChecksumSet::CRC32C);
         let stored = |value, parts| {
             let mut stored = Checksums::default();
             let digest = PartsDigest::Crc32c(value);
@@ -435,8 +439,8 @@ mod tests {
     fn each_combinable_checksum_is_wanted_alone_and_known_again() {
         for crc in [Crc::Crc32c, Crc::Crc64nvme, Crc::Crc32] {
             assert_eq!(Crc::of(crc.wanted()), Some(crc));
-            let run = Run::of(b"abc", crc.wanted());
-            assert_eq!(Run::known(3, crc, run.value(crc).unwrap()), run);
+            let run = RangeChecksums::of(b"abc", crc.wanted());
+            assert_eq!(RangeChecksums::known(3, crc, run.value(crc).unwrap()), run);
         }
         assert_eq!(Crc::of(ALL), None);
         assert_eq!(Crc::of(ChecksumSet::default()), None);
@@ -460,7 +464,7 @@ mod tests {
         assert_eq!(composite_crc32c([]), 0);
         assert_eq!(
             Some(composite_crc32c([1, 2])),
-            Run::of(&[0, 0, 0, 1, 0, 0, 0, 2], ChecksumSet::CRC32C).crc32c
+            RangeChecksums::of(&[0, 0, 0, 1, 0, 0, 0, 2], ChecksumSet::CRC32C).crc32c
         );
     }
 }

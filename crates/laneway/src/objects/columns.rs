@@ -12,8 +12,8 @@ mod layout;
 
 use std::ops::Range;
 
-pub(super) use self::begun::Begun;
-use self::layout::Layout;
+pub(super) use self::begun::PredictedReads;
+use self::layout::ColumnLayout;
 
 /// The maximum number of bytes that are fetched ahead for a reader. In tables with the usual row groups of
 /// 128 MiB, they hold a few columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
@@ -27,17 +27,17 @@ const EARNED_BY: usize = 4;
 /// The layout of a file, and the row groups that were read and fetched ahead so far.
 #[derive(Debug)]
 pub(super) struct Columns {
-    layout: Layout,
+    layout: ColumnLayout,
     /// The range of every column in every row group, in the order of the file: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
-    run: Option<Run>,
+    run: Option<ReadRun>,
     /// The row group after the last one for which a fetch ahead has begun, or 0 if there is none.
     ahead: usize,
 }
 
 /// Row groups that were read one after the other.
 #[derive(Debug)]
-struct Run {
+struct ReadRun {
     last: usize,
     columns: Vec<usize>,
     len: usize,
@@ -47,10 +47,10 @@ impl Columns {
     /// Returns the initial state for a file with these last bytes. Returns `None` if they contain no footer
     /// with more than two row groups: in smaller files there is nothing to fetch ahead.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
-        Layout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
+        ColumnLayout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
     }
 
-    fn new(layout: Layout) -> Self {
+    fn new(layout: ColumnLayout) -> Self {
         let mut places: Vec<_> = layout
             .groups
             .iter()
@@ -75,11 +75,11 @@ impl Columns {
     pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let run = self.located(asked).map(|(group, columns)| match self.run.take() {
             Some(run) if run.columns == columns && run.last + 1 == group => {
-                Run { last: group, columns, len: run.len + 1 }
+                ReadRun { last: group, columns, len: run.len + 1 }
             }
             _ => {
                 self.ahead = 0;
-                Run { last: group, columns, len: 1 }
+                ReadRun { last: group, columns, len: 1 }
             }
         });
         let Some(run) = run else {
@@ -166,7 +166,7 @@ mod tests {
                     .collect()
             })
             .collect();
-        Columns::new(Layout { groups })
+        Columns::new(ColumnLayout { groups })
     }
 
     fn asked(columns: &Columns, group: usize) -> Vec<Range<u64>> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::attributes::describable;
 use super::call::{callable, job, within};
 use super::handed::hashed;
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::content::content_type;
 use crate::transfer::upload::{PartsUpload, wanted};
 use crate::{Bucket, Error, Written};
@@ -293,7 +293,7 @@ impl CompleteMultipart {
         within(deadline, &url, async {
             if parts.is_empty() {
                 // Stores refuse to complete an upload without parts, so send an empty one.
-                let run = Run::of(b"", wanted(&named));
+                let run = RangeChecksums::of(b"", wanted(&named));
                 let part = store.part(&named, 1, Body::empty(), run.crc32c.unwrap_or_default()).await?;
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });
             }
@@ -325,9 +325,9 @@ impl UploadedPart {
         self.part.size
     }
 
-    fn into_run(self) -> (Part, Run) {
+    fn into_run(self) -> (Part, RangeChecksums) {
         let Self { part, crc64nvme } = self;
-        let mut run = Run::known(part.size, Crc::Crc32c, 0);
+        let mut run = RangeChecksums::known(part.size, Crc::Crc32c, 0);
         (run.crc32c, run.crc64nvme) = (part.crc32c, crc64nvme);
         (part, run)
     }

@@ -65,13 +65,13 @@ async fn read(
         [range] => Some(*range),
         ranges => {
             let bucket = client.bucket(&url(provider, &ObjectId::new(&id.bucket, "")))?;
-            return Several { job, store, id: &id, bucket, out }.read(ranges).await;
+            return RangesReader { job, store, id: &id, bucket, out }.read(ranges).await;
         }
     };
     Ok(in_order::fetch(job, store, &id, FetchRequest { range, ..FetchRequest::default() }, out).await?.moved)
 }
 
-struct Several<'a> {
+struct RangesReader<'a> {
     job: &'a JobState,
     store: &'a Store,
     id: &'a ObjectId,
@@ -79,14 +79,14 @@ struct Several<'a> {
     out: Chunks,
 }
 
-impl Several<'_> {
+impl RangesReader<'_> {
     async fn read(&self, ranges: &[ByteRange]) -> Result<TransferOutcome, Error> {
         let is_version = self.id.version.is_some();
         // If the ranges' offsets are known and they have few bytes, read them without a request for the
         // object's metadata.
         if !is_version
             && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
-            && let [Step::Together(ranges)] = steps(offsets).as_slice()
+            && let [ReadStep::Together(ranges)] = steps(offsets).as_slice()
         {
             let bytes = self.together(ranges, None).await?;
             return Ok(moved(bytes));
@@ -101,7 +101,7 @@ impl Several<'_> {
         let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
         let steps = match is_version {
             // `get_ranges` takes no version id, so read the ranges one by one.
-            true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
+            true => ranges.into_iter().filter(|range| !range.is_empty()).map(ReadStep::Long).collect(),
             false => steps(ranges),
         };
         if meta.version.is_none() && steps.len() > 1 {
@@ -111,8 +111,8 @@ impl Several<'_> {
         let mut bytes = 0;
         for step in steps {
             bytes += match step {
-                Step::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
-                Step::Long(range) => {
+                ReadStep::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
+                ReadStep::Long(range) => {
                     let (range, version) = (Some(ByteRange::between(range)?), meta.version.clone());
                     let wish = FetchRequest { range, version, ..FetchRequest::default() };
                     in_order::fetch(self.job, self.store, self.id, wish, self.out.clone()).await?.moved.bytes
@@ -148,28 +148,28 @@ impl Several<'_> {
 
 /// Ranges that are fetched at the same time. The steps follow the order of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Step {
+enum ReadStep {
     /// Ranges with at most [`TOGETHER_MAX`] bytes in total.
     Together(Vec<Range<u64>>),
     /// A range of more than [`TOGETHER_MAX`] bytes.
     Long(Range<u64>),
 }
 
-fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
+fn steps(ranges: Vec<Range<u64>>) -> Vec<ReadStep> {
     let (mut steps, mut room) = (Vec::new(), 0);
     for range in ranges {
         let len = range.end - range.start;
         if len > TOGETHER_MAX {
-            steps.push(Step::Long(range));
+            steps.push(ReadStep::Long(range));
             continue;
         }
         match steps.last_mut() {
-            Some(Step::Together(ranges)) if len <= room => {
+            Some(ReadStep::Together(ranges)) if len <= room => {
                 ranges.push(range);
                 room -= len;
             }
             _ => {
-                steps.push(Step::Together(vec![range]));
+                steps.push(ReadStep::Together(vec![range]));
                 room = TOGETHER_MAX - len;
             }
         }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn ranges_keep_their_order_and_few_bytes_are_held_at_a_time() {
         const MIB: u64 = 1 << 20;
-        let together = |ranges: &[Range<u64>]| Step::Together(ranges.to_vec());
+        let together = |ranges: &[Range<u64>]| ReadStep::Together(ranges.to_vec());
         let alone = |range: Range<u64>| together(&[range]);
         assert_eq!(steps(vec![]), []);
         assert_eq!(steps(vec![7..9, 7..9, 0..0, 1..2]), [together(&[7..9, 7..9, 0..0, 1..2])]);
@@ -218,7 +218,7 @@ mod tests {
             steps(vec![1..2, long.clone(), 3..4, 0..16 * MIB, 0..10 * MIB, 0..6 * MIB, 9..10]),
             [
                 alone(1..2),
-                Step::Long(long),
+                ReadStep::Long(long),
                 alone(3..4),
                 alone(0..16 * MIB),
                 together(&[0..10 * MIB, 0..6 * MIB]),

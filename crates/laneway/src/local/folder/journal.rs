@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crc_fast::CrcAlgorithm;
 use laneway_store::Version;
 
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
@@ -54,8 +54,8 @@ impl Claim {
         self.start..self.start.saturating_add(u64::from(self.len))
     }
 
-    pub(crate) fn run(&self, crc: Crc) -> Run {
-        Run::known(u64::from(self.len), crc, self.sum)
+    pub(crate) fn run(&self, crc: Crc) -> RangeChecksums {
+        RangeChecksums::known(u64::from(self.len), crc, self.sum)
     }
 }
 
@@ -185,13 +185,13 @@ impl DownloadJournal {
 
     /// Records that a run has been written to the file at `start`. Several threads may call this at the same
     /// time.
-    pub(crate) fn claim(&self, start: u64, run: &Run) {
+    pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         self.claimed.fetch_add(run.len, Ordering::Relaxed);
         self.record(start, run);
     }
 
     /// Writes the record of a claim. Doesn't add its bytes to `claimed`, because the caller has counted them.
-    pub(crate) fn record(&self, start: u64, run: &Run) {
+    pub(crate) fn record(&self, start: u64, run: &RangeChecksums) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
@@ -329,7 +329,7 @@ mod tests {
         let path = dir.path().join("j");
         let open =
             || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
-        let run = |len| Run::known(len, Crc::Crc32c, len);
+        let run = |len| RangeChecksums::known(len, Crc::Crc32c, len);
         let journal = DownloadJournal::new(open(), &subject(), 1, None).unwrap();
         journal.claim(0, &run(10));
         journal.claim(20, &run(5));

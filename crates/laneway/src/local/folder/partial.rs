@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::journal::{Claim, DownloadJournal, DownloadSubject, read};
 use super::staged::temporary_name;
-use crate::content::checksum::{ChecksumHasher, ChecksumSet, Run};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::plan::resume::settled;
 
 /// The maximum number of attempts to open and lock a file. Another process may rename or remove the file
@@ -51,7 +51,7 @@ impl PartialNames {
 pub(super) struct PartialFile {
     pub(super) file: File,
     pub(super) journal: DownloadJournal,
-    pub(super) done: Vec<(u64, Run)>,
+    pub(super) done: Vec<(u64, RangeChecksums)>,
 }
 
 /// The arguments for opening a partial file.
@@ -104,7 +104,7 @@ fn go_on(
     file: &File,
     journal: File,
     how: &PartialRequest<'_>,
-) -> io::Result<(DownloadJournal, Vec<(u64, Run)>)> {
+) -> io::Result<(DownloadJournal, Vec<(u64, RangeChecksums)>)> {
     let PartialRequest { subject, fresh, boot, .. } = *how;
     let claims = match !fresh && file.metadata()?.len() == subject.size {
         // If the journal can't be read, the download starts from the beginning.
@@ -173,7 +173,7 @@ pub(super) fn read_back(
     range: Range<u64>,
     wanted: ChecksumSet,
     is_cancelled: &dyn Fn() -> bool,
-) -> io::Result<Option<Run>> {
+) -> io::Result<Option<RangeChecksums>> {
     let mut hashing = ChecksumHasher::new(wanted);
     let is_read = read_through(file, range, is_cancelled, &mut |bytes| hashing.update(bytes))?;
     Ok(is_read.then(|| hashing.finish()))
@@ -202,8 +202,8 @@ pub(super) fn read_through(
 }
 
 /// Joins adjacent claims, and returns the resulting runs with their offsets.
-fn joined(claims: &[Claim], subject: &DownloadSubject) -> Vec<(u64, Run)> {
-    let mut runs: Vec<(u64, Run)> = Vec::new();
+fn joined(claims: &[Claim], subject: &DownloadSubject) -> Vec<(u64, RangeChecksums)> {
+    let mut runs: Vec<(u64, RangeChecksums)> = Vec::new();
     for claim in claims {
         let run = claim.run(subject.crc);
         match runs.last_mut() {

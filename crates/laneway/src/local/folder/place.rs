@@ -14,7 +14,7 @@ use super::partial::{self, PartialFile, PartialRequest};
 use super::staged::{IS_A_DIRECTORY, StagedFile};
 use super::{Folder, kind};
 use crate::Error;
-use crate::content::checksum::Run;
+use crate::content::checksum::RangeChecksums;
 use crate::local::platform::flush_directory;
 
 /// The maximum number of symbolic links that Laneway follows to a destination. Linux has the same limit.
@@ -124,7 +124,10 @@ impl FilePlace {
     ///
     /// # Errors
     /// Fails as [`stage`](Self::stage) does.
-    pub(crate) fn resume(&self, how: &PartialRequest<'_>) -> Result<(StagedFile, Vec<(u64, Run)>), Error> {
+    pub(crate) fn resume(
+        &self,
+        how: &PartialRequest<'_>,
+    ) -> Result<(StagedFile, Vec<(u64, RangeChecksums)>), Error> {
         let directory = self.clear()?;
         let names = partial::PartialNames::of(&self.name, &how.subject.url);
         match partial::take_up(&directory, &names, how) {

@@ -20,7 +20,7 @@ use super::journal::{Claim, DownloadJournal};
 use super::partial::{self, PartialNames};
 use super::place::FilePlace;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::local::platform::rename_where_absent;
 use crate::local::preserve::PosixAttributes;
 use crate::location::relative::NAME_MAX;
@@ -123,7 +123,7 @@ impl StagedFile {
     }
 
     /// Records in the journal that a run was written at `start`. Does nothing for a file without a journal.
-    pub(crate) fn claim(&self, start: u64, run: &Run) {
+    pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
@@ -147,7 +147,7 @@ impl StagedFile {
         range: Range<u64>,
         wanted: ChecksumSet,
         is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Run, Error> {
+    ) -> Result<RangeChecksums, Error> {
         match partial::read_back(&self.file, range, wanted, is_cancelled) {
             Ok(Some(run)) => Ok(run),
             Ok(None) => Err(Error::cancelled(self.path.display().to_string())),

@@ -7,12 +7,12 @@ use super::Columns;
 
 /// The fetches that were begun ahead, each with the ranges of the read that it predicts. `R` is a fetch;
 /// dropping it cancels the fetch.
-pub(in crate::objects) struct Begun<R> {
+pub(in crate::objects) struct PredictedReads<R> {
     columns: Option<Columns>,
     waiting: VecDeque<(Vec<Range<u64>>, R)>,
 }
 
-impl<R> Begun<R> {
+impl<R> PredictedReads<R> {
     pub(in crate::objects) fn new(last: &[u8], size: u64) -> Self {
         Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
     }
@@ -45,15 +45,15 @@ mod tests {
     use std::slice;
 
     use super::*;
-    use crate::objects::columns::layout::{Layout, tests::file};
+    use crate::objects::columns::layout::{ColumnLayout, tests::file};
 
     #[test]
     fn what_was_begun_is_handed_over_once_and_given_up_where_it_was_wrong() {
         let file = file(24);
-        let groups = Layout::of(&file, file.len() as u64).unwrap().groups;
+        let groups = ColumnLayout::of(&file, file.len() as u64).unwrap().groups;
         let asked = |group: usize| vec![groups[group][0].clone(), groups[group][2].clone()];
         let of = |ranges: &[Range<u64>]| (0..24).find(|group| asked(*group) == ranges).unwrap();
-        let mut begun = Begun::new(&file, file.len() as u64);
+        let mut begun = PredictedReads::new(&file, file.len() as u64);
         let begins = RefCell::new(Vec::new());
         let begin = |ranges: Vec<_>| {
             begins.borrow_mut().push(of(&ranges));
@@ -89,8 +89,8 @@ mod tests {
         // Row group 16 lies in the same place as row group 2, so a reader of 16 is taken for one of 2.
         let groups: Vec<Vec<_>> =
             (0..24).map(|group| vec![at(if group == 16 { 2 } else { group })]).collect();
-        let columns = Some(Columns::new(Layout { groups: groups.clone() }));
-        let mut begun = Begun { columns, waiting: VecDeque::new() };
+        let columns = Some(Columns::new(ColumnLayout { groups: groups.clone() }));
+        let mut begun = PredictedReads { columns, waiting: VecDeque::new() };
         for group in &groups {
             begun.take(group, |_| ());
             let mut waiting: Vec<_> = begun.waiting.iter().map(|(ranges, ())| ranges[0].start).collect();

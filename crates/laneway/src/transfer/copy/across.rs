@@ -15,7 +15,7 @@ use laneway_store::{
 
 use super::{CopyEnds, CopyItem, tags};
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Crc, Run};
+use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units};
 use crate::job::running::{JobState, TransferOutcome};
@@ -69,7 +69,7 @@ async fn small(
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
         let got = ends.from.get(get).await?;
-        let run = Run::of(&got.body, both(&got.meta.checksums));
+        let run = RangeChecksums::of(&got.body, both(&got.meta.checksums));
         let read = check(ends, &got.meta, &run)?;
         Ok::<_, Error>((got, run, read))
     };
@@ -256,7 +256,12 @@ struct StoreInput<'a> {
 }
 
 impl StoreInput<'_> {
-    async fn slice(&self, start: u64, end: u64, wanted: ChecksumSet) -> Result<(Run, Vec<u8>), Error> {
+    async fn slice(
+        &self,
+        start: u64,
+        end: u64,
+        wanted: ChecksumSet,
+    ) -> Result<(RangeChecksums, Vec<u8>), Error> {
         let into = SliceTarget::Memory(Vec::with_capacity((end - start) as usize));
         let writer =
             RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
@@ -269,7 +274,7 @@ impl StoreInput<'_> {
         let files = &self.job.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);
         let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
-        let mut run = Run::of(b"", wanted);
+        let mut run = RangeChecksums::of(b"", wanted);
         let mut hasher = self.cuts.as_ref().map(CopyParts::part);
         while run.len < end - start {
             let at = start + run.len;
@@ -330,7 +335,7 @@ impl Input for StoreInput<'_> {
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }
 
-    async fn check(&self, whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         check(self.ends, &self.meta, whole)?;
         match &self.cuts {
             Some(cuts) => cuts.check(self.job, self.ends, &self.meta).await,
@@ -349,7 +354,7 @@ fn both(stored: &Checksums) -> ChecksumSet {
     ChecksumSet { crc32c: true, ..ChecksumSet::to_compare_with(stored, true) }
 }
 
-fn check(ends: &CopyEnds, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
+fn check(ends: &CopyEnds, meta: &ObjectMeta, run: &RangeChecksums) -> Result<Verified, Error> {
     run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
 }
 

@@ -1,7 +1,7 @@
 //! Computes the checksums of one stream of bytes, MiB by MiB. As soon as a MiB is written to the file, the
 //! file's journal records it with its checksum (a claim), so that a later run needn't fetch it again.
 
-use crate::content::checksum::{ChecksumHasher, ChecksumSet, Run};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::local::folder::StagedFile;
 use crate::plan::slices::CLAIM_LEN;
 
@@ -10,7 +10,7 @@ use crate::plan::slices::CLAIM_LEN;
 pub(crate) struct Claims {
     wanted: ChecksumSet,
     /// The checksums of all claimed ranges together.
-    ended: Run,
+    ended: RangeChecksums,
     /// The start of the next claim.
     start: u64,
     under_way: ChecksumHasher,
@@ -19,7 +19,7 @@ pub(crate) struct Claims {
 impl Claims {
     /// Returns the checksums of a stream that begins at the object's offset `start`.
     pub(crate) fn new(start: u64, wanted: ChecksumSet) -> Self {
-        Self { wanted, ended: Run::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
+        Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
     }
 
     /// Adds the next bytes. If the bytes go to a file, the caller must have written them there, because the
@@ -41,9 +41,9 @@ impl Claims {
     }
 
     /// Ends the stream, and returns the checksums of all of it.
-    pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> Run {
+    pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> RangeChecksums {
         self.claim(staged);
-        std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))
+        std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))
     }
 
     fn claim(&mut self, staged: Option<&StagedFile>) {

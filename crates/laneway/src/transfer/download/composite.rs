@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use laneway_store::{Composite, ObjectMeta, PartsAlgorithm, PartsDigest, Store};
 
 use crate::Error;
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::event::Verified;
 use crate::job::running::JobState;
 use crate::local::folder::{Claim, StagedFile};
@@ -78,7 +78,7 @@ fn of_part(
         staged.read_through(part, is_cancelled, &mut |bytes| hasher.update(bytes))?;
         return Ok(hasher.finish());
     };
-    let mut whole = Run::of(b"", crc.wanted());
+    let mut whole = RangeChecksums::of(b"", crc.wanted());
     for stretch in cover(&part, ranges) {
         whole = whole.then(match stretch {
             RangeSection::Claim(i) => claims[i].run(crc),

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::range_writer::{ObjectPin, Output, RangeWriter};
 use super::slice::SliceTarget;
 use super::{DownloadOutcome, remove_moved};
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::event::Verified;
 use crate::job::pump::ready;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -188,7 +188,7 @@ struct InOrderDownload<'a> {
     out: Chunks,
 }
 
-type SliceResult = Result<(Bytes, Run, BudgetShare), Error>;
+type SliceResult = Result<(Bytes, RangeChecksums, BudgetShare), Error>;
 
 impl InOrderDownload<'_> {
     /// Sends the first request, which brings the object's size and version, and at most a slice of its bytes.
@@ -233,7 +233,7 @@ impl InOrderDownload<'_> {
             true => ChecksumSet::to_compare_with(&meta.checksums, is_all),
             false => ChecksumSet::default(),
         };
-        let begun = Run::of(&bytes, wanted);
+        let begun = RangeChecksums::of(&bytes, wanted);
         if is_all
             && may_try_again
             && let Err(error) = self.verified(&meta, begun)
@@ -252,7 +252,7 @@ impl InOrderDownload<'_> {
         }
         self.send(bytes, held).await?;
         let rest = match is_all {
-            true => Run::of(b"", wanted),
+            true => RangeChecksums::of(b"", wanted),
             false if meta.version.is_none() => {
                 let message = "the store reports no version, so the rest could come from another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
@@ -337,7 +337,7 @@ impl InOrderDownload<'_> {
         range: Range<u64>,
         pinned: &ObjectPin,
         wanted: ChecksumSet,
-    ) -> Result<Run, Error> {
+    ) -> Result<RangeChecksums, Error> {
         let memory = self.job.engine.lanes.memory();
         let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
         let ahead_max = requests_at_once(self.job.engine.cores);
@@ -346,7 +346,7 @@ impl InOrderDownload<'_> {
         let is_for_program = self.is_for_program;
         let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
-        let mut run = Run::of(b"", wanted);
+        let mut run = RangeChecksums::of(b"", wanted);
         // The number of chunks that the reader has taken. If a program reads, Laneway fetches one more slice
         // ahead for each chunk that it takes. So before the first read, Laneway fetches only one slice.
         let mut taken = 0;
@@ -404,7 +404,7 @@ impl InOrderDownload<'_> {
         self.out.send(ReservedChunk { bytes, _held: held }).await.map_err(gone)
     }
 
-    fn verified(&self, meta: &ObjectMeta, run: Run) -> Result<DownloadOutcome, Error> {
+    fn verified(&self, meta: &ObjectMeta, run: RangeChecksums) -> Result<DownloadOutcome, Error> {
         let source = || url(self.store.provider(), self.id);
         let is_whole = run.len == meta.size;
         let verified = match is_whole {

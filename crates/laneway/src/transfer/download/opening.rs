@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::claims::Claims;
 use super::range_writer::{Output, RangeWriter};
 use super::sliced::{DownloadTarget, LargeDownload};
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
@@ -45,7 +45,7 @@ pub(crate) enum OpenerResult {
     /// A small object, or only its first bytes if the stream broke.
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large object, or all of it.
-    Head(LargeDownload, Run),
+    Head(LargeDownload, RangeChecksums),
     /// Only the metadata of a large object. Its bytes were not read, because the request ran on an express
     /// lane.
     Described(Box<ObjectMeta>),

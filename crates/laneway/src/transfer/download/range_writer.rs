@@ -235,7 +235,7 @@ mod tests {
 
     use super::super::SliceTarget;
     use super::*;
-    use crate::content::checksum::{ChecksumSet, Run};
+    use crate::content::checksum::{ChecksumSet, RangeChecksums};
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(again.write(b"4567").unwrap(), Route::Stay);
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", ChecksumSet::CRC32C));
+        assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
     fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(first.write(b"7").unwrap(), Route::Stay, "also the other answer's end");
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", ChecksumSet::CRC32C));
+        assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(writer.split(size), Some(4 << 20..size));
         assert_eq!(writer.split(MIB), None, "the end would be a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
-        assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], ChecksumSet::CRC32C));
+        assert_eq!(writer.finish().0, RangeChecksums::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
 use super::range_writer::{ObjectPin, Output, RangeWriter};
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::local::folder::StagedFile;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
@@ -83,7 +83,7 @@ impl RangeWriter<Slice> {
     }
 
     /// Returns the checksums of the written bytes, and the bytes if they went to memory.
-    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
+    pub(crate) fn finish(self: Arc<Self>) -> (RangeChecksums, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
             SliceTarget::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
             SliceTarget::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),

@@ -18,7 +18,7 @@ use super::opening::{OpenerResult, OpenerWriter};
 use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
 use super::verify::verify_file;
-use crate::content::checksum::{ChecksumSet, Crc, Run};
+use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
@@ -46,7 +46,7 @@ pub(crate) struct LargeDownload {
     pub(crate) slices: Arc<Mutex<Slices>>,
     /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
     /// of their first byte.
-    pub(crate) done: Vec<(u64, Run)>,
+    pub(crate) done: Vec<(u64, RangeChecksums)>,
     pub(crate) wanted: ChecksumSet,
     /// True if several streams may fetch the object.
     pub(crate) is_shared: bool,
@@ -73,7 +73,7 @@ impl LargeDownload {
         destination: &DownloadTarget,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size| {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, RangeChecksums)], size| {
             let done = done.iter().map(|(start, run)| *start..*start + run.len);
             Slices::planned(missing(done, size))
         })
@@ -84,7 +84,7 @@ impl LargeDownload {
         destination: &DownloadTarget,
         is_cancelled: &dyn Fn() -> bool,
         fresh: bool,
-        slices: impl FnOnce(&[(u64, Run)], u64) -> Slices,
+        slices: impl FnOnce(&[(u64, RangeChecksums)], u64) -> Slices,
     ) -> Result<Self, Error> {
         let DownloadTarget { place, source } = destination;
         let size = meta.size;
@@ -128,7 +128,7 @@ pub(super) struct RestDownload<'a> {
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
     /// The runs that have arrived, by the offset of their first byte.
-    pub(super) runs: BTreeMap<u64, Run>,
+    pub(super) runs: BTreeMap<u64, RangeChecksums>,
 }
 
 pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
@@ -236,7 +236,7 @@ impl RestDownload<'_> {
     pub(super) fn opener_ended(
         &mut self,
         ended: Result<Got, laneway_store::Error>,
-        run: Run,
+        run: RangeChecksums,
     ) -> Result<(), Error> {
         match ended {
             Ok(_) => {}

@@ -8,7 +8,7 @@ use laneway_store::{ObjectMeta, Store};
 use super::composite;
 use super::sliced::LargeDownload;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{CommitOptions, FilePlace};
@@ -25,7 +25,7 @@ pub(super) async fn verify_file(
     job: &JobState,
     store: &Store,
     large: &LargeDownload,
-    runs: &BTreeMap<u64, Run>,
+    runs: &BTreeMap<u64, RangeChecksums>,
     is_move: bool,
 ) -> Result<Verified, Error> {
     let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
@@ -60,10 +60,10 @@ async fn read_back(job: &JobState, source: String, large: &LargeDownload) -> Res
 fn verify(
     source: &str,
     meta: &ObjectMeta,
-    runs: &BTreeMap<u64, Run>,
+    runs: &BTreeMap<u64, RangeChecksums>,
     wanted: ChecksumSet,
 ) -> Result<Verified, Error> {
-    let mut whole = Run::of(b"", wanted);
+    let mut whole = RangeChecksums::of(b"", wanted);
     for (start, run) in runs {
         if *start != whole.len {
             return Err(Error::integrity(source, format!("bytes from {} to {start} are missing", whole.len)));
@@ -87,7 +87,7 @@ pub(crate) fn store_small(
     let mut runs = BTreeMap::new();
     let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     if !bytes.is_empty() {
-        runs.insert(0, Run::of(bytes, wanted));
+        runs.insert(0, RangeChecksums::of(bytes, wanted));
     }
     let verified = verify(&url(store.provider(), &meta.id), meta, &runs, wanted)
         .map_err(|error| name_plain_crc32(error, meta, bytes))?;

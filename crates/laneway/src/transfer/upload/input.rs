@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::parts::{Input, PartsUpload, ReadyPart};
 use super::{put_verified, source};
 use crate::Error;
-use crate::content::checksum::{ChecksumHasher, ChecksumSet, Run};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::job::running::{JobState, TransferOutcome};
 use crate::plan::parts::{Cut, PART_USUAL};
 
@@ -144,7 +144,7 @@ impl Input for StreamInput<'_> {
         Ok(ReadyPart { run, ..begun })
     }
 
-    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+    async fn check(&self, _whole: &RangeChecksums) -> Result<(), Error> {
         Ok(())
     }
 
@@ -170,7 +170,7 @@ fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
 }
 
 /// Computes the checksums of a part's body, from memory and temporary files.
-fn hashed(body: &Body, wanted: ChecksumSet) -> io::Result<Run> {
+fn hashed(body: &Body, wanted: ChecksumSet) -> io::Result<RangeChecksums> {
     let mut hashing = ChecksumHasher::new(wanted);
     for segment in body.segments() {
         match segment {
@@ -281,7 +281,7 @@ fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
 
 fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let bytes = filled(&mut *input, len)?;
-    let run = Run::of(&bytes, ChecksumSet::CRC32C);
+    let run = RangeChecksums::of(&bytes, ChecksumSet::CRC32C);
     let is_last = run.len < len || input.is_over()?;
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
@@ -366,7 +366,7 @@ mod tests {
             let mut input = ahead(b"01234567");
             assert!(!read(&mut input, 4).unwrap().is_last);
             let last = read(&mut input, 4).unwrap();
-            assert!(last.is_last && last.run == Run::of(b"4567", ChecksumSet::CRC32C));
+            assert!(last.is_last && last.run == RangeChecksums::of(b"4567", ChecksumSet::CRC32C));
         }
     }
 
@@ -376,9 +376,9 @@ mod tests {
         let mut input = ahead(&bytes);
         let first = in_memory(&mut input, 100).unwrap();
         let both = joined(first, in_file(&mut input, 1 << 20).unwrap());
-        assert!(both.is_last && both.run == Run::of(&bytes, ChecksumSet::CRC32C));
+        assert!(both.is_last && both.run == RangeChecksums::of(&bytes, ChecksumSet::CRC32C));
         let wanted = ChecksumSet { crc64nvme: true, md5: true, ..ChecksumSet::CRC32C };
-        assert_eq!(hashed(&both.body, wanted).unwrap(), Run::of(&bytes, wanted));
+        assert_eq!(hashed(&both.body, wanted).unwrap(), RangeChecksums::of(&bytes, wanted));
     }
 
     fn ahead(bytes: &[u8]) -> PeekedStream<&[u8]> {

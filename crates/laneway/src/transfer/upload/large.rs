@@ -11,7 +11,7 @@ use super::source::FileSource;
 use super::unfinished::{self, UnfinishedUpload, UploadState};
 use super::verify::ExpectedChecksum;
 use super::{UploadItem, input, journal, put_verified};
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::gzip;
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -63,7 +63,8 @@ pub(crate) async fn file(
     let size = source.size();
     let given = ExpectedChecksum { url: url(store.provider(), id), crc32c: given };
     if size <= SMALL_UPLOAD_MAX {
-        let read = move || source.read().map(|bytes| (Run::of(&bytes, ChecksumSet::CRC32C), bytes));
+        let read =
+            move || source.read().map(|bytes| (RangeChecksums::of(&bytes, ChecksumSet::CRC32C), bytes));
         let (run, bytes) = job.engine.files.run(read).await??;
         given.compare(&run)?;
         let sums = run.checksums();
@@ -165,7 +166,7 @@ async fn finished(
         Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
         _ => return Ok(None),
     }
-    let mut whole = Run::of(b"", ChecksumSet::CRC32C);
+    let mut whole = RangeChecksums::of(b"", ChecksumSet::CRC32C);
     while whole.len < source.size() {
         let (source, at) = (Arc::clone(source), whole.len);
         let len = PART_USUAL.min(source.size() - at);
@@ -247,7 +248,7 @@ impl Input for FileInput<'_> {
         Ok(ReadyPart { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
     }
 
-    async fn check(&self, whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         self.given.compare(whole)?;
         let source = Arc::clone(&self.source);
         self.job.engine.files.run(move || source.check_unchanged()).await?

@@ -20,7 +20,7 @@ use super::journal::StoreUpload;
 use super::unfinished::{UnfinishedUpload, UploadState, abort, begun};
 use super::verify;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Run, composite_crc32c};
+use crate::content::checksum::{ChecksumSet, RangeChecksums, composite_crc32c};
 use crate::event::Verified;
 use crate::job::pump::ready;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -46,7 +46,7 @@ pub(crate) trait Input: Send + Sync {
 
     /// Checks, before the upload is completed, that all parts are from the same state of the source. For
     /// example, a file must not have changed. `whole` has the checksums of all bytes.
-    fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
+    fn check(&self, whole: &RangeChecksums) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Goes back to the first part. Returns false if the source can't be read again.
     fn rewind(&self) -> bool;
@@ -68,7 +68,7 @@ const LOSSES_MAX: u32 = 2;
 
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
-    pub(crate) run: Run,
+    pub(crate) run: RangeChecksums,
     /// True if the part is known to be the last one. If a stream ends exactly with a part, this may become
     /// known only afterwards.
     pub(crate) is_last: bool,
@@ -219,7 +219,7 @@ impl PartsUpload<'_> {
         let at_once = input.at_once(self.job.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
-        let mut parts: Vec<(Part, Run)> = Vec::new();
+        let mut parts: Vec<(Part, RangeChecksums)> = Vec::new();
         let (mut number, mut is_ended) = (0, false);
         let mut cancelled = std::pin::pin!(self.job.cancel.wait());
         loop {
@@ -261,7 +261,7 @@ impl PartsUpload<'_> {
     pub(crate) async fn complete(
         &self,
         upload: &Multipart,
-        parts: Vec<(Part, Run)>,
+        parts: Vec<(Part, RangeChecksums)>,
     ) -> Result<PutOutcome, Error> {
         let whole = whole(&parts);
         let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
@@ -292,7 +292,7 @@ impl PartsUpload<'_> {
         there: Option<&Part>,
         input: &I,
         begun: I::Begun,
-    ) -> Result<(Part, Run), Error> {
+    ) -> Result<(Part, RangeChecksums), Error> {
         let prepared = input.prepare(begun, wanted(upload)).await?;
         let run = prepared.run;
         let crc32c = run.crc32c.unwrap_or_default();
@@ -385,8 +385,8 @@ pub(crate) fn wanted(upload: &Multipart) -> ChecksumSet {
 }
 
 /// Returns the checksums of all parts together.
-fn whole(parts: &[(Part, Run)]) -> Run {
-    parts.iter().fold(Run::of(b"", ChecksumSet::CRC32C), |whole, (_, run)| whole.then(*run))
+fn whole(parts: &[(Part, RangeChecksums)]) -> RangeChecksums {
+    parts.iter().fold(RangeChecksums::of(b"", ChecksumSet::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
 /// Returns how an object of these parts was verified. If the store reports no checksum of the whole object,

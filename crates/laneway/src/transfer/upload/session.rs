@@ -9,7 +9,7 @@ use super::journal::StoreUpload;
 use super::parts::{Input, PartsUpload, PutOutcome, ReadyPart};
 use super::unfinished::begun;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::parts::CHUNK_UNIT;
 
 /// The maximum number of times in a row that a chunk is sent without the store keeping any of its bytes.
@@ -52,8 +52,8 @@ impl PartsUpload<'_> {
         session: &Resumable,
         offset: u64,
         input: &I,
-    ) -> Result<(ObjectMeta, Run), Error> {
-        let mut whole = Run::of(b"", ChecksumSet::CRC32C);
+    ) -> Result<(ObjectMeta, RangeChecksums), Error> {
+        let mut whole = RangeChecksums::of(b"", ChecksumSet::CRC32C);
         loop {
             // Don't read ahead to find the last part. Several uploads could deadlock if each held one part
             // and waited for memory for the next.
@@ -61,7 +61,7 @@ impl PartsUpload<'_> {
                 Some(begun) => input.prepare(begun, ChecksumSet::CRC32C).await?,
                 None => ReadyPart {
                     body: Body::empty(),
-                    run: Run::of(b"", ChecksumSet::CRC32C),
+                    run: RangeChecksums::of(b"", ChecksumSet::CRC32C),
                     is_last: true,
                     held: None,
                 },
@@ -92,7 +92,7 @@ impl PartsUpload<'_> {
         &self,
         session: &Resumable,
         start: u64,
-        whole: &Run,
+        whole: &RangeChecksums,
         offset: u64,
         part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
@@ -139,7 +139,7 @@ impl PartsUpload<'_> {
     /// Returns the object that a session completed without reporting it. If the destination's object has
     /// other bytes, another writer may have written it. So this returns an error and doesn't remove the
     /// object.
-    async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
+    async fn made(&self, whole: &RangeChecksums) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
             true => Ok(meta),

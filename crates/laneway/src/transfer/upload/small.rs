@@ -11,7 +11,7 @@ use laneway_store::{Checksums, Store};
 
 use super::source::{self, FileSource};
 use super::{UploadItem, large, put_verified, remove_moved};
-use crate::content::checksum::{ChecksumSet, Run};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::gzip;
 use crate::job::existing;
 use crate::job::running::{JobState, TransferOutcome};
@@ -117,7 +117,7 @@ fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<LoadedFile>, 
         true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&item.path, e))?,
         false => source.read()?,
     };
-    let crc32c = Run::of(&bytes, ChecksumSet::CRC32C).crc32c;
+    let crc32c = RangeChecksums::of(&bytes, ChecksumSet::CRC32C).crc32c;
     Ok(Some(LoadedFile { bytes: bytes.into(), crc32c, identity, attributes }))
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use laneway_store::{PartsAlgorithm, PartsDigest};
 
 use crate::Error;
-use crate::content::checksum::{ChecksumHasher, ChecksumSet, Run};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::local::preserve::PosixAttributes;
 use crate::location::identity::FileIdentity;
 
@@ -136,7 +136,7 @@ impl FileSource {
     ///
     /// # Errors
     /// If the file has become shorter, or can't be read.
-    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: ChecksumSet) -> Result<Run, Error> {
+    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: ChecksumSet) -> Result<RangeChecksums, Error> {
         self.hash_while(offset, len, wanted, |_| Ok(()))
     }
 
@@ -146,7 +146,7 @@ impl FileSource {
         len: u64,
         wanted: ChecksumSet,
         goes_on: impl Fn(u64) -> Result<(), Error>,
-    ) -> Result<Run, Error> {
+    ) -> Result<RangeChecksums, Error> {
         let mut hashing = ChecksumHasher::new(wanted);
         self.read_through(offset, len, |bytes| {
             hashing.update(bytes);
@@ -218,7 +218,7 @@ impl Read for FileStream {
 ///
 /// # Errors
 /// If the file can't be read, or changes meanwhile.
-pub(crate) fn hashed(path: &Path, wanted: ChecksumSet) -> Result<Run, Error> {
+pub(crate) fn hashed(path: &Path, wanted: ChecksumSet) -> Result<RangeChecksums, Error> {
     hashed_while(path, wanted, |_| Ok(()))
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn hashed_while(
     path: &Path,
     wanted: ChecksumSet,
     goes_on: impl Fn(u64) -> Result<(), Error>,
-) -> Result<Run, Error> {
+) -> Result<RangeChecksums, Error> {
     let source = FileSource::open(path)?;
     let run = source.hash_while(0, source.size(), wanted, goes_on)?;
     source.check_unchanged()?;
@@ -325,7 +325,7 @@ mod tests {
         let (at, len) = (100, 2 * READ + 7);
         assert_eq!(
             source.hash(at as u64, len as u64, ChecksumSet::CRC32C).unwrap(),
-            Run::of(&bytes[at..at + len], ChecksumSet::CRC32C)
+            RangeChecksums::of(&bytes[at..at + len], ChecksumSet::CRC32C)
         );
     }
 }

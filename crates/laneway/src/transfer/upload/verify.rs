@@ -5,7 +5,7 @@ use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDiges
 
 use super::parts::PutOutcome;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, Run, written};
+use crate::content::checksum::{ChecksumSet, RangeChecksums, written};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
@@ -23,7 +23,7 @@ impl ExpectedChecksum {
     ///
     /// # Errors
     /// `ErrorKind::Integrity` if they differ.
-    pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
+    pub(crate) fn compare(&self, whole: &RangeChecksums) -> Result<(), Error> {
         match (self.crc32c, whole.crc32c) {
             (Some(given), Some(is)) if given != is => {
                 let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
@@ -125,7 +125,7 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
     if !error.is_mismatch()
         || meta.size != bytes.len() as u64
         || meta.checksums.crc32c.is_none()
-        || meta.checksums.crc32c != Run::of(bytes, plain).crc32
+        || meta.checksums.crc32c != RangeChecksums::of(bytes, plain).crc32
     {
         return error;
     }
@@ -149,7 +149,7 @@ async fn comparable(
     if wanted == ChecksumSet::CRC32C {
         return Ok(sums);
     }
-    let run = job.engine.files.run(move || Run::of(&bytes, wanted)).await?;
+    let run = job.engine.files.run(move || RangeChecksums::of(&bytes, wanted)).await?;
     let mut all = run.checksums();
     all.crc32c = sums.crc32c;
     Ok(all)

@@ -29,7 +29,7 @@ fn resume(dir: &Path, subject: &DownloadSubject, boot: u64) -> (StagedFile, Vec<
 
 fn write(staged: &StagedFile, start: u64, bytes: &[u8]) {
     staged.write_at(bytes, start).unwrap();
-    staged.claim(start, &Run::of(bytes, ChecksumSet::CRC32C));
+    staged.claim(start, &RangeChecksums::of(bytes, ChecksumSet::CRC32C));
 }
 
 /// Leaves the partial file of a killed run: 100 bytes at offset 0, and 50 at offset 300.

@@ -18,7 +18,7 @@ use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, Requests, Stor
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
 use crate::engine::runtime::{Task, block_on, wait};
-use crate::engine::settings::Settings;
+use crate::engine::settings::ClientSettings;
 use crate::engine::state::ClientState;
 use crate::job::running::{JobState, Purpose};
 use crate::job::shared::CommonBuckets;
@@ -37,14 +37,14 @@ use crate::{
 /// client: it runs until it ends or is dropped itself.
 #[derive(Clone, Debug)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientCore>,
     tally: Option<Tally>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ClientCore {
     engine: Engine,
-    settings: Settings,
+    settings: ClientSettings,
     state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
@@ -57,8 +57,8 @@ pub struct Spawned {
 }
 
 impl Client {
-    pub(crate) fn start(engine: Engine, settings: Settings) -> Result<Self, Error> {
-        let inner = Arc::new(Inner { engine, settings, state: PerProcess::new() });
+    pub(crate) fn start(engine: Engine, settings: ClientSettings) -> Result<Self, Error> {
+        let inner = Arc::new(ClientCore { engine, settings, state: PerProcess::new() });
         let client = Self { inner, tally: None };
         client.state()?;
         Ok(client)

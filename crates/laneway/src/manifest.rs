@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_store::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::engine::files::Files;
+use crate::engine::files::FileThreads;
 use crate::location::lines::{Lines, TextLine};
 use crate::{Error, Outcome};
 use commands::Commands;
@@ -77,7 +77,7 @@ impl JobManifest {
         subject: ManifestSubject,
         mut targets: Targets,
         is_dry: bool,
-        files: &Files,
+        files: &FileThreads,
     ) -> Result<(Self, Option<String>), Error> {
         match manifest {
             Manifest::File(path) => {

@@ -10,8 +10,10 @@ import java.net.URI;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.BulkDelete;
@@ -56,6 +58,9 @@ import org.slf4j.LoggerFactory;
 public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileSystem.class);
 
+  /** The committers that were warned of. */
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
+
   private URI uri;
   private Path workingDirectory;
   private Settings settings;
@@ -78,6 +83,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     Configuration conf = new Configuration(given);
     setConf(conf);
     settings = Settings.of(name, conf);
+    warnOfCommitter(name.getScheme(), conf);
     uri = URI.create(name.getScheme() + "://" + name.getAuthority());
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
     workingDirectory = new Path("/user", user).makeQualified(uri, new Path("/"));
@@ -459,6 +465,24 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     }
     if (Failures.await(path, isFile)) {
       throw new FileAlreadyExistsException(path + " is there already");
+    }
+  }
+
+  /**
+   * Warns of committers that go wrong with this filesystem, once for each. One of them is Hadoop's default for {@code
+   * s3a}.
+   */
+  private static void warnOfCommitter(String scheme, Configuration conf) {
+    String key = "mapreduce.outputcommitter.factory.scheme." + scheme;
+    String factory = conf.getTrimmed(key, "");
+    String wrong;
+    if (factory.endsWith(".S3ACommitterFactory")) {
+      wrong = "it commits files of S3AFileSystem only, so most jobs that write here fail";
+    } else {
+      return;
+    }
+    if (WARNED.add(key + factory)) {
+      LOG.warn("{} is {}: {}. Set it to dev.laneway.hadoop.UploadCommitterFactory", key, factory, wrong);
     }
   }
 

@@ -14,6 +14,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.URI;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -24,6 +25,7 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
 import org.apache.hadoop.io.NullWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
@@ -40,6 +42,7 @@ import org.apache.hadoop.mapreduce.task.JobContextImpl;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -261,6 +264,31 @@ class CommittingTest {
     assertFalse(committer.needsTaskCommit(context));
     assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
     assertFalse(files.delete(file, false));
+  }
+
+  private void put(String... keys) throws IOException {
+    for (String key : keys) {
+      bucket.put(folder + "/" + key, ByteBuffer.wrap(key.getBytes()), PutOptions.NONE);
+    }
+  }
+
+  @Test
+  void aDirectoryOfAnotherFilesystemIsCommittedAsByHadoop(@TempDir java.nio.file.Path local) throws Exception {
+    Path place = new Path(local.resolve("out").toUri());
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = new UploadCommitter(place, context);
+    committer.setupJob(job());
+    committer.setupTask(context);
+    FileSystem there = place.getFileSystem(conf);
+    there.create(new Path(committer.getWorkPath(), "part")).close();
+    assertTrue(committer.needsTaskCommit(context));
+    assertFalse(there.exists(new Path(place, "part")));
+    committer.commitTask(context);
+    committer.commitJob(job());
+    assertTrue(there.exists(new Path(place, "part")));
+    assertFalse(there.exists(new Path(place, "_temporary")));
+    assertThrows(
+        PathIOException.class, () -> new UploadCommitterFactory().createOutputCommitter(place, context));
   }
 
   @Test

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway::{
-    AccessKey, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided, SseAlgorithm,
+    AccessKey, AssumedRole, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided,
+    SseAlgorithm,
 };
 
 use crate::failure::Failure;
@@ -39,6 +41,12 @@ const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> 
 pub static SETTINGS: &[ClientSetting] = &[
     setting!(access_key_id, Text, "The id of an AWS key, together with its secret.", TOGETHER),
     setting!(anonymous, Flag, "Sends no credentials, and doesn't search for any."),
+    setting!(
+        assume_role,
+        Pairs,
+        "A role that the AWS keys assume, by `arn` and further names of its parts.",
+        |builder, value| Ok(builder.assume_role(assumed_role(&value.read()?)?))
+    ),
     setting!(bandwidth_limit, Number, "The most bytes that the engine moves in a second."),
     setting!(
         bearer_token,
@@ -76,6 +84,11 @@ pub static SETTINGS: &[ClientSetting] = &[
     }),
     setting!(http_proxy, Text as String, "Proxy for `http` URLs."),
     setting!(https_proxy, Text as String, "Proxy for `https` URLs."),
+    setting!(
+        impersonate,
+        Texts as Vec<String>,
+        "Google service accounts: the identity acts as the last, and the others are delegates."
+    ),
     setting!(kms_bucket_key, Flag, "Uses an S3 bucket key, which saves requests to KMS."),
     setting!(
         kms_key,
@@ -135,6 +148,32 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(user_project, Text as String, "Project that GCS bills, instead of the owner's project."),
     setting!(variables, Pairs, "Uses these variables instead of the process's environment.", TOGETHER),
 ];
+
+/// Returns a role from its parts.
+fn assumed_role(parts: &BTreeMap<String, String>) -> Result<AssumedRole, InvalidValue> {
+    let mut role = AssumedRole::default();
+    for (name, text) in parts {
+        let text = text.clone();
+        match name.as_str() {
+            "arn" => role.arn = text,
+            "session_name" => role.session_name = Some(text),
+            "external_id" => role.external_id = Some(text),
+            "duration_s" => {
+                let seconds =
+                    text.parse().map_err(|_| InvalidValue::Value("duration_s is no number".into()))?;
+                role.duration = Some(Duration::from_secs(seconds));
+            }
+            "policy" => role.policy = Some(text),
+            "sts_endpoint" => role.sts_endpoint = Some(text),
+            "sts_region" => role.sts_region = Some(text),
+            _ => return Err(InvalidValue::Value(format!("roles have no part {name}"))),
+        }
+    }
+    if role.arn.is_empty() {
+        return Err(InvalidValue::Value("a role needs its arn".into()));
+    }
+    Ok(role)
+}
 
 /// Returns the kind of a setting.
 ///

@@ -135,10 +135,10 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
-    Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
-    PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention, RetentionMode,
-    SignedUrl, SseAlgorithm, Version,
+    AccessKey, AssumedRole, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey,
+    ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher,
+    PartsAlgorithm, PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,
+    RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use listing::filter::Filter;
 pub use location::Location;

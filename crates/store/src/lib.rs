@@ -81,7 +81,7 @@ pub use new_bucket::NewBucket;
 pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
-pub use settings::{MfaPrompt, RequestChecksums, Settings};
+pub use settings::{AssumedRole, MfaPrompt, RequestChecksums, Settings};
 pub use store::{Store, capabilities_of};
 pub use unless::Unless;
 pub use upload::{

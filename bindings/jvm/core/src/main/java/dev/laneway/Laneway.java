@@ -145,6 +145,23 @@ public final class Laneway implements AutoCloseable {
       return with("session_token", token);
     }
 
+    /**
+     * Signs S3 requests by a role, which the AWS keys assume: those of {@link #accessKey}, of a provider, or found ones.
+     */
+    public Builder assumeRole(AssumedRole role) {
+      role.parts().forEach((name, value) -> with("assume_role:" + name, value));
+      return this;
+    }
+
+    /**
+     * Acts on GCS as the last of these service accounts, named by their email addresses. The identity that was given or
+     * found may act as the first one, and each as the next.
+     */
+    public Builder impersonate(List<String> accounts) {
+      accounts.forEach(account -> with("impersonate", account));
+      return this;
+    }
+
     /** Uses the credentials of this AWS profile, and no others. */
     public Builder profile(String name) {
       return with("profile", name);

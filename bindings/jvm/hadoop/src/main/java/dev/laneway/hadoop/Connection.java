@@ -5,6 +5,9 @@ import dev.laneway.Laneway;
 import dev.laneway.PutOptions;
 import java.io.Closeable;
 import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
 /** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
@@ -33,6 +36,9 @@ final class Connection implements Closeable {
     if (settings.files().acl().isPresent()) {
       described = described.acl(settings.files().acl().get());
     }
+    if (settings.files().contentEncoding().isPresent()) {
+      described = described.contentEncoding(settings.files().contentEncoding().get());
+    }
     return new Connection(laneway, bucket, described);
   }
 
@@ -58,7 +64,8 @@ final class Connection implements Closeable {
 
   private static Laneway.Builder builder(Settings settings) throws IOException {
     boolean isS3 = settings.store() == Settings.Store.S3;
-    Laneway.Builder builder = Laneway.builder().fromEnvironment().userAgentSuffix("laneway-hadoop");
+    Laneway.Builder builder = Laneway.builder().userAgentSuffix("laneway-hadoop");
+    logIn(builder, settings.login());
     settings.endpoint().ifPresent(isS3 ? builder::s3Endpoint : builder::gcsEndpoint);
     settings.region().ifPresent(builder::region);
     settings.pathStyle().ifPresent(builder::s3PathStyle);
@@ -70,7 +77,33 @@ final class Connection implements Closeable {
       builder.s3Fips(true);
     }
     encrypt(builder, settings.encryption());
-    Login login = settings.login();
+    if (settings.proxy().isPresent()) {
+      String proxy = settings.proxy().get().url();
+      builder.httpProxy(proxy).httpsProxy(proxy);
+    }
+    settings.headers().forEach(builder::header);
+    return builder;
+  }
+
+  /** Sets the credentials, and the variables that count. */
+  private static void logIn(Laneway.Builder builder, Login login) {
+    if (login instanceof Login.Role role) {
+      builder.assumeRole(role.role());
+      logIn(builder, role.base());
+      return;
+    }
+    if (login instanceof Login.Impersonated impersonated) {
+      builder.impersonate(List.of(impersonated.account()));
+      logIn(builder, impersonated.base());
+      return;
+    }
+    if (login instanceof Login.Found found && !found.variables().isEmpty()) {
+      Map<String, String> variables = new HashMap<>(System.getenv());
+      variables.putAll(found.variables());
+      builder.fromVariables(variables);
+      return;
+    }
+    builder.fromEnvironment();
     if (login instanceof Login.Anonymous) {
       builder.anonymous(true);
     } else if (login instanceof Login.Keys keys) {
@@ -79,7 +112,6 @@ final class Connection implements Closeable {
     } else if (login instanceof Login.ServiceAccount account) {
       builder.serviceAccountKey(account.json());
     }
-    return builder;
   }
 
   /**

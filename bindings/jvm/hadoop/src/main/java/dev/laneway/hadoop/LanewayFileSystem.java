@@ -86,7 +86,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     warnOfCommitter(name.getScheme(), conf);
     uri = URI.create(name.getScheme() + "://" + name.getAuthority());
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    workingDirectory = new Path("/user", user).makeQualified(uri, new Path("/"));
+    Path root = new Path("/");
+    workingDirectory = settings.files().workingDirectory().map(Path::new).orElse(new Path("/user", user)).makeQualified(uri, root);
     connection = Connection.of(settings);
     Bucket bucket = connection.bucket();
     keys = new Keys(uri);

@@ -34,11 +34,11 @@ final class Failures {
     return new PathIOException(path.toString(), cause);
   }
 
-  /** Returns whether a failure means that nothing exists. */
+  /** Returns whether a failure means that nothing exists in the bucket. A missing bucket is another failure. */
   static boolean isNotFound(Throwable failure) {
     Throwable cause = unwrapped(failure);
     return cause instanceof FileNotFoundException
-        || (cause instanceof LanewayException failed && failed.isNotFound());
+        || (cause instanceof LanewayException failed && failed.isNotFound() && !failed.isMissingBucket());
   }
 
   /** Returns whether a failure means that the destination is in another state than required. */
@@ -76,7 +76,9 @@ final class Failures {
   private static IOException of(String path, LanewayException failed) {
     String message = failed.getMessage();
     return switch (failed.kind()) {
-      case NOT_FOUND -> caused(new FileNotFoundException(path + ": " + message), failed);
+      case NOT_FOUND -> failed.isMissingBucket()
+          ? new UnknownStoreException(path + ": " + message, failed)
+          : caused(new FileNotFoundException(path + ": " + message), failed);
       case ALREADY_EXISTS -> caused(new FileAlreadyExistsException(path + ": " + message), failed);
       case PERMISSION, UNAUTHENTICATED -> caused(new AccessDeniedException(path, null, message), failed);
       case INVALID_RANGE -> caused(new EOFException(path + ": " + message), failed);

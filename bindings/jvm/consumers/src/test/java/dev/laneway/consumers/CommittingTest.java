@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -126,5 +128,38 @@ class CommittingTest {
     assertEquals(3, files(folder + "/output/").size());
     assertEquals(3, spark.read().text(place + "/output").distinct().count());
     assertEquals(0, Cluster.uploads());
+  }
+
+  private Map<Integer, Long> days(String table) {
+    Map<Integer, Long> days = new TreeMap<>();
+    spark.read().parquet(table).groupBy("day").count().collectAsList()
+        .forEach(row -> days.put(row.getInt(0), row.getLong(1)));
+    return days;
+  }
+
+  @ParameterizedTest
+  @CsvSource({"s3a, true", "s3a, false", "gs, true", "gs, false"})
+  void overwrittenPartitionsAreReplacedAndOthersStay(String scheme, boolean isInSession) throws IOException {
+    String folder = folder("overwritten", scheme);
+    String table = scheme + "://lake/" + folder;
+    Dataset<Row> rows = spark.range(0, 30, 1, 3).select(col("id"), col("id").mod(3).alias("day"));
+    rows.write().partitionBy("day").parquet(table);
+    Dataset<Row> some = rows.filter(col("day").equalTo(1).and(col("id").lt(21)));
+    if (isInSession) {
+      spark.conf().set("spark.sql.sources.partitionOverwriteMode", "dynamic");
+    }
+    try {
+      some.write().partitionBy("day").mode(SaveMode.Overwrite)
+          .option("partitionOverwriteMode", "dynamic").parquet(table);
+      assertEquals(Map.of(0, 10L, 1, 7L, 2, 10L), days(table));
+      // Appending replaces nothing, whatever the mode of overwriting.
+      some.write().partitionBy("day").mode(SaveMode.Append).parquet(table);
+      assertEquals(Map.of(0, 10L, 1, 14L, 2, 10L), days(table));
+    } finally {
+      spark.conf().unset("spark.sql.sources.partitionOverwriteMode");
+    }
+    assertEquals(0, Cluster.uploads());
+    assertEquals(
+        List.of(), Cluster.keys(folder + "/").stream().filter(key -> key.contains("staging") || key.contains("laneway-")).toList());
   }
 }

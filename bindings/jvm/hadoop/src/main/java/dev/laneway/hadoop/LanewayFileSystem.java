@@ -479,6 +479,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     String wrong;
     if (factory.endsWith(".S3ACommitterFactory")) {
       wrong = "it commits files of S3AFileSystem only, so most jobs that write here fail";
+    } else if (factory.endsWith(".ManifestCommitterFactory")) {
+      wrong = "with it, Spark's dynamic partition overwrite may add rows instead of replacing them";
     } else {
       return;
     }

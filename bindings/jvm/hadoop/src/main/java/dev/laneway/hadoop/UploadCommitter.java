@@ -8,6 +8,7 @@ import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -26,11 +27,17 @@ import org.slf4j.LoggerFactory;
 public class UploadCommitter extends FileOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
 
+  /** The beginning of the directory's name in which Spark gathers partitions that replace others. */
+  private static final String SPARK_STAGING = ".spark-staging-";
+
   /** The output directory; null if another filesystem has it, or if there is none. */
   private final Path output;
 
   private final Path job;
   private final Path work;
+
+  /** True if the job replaces each partition to which it writes. */
+  private final boolean replacesPartitions;
 
   /** Called by Hadoop and Spark, for a task's attempt or, on the driver's side, for the job. */
   public UploadCommitter(Path output, TaskAttemptContext context) throws IOException {
@@ -40,10 +47,12 @@ public class UploadCommitter extends FileOutputCommitter {
       this.output = files.makeQualified(output);
       this.job = new Path(this.output, Uncommitted.JOB + name(context));
       this.work = new Path(new Path(job, context.getTaskAttemptID().toString()), Uncommitted.BASE);
+      this.replacesPartitions = replacesPartitions(files, this.output, context);
     } else {
       this.output = null;
       this.job = null;
       this.work = null;
+      this.replacesPartitions = false;
     }
   }
 
@@ -98,6 +107,10 @@ public class UploadCommitter extends FileOutputCommitter {
     }
   }
 
+  /**
+   * Completes all files. If Spark overwrites partitions dynamically, the older files of each partition that gets a new
+   * one are then removed.
+   */
   @Override
   public void commitJob(JobContext context) throws IOException {
     if (output == null) {
@@ -105,7 +118,11 @@ public class UploadCommitter extends FileOutputCommitter {
       return;
     }
     Commits commits = commits(context);
-    commits.commitJob(job);
+    if (replacesPartitions) {
+      commits.replacePartitions(output, job);
+    } else {
+      commits.commitJob(job);
+    }
     Configuration conf = context.getConfiguration();
     if (conf.getBoolean(SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, true)) {
       Path success = new Path(output, SUCCEEDED_FILE_NAME);
@@ -182,6 +199,18 @@ public class UploadCommitter extends FileOutputCommitter {
 
   private Commits commits(JobContext context) throws IOException {
     return ((LanewayFileSystem) output.getFileSystem(context.getConfiguration())).commits();
+  }
+
+  /**
+   * Returns whether Spark overwrites partitions dynamically and leaves it to the committer. Then the output format's
+   * directory is Spark's staging directory in the output. Spark's own commit protocol gives that directory to the
+   * committer as the output, and moves the partitions by itself.
+   */
+  private static boolean replacesPartitions(FileSystem files, Path output, JobContext context) {
+    Path staging = FileOutputFormat.getOutputPath(context);
+    return staging != null
+        && staging.getName().startsWith(SPARK_STAGING)
+        && files.makeQualified(staging.getParent()).equals(output);
   }
 
   private static boolean abortsUploads(Configuration conf) {

@@ -18,6 +18,7 @@ class CommitterWarningTest {
   // Other tests have met the settings of other schemes, by Hadoop's defaults.
   @CsvSource({
     "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, 1",
+    "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, 1",
     "s3, dev.laneway.hadoop.UploadCommitterFactory, 0"
   })
   void aCommitterThatGoesWrongIsNamedOnce(String scheme, String factory, int warnings) throws IOException {

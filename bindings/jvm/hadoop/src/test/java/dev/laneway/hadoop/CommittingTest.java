@@ -266,10 +266,62 @@ class CommittingTest {
     assertFalse(files.delete(file, false));
   }
 
+  /**
+   * Returns the committer of a job for which Spark overwrites partitions dynamically, as spark-hadoop-cloud makes it: the
+   * committer has the table's directory, and only the output format knows of Spark's staging directory.
+   */
+  private UploadCommitter overwriting(TaskAttemptContext context) throws IOException {
+    conf.set("mapreduce.output.fileoutputformat.outputdir", output + "/.spark-staging-1");
+    return new UploadCommitter(output, new TaskAttemptContextImpl(conf, context.getTaskAttemptID()));
+  }
+
   private void put(String... keys) throws IOException {
     for (String key : keys) {
       bucket.put(folder + "/" + key, ByteBuffer.wrap(key.getBytes()), PutOptions.NONE);
     }
+  }
+
+  @Test
+  void partitionsThatGetFilesAreReplacedAndOthersStay() throws Exception {
+    put("p=1/old-a", "p=1/old-b", "p=1/deeper/old", "p=1/", "p=10/old", "p=2/old", "root");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = overwriting(context);
+    committer.setupJob(job());
+    committer.setupTask(context);
+    for (String name : List.of("p=1/new", "p=3/new")) {
+      files.create(new Path(committer.getWorkPath(), name)).close();
+    }
+    committer.commitTask(context);
+    assertTrue(keys().contains("p=1/old-a"), "nothing is removed before the job commits");
+    committer.commitJob(job());
+    assertEquals(List.of("_SUCCESS", "p=1/", "p=1/new", "p=10/old", "p=2/old", "p=3/new", "root"), keys());
+  }
+
+  @Test
+  void partitionsOfACommitThatFailsAreAsBefore() throws Exception {
+    put("p=1/old");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = overwriting(context);
+    committer.setupTask(context);
+    for (String name : List.of("p=1/new", "p=2/new")) {
+      files.create(new Path(committer.getWorkPath(), name)).close();
+    }
+    committer.commitTask(context);
+    bucket.multipartUploads(folder + "/").get(0).abort();
+    assertThrows(IOException.class, () -> committer.commitJob(job()));
+    committer.abortJob(job(), JobStatus.State.FAILED);
+    assertEquals(List.of("p=1/old"), keys());
+  }
+
+  @Test
+  void anOrdinaryJobReplacesNoPartition() throws Exception {
+    put("p=1/old");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = new UploadCommitter(output, context);
+    files.create(new Path(committer.getWorkPath(), "p=1/new")).close();
+    committer.commitTask(context);
+    committer.commitJob(job());
+    assertEquals(List.of("_SUCCESS", "p=1/new", "p=1/old"), keys());
   }
 
   @Test

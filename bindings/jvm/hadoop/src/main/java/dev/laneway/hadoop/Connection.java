@@ -6,11 +6,22 @@ import dev.laneway.PutOptions;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
+  /** The most shared connections that are kept. The least recently used one is dropped. */
+  private static final int SHARED_MAX = 256;
+
+  private static final Map<Settings, Connection> SHARED = new LinkedHashMap<>(16, 0.75f, true) {
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<Settings, Connection> eldest) {
+      return size() > SHARED_MAX;
+    }
+  };
+
   private final Laneway laneway;
   private final Bucket bucket;
   private final PutOptions described;
@@ -40,6 +51,24 @@ final class Connection implements Closeable {
       described = described.contentEncoding(settings.files().contentEncoding().get());
     }
     return new Connection(laneway, bucket, described);
+  }
+
+  /**
+   * Returns the connection that all users of equal settings share. It needs no closing.
+   *
+   * @throws IOException for settings that contradict each other
+   */
+  static Connection shared(Settings settings) throws IOException {
+    synchronized (SHARED) {
+      Connection shared = SHARED.get(settings);
+      if (shared == null) {
+        shared = of(settings);
+        // A bucket outlives the closing of its client.
+        shared.close();
+        SHARED.put(settings, shared);
+      }
+      return shared;
+    }
   }
 
   /** Returns the bucket. Its keys are the paths without their leading slash. */

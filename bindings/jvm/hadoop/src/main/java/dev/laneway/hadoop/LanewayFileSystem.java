@@ -61,6 +61,9 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   /** The committers that were warned of. */
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
+  /** True if nobody will close it. */
+  private final boolean isShared;
+
   private URI uri;
   private Path workingDirectory;
   private Settings settings;
@@ -75,7 +78,14 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   private volatile boolean isClosed;
 
   /** Called by Hadoop, which then {@linkplain #initialize initializes} it. */
-  public LanewayFileSystem() {}
+  public LanewayFileSystem() {
+    this(false);
+  }
+
+  /** @param isShared true if nobody will close it, so that it uses a client that others use too */
+  LanewayFileSystem(boolean isShared) {
+    this.isShared = isShared;
+  }
 
   @Override
   public void initialize(URI name, Configuration given) throws IOException {
@@ -88,7 +98,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
     Path root = new Path("/");
     workingDirectory = settings.files().workingDirectory().map(Path::new).orElse(new Path("/user", user)).makeQualified(uri, root);
-    connection = Connection.of(settings);
+    connection = isShared ? Connection.shared(settings) : Connection.of(settings);
     Bucket bucket = connection.bucket();
     keys = new Keys(uri);
     tally = new Tally(statistics);

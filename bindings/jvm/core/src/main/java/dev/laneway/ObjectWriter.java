@@ -1,7 +1,6 @@
 package dev.laneway;
 
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.WritableByteChannel;
@@ -58,7 +57,11 @@ public final class ObjectWriter implements WritableByteChannel {
     return length;
   }
 
-  /** Completes the object: sends the rest, then compares the stored object with the sent bytes. */
+  /**
+   * Completes the object: sends the rest, then compares the stored object with the sent bytes. If this fails or is
+   * interrupted, the store may have the object nevertheless: the answer of its last request was lost. A look at the
+   * object's metadata tells.
+   */
   public Written finish() throws IOException {
     check();
     isOver = true;
@@ -83,11 +86,19 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Returns a stream that gathers small writes. Its {@code close} finishes the object. If a write has failed, it aborts
-   * the object and fails.
+   * Returns a stream that gathers small writes. Only {@link WriterStream#complete} publishes the object; closing the
+   * stream before aborts it.
    */
-  public OutputStream stream() {
-    return new WriterStream(this);
+  public WriterStream stream() {
+    return new WriterStream(this, false);
+  }
+
+  /**
+   * Returns a stream for code that can only close it, such as a compressing stream around it. Its {@code close}
+   * completes the object, unless a write has failed. It can't know of other exceptions, so abort the writer for these.
+   */
+  public WriterStream closingStream() {
+    return new WriterStream(this, true);
   }
 
   @Override

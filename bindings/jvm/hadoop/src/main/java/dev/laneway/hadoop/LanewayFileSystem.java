@@ -2,6 +2,7 @@ package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
 import dev.laneway.MultipartUpload;
+import dev.laneway.ObjectWriter;
 import dev.laneway.OpenOptions;
 import dev.laneway.PutOptions;
 import java.io.FileNotFoundException;
@@ -422,8 +423,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return new FSDataOutputStream(upload(path, uncommitted.get(), parameters), statistics);
     }
     check(path, key, parameters);
-    ObjectOutput output = new ObjectOutput(
-        path, connection.bucket().writer(key, parameters.put(connection.described())), tally, progress);
+    ObjectWriter writer = connection.bucket().writer(key, parameters.put(connection.described()));
+    ObjectOutput output = new ObjectOutput(path, key, writer, tally, progress, () -> isClosed, lookup);
     return new FSDataOutputStream(output, statistics);
   }
 
@@ -454,7 +455,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
         LOG.warn("the upload that {} replaces is left", path, failed);
       }
     };
-    return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
+    return new UploadOutput(path, uncommitted.place(), upload, listener, tally, () -> isClosed);
   }
 
   /** Looks up everything that may be in the way of a file, all at once. */

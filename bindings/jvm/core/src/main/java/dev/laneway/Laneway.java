@@ -52,7 +52,8 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job copy(List<String> sources, String destination, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "copy", sources, destination, options);
+    Objects.requireNonNull(destination, "destination");
+    return Job.begin(this, handle, "copy", Objects.requireNonNull(sources, "sources"), destination, options);
   }
 
   /**
@@ -61,7 +62,8 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job sync(String source, String destination, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "sync", List.of(source), destination, options);
+    Objects.requireNonNull(destination, "destination");
+    return Job.begin(this, handle, "sync", List.of(Objects.requireNonNull(source, "source")), destination, options);
   }
 
   /**
@@ -70,7 +72,7 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job remove(List<String> targets, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "remove", targets, null, options);
+    return Job.begin(this, handle, "remove", Objects.requireNonNull(targets, "targets"), null, options);
   }
 
   /** Returns the engine's counts so far, for everything in the process. */

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.WritableByteChannel;
+import java.util.Objects;
 
 /**
  * Writes an object from bytes that the caller writes to it. Nothing is visible in the store before {@link #finish} has
@@ -27,8 +28,8 @@ public final class ObjectWriter implements WritableByteChannel {
 
   static ObjectWriter of(Bucket bucket, Handle handle, String key, PutOptions options)
       throws LanewayException {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     long number = Engine.now(Native.writer(handle.number(), packed.bytes())).number();
     String url = bucket.url() + key;
     return new ObjectWriter(url, Handle.watched(number, "a writer of " + url));
@@ -42,6 +43,7 @@ public final class ObjectWriter implements WritableByteChannel {
    */
   @Override
   public int write(ByteBuffer bytes) throws IOException {
+    Objects.requireNonNull(bytes, "bytes");
     check();
     int length = bytes.remaining();
     hasFailed = true;

@@ -74,7 +74,7 @@ final class Failures {
   }
 
   private static IOException of(String path, LanewayException failed) {
-    String message = failed.getMessage();
+    String message = inHadoop(path, failed.getMessage());
     return switch (failed.kind()) {
       case NOT_FOUND -> failed.isMissingBucket()
           ? new UnknownStoreException(path + ": " + message, failed)
@@ -84,8 +84,22 @@ final class Failures {
       case INVALID_RANGE -> caused(new EOFException(path + ": " + message), failed);
       case CANCELLED -> interrupted(path, failed);
       case UNSUPPORTED -> caused(new PathIOException(path, message), failed);
-      default -> failed;
+      default -> message.equals(failed.getMessage()) ? failed : new IOException(path + ": " + message, failed);
     };
+  }
+
+  /** Returns a message with Hadoop's keys, or variables, in place of the builder's settings that it names. */
+  static String inHadoop(String path, String message) {
+    boolean isGcs = path.startsWith("gs:") || path.startsWith("laneway+gs:");
+    return message
+        .replace("Laneway.Builder.s3Endpoint", "fs.s3a.endpoint")
+        .replace("Laneway.Builder.gcsEndpoint", "fs.gs.storage.root.url")
+        .replace("Laneway.Builder.anonymous", isGcs
+            ? "fs.gs.auth.type=UNAUTHENTICATED"
+            : "fs.s3a.aws.credentials.provider=org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")
+        .replace("Laneway.Builder.profile", "AWS_PROFILE")
+        .replace("Laneway.Builder.caFile", "SSL_CERT_FILE")
+        .replace("Laneway.Builder.retryFor", "LANEWAY_RETRY_FOR");
   }
 
   private static IOException interrupted(String path, Throwable cause) {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway::{
-    AccessKey, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided, SseAlgorithm,
+    AccessKey, AssumedRole, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided,
+    SseAlgorithm,
 };
 
 use crate::failure::Failure;
@@ -40,6 +42,12 @@ const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> 
 pub static SETTINGS: &[ClientSetting] = &[
     setting!(access_key_id, Text, "The id of an AWS access key. It needs `secret_access_key` too.", TOGETHER),
     setting!(anonymous, Flag, "Sends no credentials, and doesn't search for any."),
+    setting!(
+        assume_role,
+        Pairs,
+        "An AWS role that the keys assume: `arn`, and optionally other parts of the request.",
+        |builder, value| Ok(builder.assume_role(assumed_role(&value.read()?)?))
+    ),
     setting!(
         bandwidth_limit,
         Number,
@@ -81,6 +89,11 @@ pub static SETTINGS: &[ClientSetting] = &[
     }),
     setting!(http_proxy, Text as String, "Proxy for `http` URLs."),
     setting!(https_proxy, Text as String, "Proxy for `https` URLs."),
+    setting!(
+        impersonate,
+        Texts as Vec<String>,
+        "Google service accounts: the identity acts as the last, and the others are delegates."
+    ),
     setting!(kms_bucket_key, Flag, "Uses an S3 bucket key, which saves requests to KMS."),
     setting!(
         kms_key,
@@ -149,6 +162,32 @@ pub static SETTINGS: &[ClientSetting] = &[
         TOGETHER
     ),
 ];
+
+/// Returns a role from its parts.
+fn assumed_role(parts: &BTreeMap<String, String>) -> Result<AssumedRole, InvalidValue> {
+    let mut role = AssumedRole::default();
+    for (name, text) in parts {
+        let text = text.clone();
+        match name.as_str() {
+            "arn" => role.arn = text,
+            "session_name" => role.session_name = Some(text),
+            "external_id" => role.external_id = Some(text),
+            "duration_s" => {
+                let seconds =
+                    text.parse().map_err(|_| InvalidValue::Value("duration_s is no number".into()))?;
+                role.duration = Some(Duration::from_secs(seconds));
+            }
+            "policy" => role.policy = Some(text),
+            "sts_endpoint" => role.sts_endpoint = Some(text),
+            "sts_region" => role.sts_region = Some(text),
+            _ => return Err(InvalidValue::Value(format!("roles have no part {name}"))),
+        }
+    }
+    if role.arn.is_empty() {
+        return Err(InvalidValue::Value("a role needs its arn".into()));
+    }
+    Ok(role)
+}
 
 /// Returns the type of a setting's values.
 ///

@@ -65,7 +65,9 @@ const SETTINGS_OF_THE_TABLE: Lacks = &[
 
 /// Settings that Python lacks.
 const SETTINGS_OF_PYTHON: Lacks = &[
+    ("assume_role", "a profile's `role_arn` does it, and no user has asked for more"),
     ("environment", "a client always begins with the environment"),
+    ("impersonate", "credentials of the type `impersonated_service_account` do it"),
     ("service_account_file", "the variable that `application_credentials` sets names the file"),
 ];
 

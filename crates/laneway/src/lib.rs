@@ -137,10 +137,10 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessGrant, AccessKey, BearerToken, BucketSetting, ChecksumAlgorithm, Checksums, Composite, Condition,
-    CredentialProvider, CustomerKey, ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId,
-    ObjectMeta, PartHasher, PartsAlgorithm, PartsDigest, Provided, Provider, PutOptions, RequestChecksums,
-    Requests, RestoreOptions, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
+    AccessGrant, AccessKey, AssumedRole, BearerToken, BucketSetting, ChecksumAlgorithm, Checksums, Composite,
+    Condition, CredentialProvider, CustomerKey, ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey,
+    ObjectId, ObjectMeta, PartHasher, PartsAlgorithm, PartsDigest, Provided, Provider, PutOptions,
+    RequestChecksums, Requests, RestoreOptions, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use listing::filter::Filter;
 pub use location::Location;

@@ -87,7 +87,7 @@ pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Ver
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
 pub use restore::{Restoration, RestoreOptions};
-pub use settings::{ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings};
+pub use settings::{AssumedRole, ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings};
 pub use store::{Store, capabilities_of};
 pub use unless::Unless;
 pub use upload::{

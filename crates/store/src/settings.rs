@@ -5,6 +5,7 @@ mod configured;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -39,6 +40,11 @@ pub struct Settings {
     /// The key of a Google service account, in the format of its file. If it is set, Laneway doesn't search for GCS
     /// credentials. [`Self::credential_provider`] has precedence.
     pub service_account_key: Option<String>,
+    /// A role that the AWS keys assume, given or found ones. It signs the requests then.
+    pub assume_role: Option<AssumedRole>,
+    /// Email addresses of Google service accounts. The identity that was given or found acts as the last of them; each
+    /// one before it is a delegate that may act as the next.
+    pub impersonate: Vec<String>,
     /// AWS region, in place of the variables and the profile.
     pub region: Option<String>,
     /// The project that GCS bills for the requests, sent as `x-goog-user-project`.
@@ -76,6 +82,35 @@ pub struct Settings {
     /// A function that asks the user for the code of the named MFA device. Without it, profiles with an `mfa_serial`
     /// can't be used.
     pub mfa_prompt: Option<MfaPrompt>,
+}
+
+/// A role of AWS that a key may assume
+/// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>).
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct AssumedRole {
+    /// The role's ARN.
+    pub arn: String,
+    /// The session's name in logs. `None` makes one from the time.
+    pub session_name: Option<String>,
+    /// The ID that the role's owner gave to a third party.
+    pub external_id: Option<String>,
+    /// The life of the session's keys. `None` leaves it to STS, which grants an hour.
+    pub duration: Option<Duration>,
+    /// A policy in JSON that limits the session further than the role.
+    pub policy: Option<String>,
+    /// The URL of STS. `None` leaves it to `AWS_ENDPOINT_URL_STS`, then to AWS. If S3's endpoint isn't Amazon's, it must
+    /// be set, because AWS must not see the keys of another service.
+    pub sts_endpoint: Option<String>,
+    /// The region that signs the request to STS. `None` means S3's region.
+    pub sts_region: Option<String>,
+}
+
+impl AssumedRole {
+    /// Returns the role of an ARN.
+    pub fn new(arn: impl Into<String>) -> Self {
+        Self { arn: arn.into(), ..Self::default() }
+    }
 }
 
 /// Asks the user for the code of the MFA device with this name. It may block.

@@ -8,8 +8,8 @@ use std::{fmt, io};
 
 use http::{HeaderName, HeaderValue};
 use laneway_store::{
-    AccessKey, ChecksumAlgorithm, CredentialProvider, CustomerKey, Dialect, Environment, RequestChecksums,
-    SseAlgorithm, may_be_added,
+    AccessKey, AssumedRole, ChecksumAlgorithm, CredentialProvider, CustomerKey, Dialect, Environment,
+    RequestChecksums, SseAlgorithm, may_be_added,
 };
 
 use crate::engine::EngineBuilder;
@@ -142,6 +142,22 @@ impl ClientBuilder {
     #[must_use]
     pub fn access_key(mut self, key: AccessKey) -> Self {
         self.settings.store.access_key = Some(key);
+        self
+    }
+
+    /// Signs S3 requests by a role, which the AWS keys assume: those of [`access_key`](Self::access_key), a
+    /// provider's, or found ones.
+    #[must_use]
+    pub fn assume_role(mut self, role: AssumedRole) -> Self {
+        self.settings.store.assume_role = Some(role);
+        self
+    }
+
+    /// Acts on GCS as the last of these service accounts, named by their email addresses. The identity that was
+    /// given or found may act as the first one, and each as the next.
+    #[must_use]
+    pub fn impersonate<E: Into<String>>(mut self, accounts: impl IntoIterator<Item = E>) -> Self {
+        self.settings.store.impersonate = accounts.into_iter().map(Into::into).collect();
         self
     }
 

@@ -43,8 +43,10 @@ impl Aws {
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
-            Some(key) => Who::Given(Arc::new(ExpiringKey::new(key.clone()))),
-            None => Who::Found(Cache::new(Chain::new(settings, lanes))),
+            Some(key) if settings.assume_role.is_none() => {
+                Who::Given(Arc::new(ExpiringKey::new(key.clone())))
+            }
+            _ => Who::Found(Cache::new(Chain::new(settings, lanes))),
         })
     }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::certificates::certificates;
 use self::services::Services;
 use super::{Aws, Google};
-use crate::{Environment, Error, Settings};
+use crate::{AccessKey, AssumedRole, Environment, Error, Settings};
 
 #[derive(Deserialize)]
 struct Cases {
@@ -304,6 +304,44 @@ async fn an_mfa_code_is_asked_for_and_shown() {
     settings.mfa_prompt = Some(std::sync::Arc::new(|serial: &str| Ok(format!("{}\n", serial.len()))));
     let who = signer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(who.as_deref(), Some("one.K.mfa-21"));
+}
+
+/// The keys that were given or found assume the role, and AWS sees no keys of another service.
+#[tokio::test]
+async fn keys_assume_the_role_of_the_settings() {
+    let stage = Stage::new();
+    let lanes = lanes();
+    let mut role = AssumedRole::new("arn:aws:iam::1:role/one");
+    role.external_id = Some("ext".to_owned());
+    let amazons = Settings::from_environment(Environment::of([
+        ("HOME", "/nowhere"),
+        ("AWS_ACCESS_KEY_ID", "A"),
+        ("AWS_SECRET_ACCESS_KEY", "S"),
+    ]));
+    role.sts_endpoint = Some(format!("{}/", stage.server.url()));
+    let found = Settings { assume_role: Some(role.clone()), ..amazons.clone() };
+    let given = Settings { access_key: Some(AccessKey::new("K", "S")), ..found.clone() };
+    for (settings, name) in [(&found, "one.A.ext"), (&given, "one.K.ext")] {
+        assert_eq!(signer(settings, &lanes).await.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some(name));
+    }
+    role.sts_endpoint = None;
+    let (s3_endpoint, assume_role) = (Some("https://minio.example".to_owned()), Some(role));
+    let others = Settings { s3_endpoint, assume_role, ..amazons };
+    let refused = signer(&others, &lanes).await.expect_err("another service's keys");
+    assert!(refused.is_unauthenticated() && refused.to_string().contains("STS's endpoint"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_identity_acts_as_the_account_of_the_settings() {
+    let cases = cases().google;
+    let mut case = cases.iter().find(|case| case.name.starts_with("a login that")).expect("a case").clone();
+    let iam = "CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS";
+    case.env.insert(iam.to_owned(), "{server}/impersonate/".to_owned());
+    let stage = Stage::new();
+    let mut settings = stage.lay_out(&case);
+    settings.impersonate = vec!["delegate@p.iam".to_owned(), "sa@p.iam".to_owned()];
+    let who = bearer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(who.as_deref(), Some("as.v1/projects/-/serviceAccounts/sa@p.iam.user.me"));
 }
 
 /// If a configured source fails, Laneway must not request credentials from any other server.

@@ -43,6 +43,8 @@ struct Chain {
     provider: Option<Arc<dyn CredentialProvider>>,
     /// The service account's key from the settings. It has precedence over the environment's credentials.
     service_account_key: Option<String>,
+    /// The accounts as which the identity acts, the last one for good.
+    impersonate: Vec<String>,
     environment: Environment,
     /// The domain of the cloud (its "universe") that the endpoint belongs to.
     universe: String,
@@ -130,6 +132,7 @@ impl Google {
         let chain = Chain {
             provider: settings.credential_provider.clone(),
             service_account_key: settings.service_account_key.clone(),
+            impersonate: settings.impersonate.clone(),
             environment: settings.environment.clone(),
             universe,
             lanes: lanes.clone(),
@@ -176,6 +179,12 @@ impl Google {
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
         let chain = &found.source;
+        if let Some((account, delegates)) = chain.acting() {
+            let base = chain.base().await.map_err(Lacking::into_error)?.token;
+            let iam = signer::beside(&chain.iam(account));
+            let iam = iam.map_err(|cause| Lacking::unusable(account, cause).into_error())?;
+            return Ok(Signer::of_iam(account, iam, &delegates, base, &chain.lanes));
+        }
         let own = async || found.obtain().await.map(|found| found.credential.token.clone());
         if let Some(provider) = &chain.provider {
             let why = "it returns only tokens, and URLs can't be signed with a token";
@@ -219,6 +228,33 @@ impl cache::Source for Chain {
     type Credential = Bearer;
 
     async fn load(&self) -> Result<Bearer, Lacking> {
+        let base = self.base().await?;
+        let Some((account, delegates)) = self.acting() else { return Ok(base) };
+        let unusable = |cause| Lacking::unusable(format!("impersonation of {account}"), cause);
+        let url = self.iam(account);
+        let acting = token::impersonated(&url, &delegates, None, &base.token, None, &self.lanes);
+        let token = reported_when_slow(account, acting).await.map_err(unusable)?;
+        Ok(Bearer { quota_project: base.quota_project, ..bearer(token, None).map_err(unusable)? })
+    }
+}
+
+impl Chain {
+    /// Returns the account to act as, and the names of the delegates in between.
+    fn acting(&self) -> Option<(&str, Vec<String>)> {
+        let (account, delegates) = self.impersonate.split_last()?;
+        Some((account, delegates.iter().map(|email| format!("projects/-/serviceAccounts/{email}")).collect()))
+    }
+
+    /// Returns the URL at which IAM issues an account's tokens. gcloud has the same variable for another server.
+    fn iam(&self, account: &str) -> String {
+        let named = self.environment.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS");
+        let url = named.unwrap_or_else(|| format!("https://iamcredentials.{}", self.universe));
+        let url = url.trim_end_matches('/');
+        format!("{url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken")
+    }
+
+    /// Fetches the token of the identity itself, before it acts as another.
+    async fn base(&self) -> Result<Bearer, Lacking> {
         if let Some(provider) = &self.provider {
             let token = reported_when_slow(provider.name(), provided::token(&**provider)).await?;
             return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
@@ -243,9 +279,7 @@ impl cache::Source for Chain {
         tracing::debug!(source = adc.name, "credentials found");
         bearer(token, adc.quota_project.as_deref()).map_err(unusable)
     }
-}
 
-impl Chain {
     /// Returns the token of gcloud's own login, which is the last source. Google's libraries don't use it, so it never
     /// takes the place of an identity that they find.
     async fn login(&self, tried: Vec<String>) -> Result<Bearer, Lacking> {

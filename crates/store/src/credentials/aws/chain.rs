@@ -13,12 +13,13 @@ use super::super::deadline::reported_when_slow;
 use super::super::lacking::Lacking;
 use super::super::provided;
 use super::plan::{Landscape, plan};
-use super::source::{ContainerToken, Keys, Login, Planned, Role, Source};
+use super::source::{ContainerToken, Keys, Login, Planned, Role, Service, Source};
 use super::temporary::{Temporary, answered, read};
 use super::{instance, sso, sts};
 use crate::aws_files::{AwsFiles, Chosen};
+use crate::partition::Partition;
 use crate::settings::MfaPrompt;
-use crate::{AccessKey, CredentialProvider, Environment, ExpiringKey, Settings};
+use crate::{AccessKey, AssumedRole, CredentialProvider, Environment, ExpiringKey, Settings};
 
 /// The time limit of a `credential_process`, as in AWS's SDK for Go. It is long because the program may have to ask its
 /// user for input.
@@ -26,8 +27,12 @@ const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
 /// The settings of the search for credentials.
 pub(super) struct Chain {
+    /// Keys from the caller's settings, which assume a role.
+    given: Option<AccessKey>,
     /// The caller's own provider. If it is set, no other source is used.
     provider: Option<Arc<dyn CredentialProvider>>,
+    assume_role: Option<AssumedRole>,
+    s3_endpoint: Option<String>,
     environment: Environment,
     profile: Option<String>,
     region: Option<String>,
@@ -45,20 +50,59 @@ impl cache::Source for Chain {
     type Credential = ExpiringKey;
 
     async fn load(&self) -> Result<ExpiringKey, Lacking> {
-        self.find().await
+        let Some(assumed) = &self.assume_role else { return self.find().await };
+        let base = match &self.given {
+            Some(key) => key.clone(),
+            None => self.find().await?.key,
+        };
+        let unusable = |cause| Lacking::unusable(format!("the role {}", assumed.arn), cause);
+        let role = self.planned(assumed).map_err(unusable)?;
+        let assuming = sts::assume_role(&role, None, &base, &self.lanes);
+        reported_when_slow(&assumed.arn, assuming).await.map_err(unusable)
     }
 }
 
 impl Chain {
     pub(super) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self {
+            given: settings.access_key.clone(),
             provider: settings.credential_provider.clone(),
+            assume_role: settings.assume_role.clone(),
+            s3_endpoint: settings.s3_endpoint.clone(),
             environment: settings.environment.clone(),
             profile: settings.profile.clone(),
             region: settings.region.clone(),
             mfa_prompt: settings.mfa_prompt.clone(),
             lanes: lanes.clone(),
         }
+    }
+
+    /// Returns the request for a role from the caller's settings.
+    ///
+    /// # Errors
+    /// Fails if the request would show AWS the keys of another service.
+    fn planned(&self, assumed: &AssumedRole) -> Result<Role, String> {
+        let region = assumed.sts_region.clone().or_else(|| self.region.clone());
+        let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
+        let named = assumed.sts_endpoint.clone();
+        let named = named.or_else(|| self.environment.first(&["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"]));
+        let url = match (named, &region) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, _) if self.s3_endpoint.as_deref().is_some_and(|s3| !is_amazons(s3)) => {
+                return Err("S3's endpoint isn't Amazon's, so STS's endpoint must be set, too".to_owned());
+            }
+            (None, Some(region)) => format!("https://sts.{region}.{}", Partition::of(region).suffix),
+            (None, None) => "https://sts.amazonaws.com".to_owned(),
+        };
+        Ok(Role {
+            arn: assumed.arn.clone(),
+            session_name: assumed.session_name.clone(),
+            external_id: assumed.external_id.clone(),
+            duration: assumed.duration,
+            policy: assumed.policy.clone(),
+            mfa_serial: None,
+            sts: Service { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) },
+        })
     }
 
     /// Finds the credentials. The files are read again each time, because the user may have logged in since the last
@@ -140,6 +184,11 @@ impl Chain {
         };
         sts::assume_role(role, code.as_deref().map(str::trim), base, &self.lanes).await
     }
+}
+
+/// Returns true if an endpoint is one of Amazon's own.
+fn is_amazons(url: &str) -> bool {
+    laneway_lanes::Origin::parse(url).is_ok_and(|origin| Partition::claims_host(&origin.host))
 }
 
 fn given(keys: &Keys) -> Result<ExpiringKey, String> {

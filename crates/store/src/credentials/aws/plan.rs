@@ -160,6 +160,7 @@ impl Landscape<'_> {
             session_name: owned("role_session_name"),
             external_id: owned("external_id"),
             duration,
+            policy: None,
             mfa_serial: owned("mfa_serial"),
             sts: self.sts(profile),
         };
@@ -205,6 +206,7 @@ impl Landscape<'_> {
             session_name: said("AWS_ROLE_SESSION_NAME", "role_session_name"),
             external_id: None,
             duration: None,
+            policy: None,
             mfa_serial: None,
             sts: self.sts(profile),
         };

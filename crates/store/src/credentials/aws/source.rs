@@ -46,6 +46,7 @@ pub(super) struct Role {
     pub(super) session_name: Option<String>,
     pub(super) external_id: Option<String>,
     pub(super) duration: Option<Duration>,
+    pub(super) policy: Option<String>,
     pub(super) mfa_serial: Option<String>,
     pub(super) sts: Service,
 }

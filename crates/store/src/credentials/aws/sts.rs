@@ -35,6 +35,7 @@ pub(super) async fn assume_role(
     let optional = [
         ("ExternalId", role.external_id.as_deref()),
         ("DurationSeconds", duration.as_deref()),
+        ("Policy", role.policy.as_deref()),
         ("SerialNumber", role.mfa_serial.as_deref()),
         ("TokenCode", mfa_code),
     ];
@@ -215,6 +216,7 @@ mod tests {
                 session_name: None,
                 external_id: None,
                 duration: None,
+                policy: None,
                 mfa_serial: None,
                 sts: Service { url: server.url(), region: "us-east-1".to_owned() },
             };

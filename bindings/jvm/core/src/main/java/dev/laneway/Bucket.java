@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
@@ -33,7 +34,7 @@ public final class Bucket {
   }
 
   static Bucket of(Handle laneway, String url) throws LanewayException {
-    Unpacked made = Engine.now(Native.bucket(laneway.number(), new Packed().text(url).bytes()));
+    Unpacked made = Engine.now(Native.bucket(laneway.number(), new Packed().argument("url", url).bytes()));
     long number = made.number();
     return new Bucket(Handle.quiet(number), made.text());
   }
@@ -153,7 +154,7 @@ public final class Bucket {
    * {@link ErrorKind#PRECONDITION}.
    */
   public void delete(String key, String version) throws IOException {
-    deleteCall(key, version).await();
+    deleteCall(key, Objects.requireNonNull(version, "version")).await();
   }
 
   /** Does the same as {@link #delete(String)}. */
@@ -169,7 +170,7 @@ public final class Bucket {
    */
   public Map<String, LanewayException> deleteAll(Iterable<String> keys) throws IOException {
     Map<String, LanewayException> failures = new LinkedHashMap<>();
-    Iterator<String> left = keys.iterator();
+    Iterator<String> left = Objects.requireNonNull(keys, "keys").iterator();
     List<String> some = new ArrayList<>();
     while (left.hasNext()) {
       some.add(left.next());
@@ -222,20 +223,20 @@ public final class Bucket {
    * when it completes the upload. The upload takes no condition, because GCS's multipart uploads have none.
    */
   public MultipartUpload beginMultipart(String key, PutOptions options) throws IOException {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     String id = Engine.begin(Native.BEGIN_MULTIPART, handle, packed, Unpacked::text).await();
     return new MultipartUpload(this, handle, key, id);
   }
 
   /** Returns an upload that was begun before, by its key and {@linkplain MultipartUpload#id() id}. Sends no request. */
   public MultipartUpload multipart(String key, String id) {
-    return new MultipartUpload(this, handle, key, id);
+    return new MultipartUpload(this, handle, Objects.requireNonNull(key, "key"), Objects.requireNonNull(id, "id"));
   }
 
   /** Lists multipart uploads of keys that begin with {@code prefix} and were neither completed nor aborted. */
   public List<MultipartUpload> multipartUploads(String prefix) throws IOException {
-    Packed packed = new Packed().text(prefix);
+    Packed packed = new Packed().argument("prefix", prefix);
     return Engine.begin(
             Native.LIST_MULTIPART,
             handle,
@@ -257,41 +258,42 @@ public final class Bucket {
   }
 
   private Call<ObjectMeta> headCall(String key) {
-    return Engine.begin(Native.HEAD, handle, new Packed().text(key), ObjectMeta::read);
+    return Engine.begin(Native.HEAD, handle, new Packed().argument("key", key), ObjectMeta::read);
   }
 
   private Call<ObjectReader> openCall(String key, OpenOptions options) {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     return Engine.begin(Native.OPEN, handle, packed, answer -> ObjectReader.read(url + key, answer));
   }
 
   private Call<Download> getCall(String key, GetOptions options) {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     return Engine.begin(Native.GET, handle, packed, answer -> Download.read(url + key, answer));
   }
 
   private Call<Written> putCall(String key, ByteBuffer bytes, PutOptions options) {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Objects.requireNonNull(bytes, "bytes");
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     return Engine.lend(Native.PUT, handle, packed, bytes, Written::read);
   }
 
   private Call<Listing> listDirCall(String prefix, ListOptions options) {
-    Packed packed = new Packed().text(prefix);
-    options.write(packed);
+    Packed packed = new Packed().argument("prefix", prefix);
+    Objects.requireNonNull(options, "options").write(packed);
     return Engine.begin(Native.LIST_DIR, handle, packed, Listing::read);
   }
 
   private Call<Void> deleteCall(String key, String version) {
     return Engine.begin(
-        Native.DELETE, handle, new Packed().text(key).maybeText(version), answer -> null);
+        Native.DELETE, handle, new Packed().argument("key", key).maybeText(version), answer -> null);
   }
 
   private Call<Map<String, LanewayException>> deleteSome(List<String> keys) {
-    Packed packed = new Packed().number(keys.size());
-    keys.forEach(packed::text);
+    Packed packed = new Packed().number(Objects.requireNonNull(keys, "keys").size());
+    keys.forEach(key -> packed.argument("key", key));
     return Engine.begin(
         Native.DELETE_MANY,
         handle,
@@ -306,8 +308,9 @@ public final class Bucket {
   }
 
   private Call<Written> copyCall(int verb, String from, String to, CopyOptions options) {
+    Objects.requireNonNull(options, "options");
     Bucket into = options.into() == null ? this : options.into();
-    Packed packed = new Packed().text(from).text(to).number(into.handle.number());
+    Packed packed = new Packed().argument("from", from).argument("to", to).number(into.handle.number());
     options.put().write(packed);
     return Engine.begin(verb, handle, packed, Written::read, into);
   }

@@ -109,6 +109,10 @@ final class EngineLog {
     LOGGER.warn(text, cause);
   }
 
+  static void aborted(String url) {
+    LOGGER.warn("{} is not written, because its stream was closed without being completed", url);
+  }
+
   static void leaked(String what, Throwable opened) {
     if (opened == null) {
       LOGGER.warn("{} was not closed (-Ddev.laneway.leaks=trace shows where it was opened)", what);

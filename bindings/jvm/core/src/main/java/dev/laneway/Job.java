@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
@@ -34,9 +35,9 @@ public final class Job implements AutoCloseable {
       Laneway laneway, Handle client, String verb, List<String> sources, String destination, JobOptions options)
       throws LanewayException {
     Packed packed = new Packed().text(verb).number(sources.size());
-    sources.forEach(packed::text);
+    sources.forEach(source -> packed.argument("source", source));
     packed.maybeText(destination);
-    options.write(packed);
+    Objects.requireNonNull(options, "options").write(packed);
     long number = Engine.now(Native.job(client.number(), packed.bytes())).number();
     Job job = new Job(laneway, Handle.watched(number, "a job"), options.progress());
     job.next();
@@ -136,7 +137,7 @@ public final class Job implements AutoCloseable {
       }
     }
     for (int left = answer.count(); left > 0; left--) {
-      String warning = answer.text();
+      String warning = OptionNames.inJava(answer.text());
       if (warnings.size() < KEPT_MAX) {
         warnings.add(warning);
       }

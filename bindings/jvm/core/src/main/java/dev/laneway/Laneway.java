@@ -53,7 +53,8 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job copy(List<String> sources, String destination, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "copy", sources, destination, options);
+    Objects.requireNonNull(destination, "destination");
+    return Job.begin(this, handle, "copy", Objects.requireNonNull(sources, "sources"), destination, options);
   }
 
   /**
@@ -62,7 +63,8 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job sync(String source, String destination, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "sync", List.of(source), destination, options);
+    Objects.requireNonNull(destination, "destination");
+    return Job.begin(this, handle, "sync", List.of(Objects.requireNonNull(source, "source")), destination, options);
   }
 
   /**
@@ -71,7 +73,7 @@ public final class Laneway implements AutoCloseable {
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job remove(List<String> targets, JobOptions options) throws LanewayException {
-    return Job.begin(this, handle, "remove", targets, null, options);
+    return Job.begin(this, handle, "remove", Objects.requireNonNull(targets, "targets"), null, options);
   }
 
   /** Returns the engine's counts so far, for everything in the process. */
@@ -144,6 +146,23 @@ public final class Laneway implements AutoCloseable {
     /** Sets the session token of temporary AWS keys. */
     public Builder sessionToken(String token) {
       return with("session_token", token);
+    }
+
+    /**
+     * Signs S3 requests by a role, which the AWS keys assume: those of {@link #accessKey}, of a provider, or found ones.
+     */
+    public Builder assumeRole(AssumedRole role) {
+      role.parts().forEach((name, value) -> with("assume_role:" + name, value));
+      return this;
+    }
+
+    /**
+     * Acts on GCS as the last of these service accounts, named by their email addresses. The identity that was given or
+     * found may act as the first one, and each as the next.
+     */
+    public Builder impersonate(List<String> accounts) {
+      accounts.forEach(account -> with("impersonate", account));
+      return this;
     }
 
     /** Uses the credentials of this AWS profile, and no others. */

@@ -68,4 +68,9 @@ public final class LanewayException extends IOException {
   public boolean isNotFound() {
     return kind == ErrorKind.NOT_FOUND;
   }
+
+  /** Returns whether the store says that the bucket itself doesn't exist. An answer to a HEAD can't say so. */
+  public boolean isMissingBucket() {
+    return isNotFound() && ("NoSuchBucket".equals(serviceCode) || getMessage().contains("bucket does not exist"));
+  }
 }

@@ -3,6 +3,7 @@ package dev.laneway;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Spliterator;
 import java.util.Spliterators;
@@ -23,8 +24,8 @@ final class ListedObjects extends Spliterators.AbstractSpliterator<ObjectMeta> {
   }
 
   static Stream<ObjectMeta> stream(Bucket bucket, Handle handle, String prefix, ListOptions options) {
-    Packed packed = new Packed().text(prefix);
-    options.write(packed);
+    Packed packed = new Packed().argument("prefix", prefix);
+    Objects.requireNonNull(options, "options").write(packed);
     long number;
     try {
       number = Engine.now(Native.list(handle.number(), packed.bytes())).number();

@@ -3,6 +3,7 @@ package dev.laneway;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Collection;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -78,13 +79,14 @@ public final class MultipartUpload {
   }
 
   private Call<String> partCall(int number, ByteBuffer bytes) {
+    Objects.requireNonNull(bytes, "bytes");
     Packed packed = new Packed().text(key).text(id).number(number);
     return Engine.lend(Native.SEND_PART, handle, packed, bytes, Unpacked::text);
   }
 
   private Call<Written> completeCall(Collection<String> parts) {
-    Packed packed = new Packed().text(key).text(id).number(parts.size());
-    parts.forEach(packed::text);
+    Packed packed = new Packed().text(key).text(id).number(Objects.requireNonNull(parts, "parts").size());
+    parts.forEach(part -> packed.argument("part", part));
     return Engine.begin(Native.COMPLETE_MULTIPART, handle, packed, Written::read);
   }
 

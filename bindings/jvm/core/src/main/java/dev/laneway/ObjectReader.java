@@ -9,6 +9,7 @@ import java.nio.channels.NonWritableChannelException;
 import java.nio.channels.SeekableByteChannel;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -76,7 +77,7 @@ public final class ObjectReader implements SeekableByteChannel {
    * before the buffer is full.
    */
   public void readFully(long position, ByteBuffer into) throws IOException {
-    int wanted = into.remaining();
+    int wanted = Objects.requireNonNull(into, "into").remaining();
     if (position < 0 || position > size() - wanted) {
       throw new EOFException(url + ": " + wanted + " bytes from " + position + " on reach beyond its " + size());
     }
@@ -122,7 +123,8 @@ public final class ObjectReader implements SeekableByteChannel {
   public List<CompletableFuture<ByteBuffer>> readRanges(List<Range> ranges, IntFunction<ByteBuffer> allocate)
       throws IOException {
     opened();
-    for (Range range : ranges) {
+    Objects.requireNonNull(allocate, "allocate");
+    for (Range range : Objects.requireNonNull(ranges, "ranges")) {
       if (range.end() > size()) {
         throw new EOFException(url + ": " + range + " reaches beyond its " + size() + " bytes");
       }
@@ -242,7 +244,7 @@ public final class ObjectReader implements SeekableByteChannel {
 
   private int readNow(ByteBuffer into, int length) {
     int at = into.position();
-    if (into.isReadOnly()) {
+    if (Objects.requireNonNull(into, "into").isReadOnly()) {
       throw new ReadOnlyBufferException();
     }
     return into.isDirect()

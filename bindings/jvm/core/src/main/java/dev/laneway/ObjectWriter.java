@@ -1,10 +1,10 @@
 package dev.laneway;
 
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.WritableByteChannel;
+import java.util.Objects;
 
 /**
  * Writes an object from bytes that the caller writes to it. Nothing is visible in the store before {@link #finish} has
@@ -29,8 +29,8 @@ public final class ObjectWriter implements WritableByteChannel {
 
   static ObjectWriter of(Bucket bucket, Handle handle, String key, PutOptions options)
       throws LanewayException {
-    Packed packed = new Packed().text(key);
-    options.write(packed);
+    Packed packed = new Packed().argument("key", key);
+    Objects.requireNonNull(options, "options").write(packed);
     long number = Engine.now(Native.writer(handle.number(), packed.bytes())).number();
     String url = bucket.url() + key;
     return new ObjectWriter(url, Handle.watched(number, "a writer of " + url));
@@ -44,6 +44,7 @@ public final class ObjectWriter implements WritableByteChannel {
    */
   @Override
   public int write(ByteBuffer bytes) throws IOException {
+    Objects.requireNonNull(bytes, "bytes");
     check();
     int length = bytes.remaining();
     hasFailed = true;
@@ -59,7 +60,11 @@ public final class ObjectWriter implements WritableByteChannel {
     return length;
   }
 
-  /** Completes the object: sends the rest, then compares the stored object with the sent bytes. */
+  /**
+   * Completes the object: sends the rest, then compares the stored object with the sent bytes. If this fails or is
+   * interrupted, the store may have the object nevertheless: the answer of its last request was lost. A look at the
+   * object's metadata tells.
+   */
   public Written finish() throws IOException {
     check();
     isOver = true;
@@ -84,11 +89,19 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Returns a stream that gathers small writes. Its {@code close} finishes the object. If a write has failed, it aborts
-   * the object and fails.
+   * Returns a stream that gathers small writes. Only {@link WriterStream#complete} publishes the object; closing the
+   * stream before aborts it.
    */
-  public OutputStream stream() {
-    return new WriterStream(this);
+  public WriterStream stream() {
+    return new WriterStream(this, false);
+  }
+
+  /**
+   * Returns a stream for code that can only close it, such as a compressing stream around it. Its {@code close}
+   * completes the object, unless a write has failed. It can't know of other exceptions, so abort the writer for these.
+   */
+  public WriterStream closingStream() {
+    return new WriterStream(this, true);
   }
 
   @Override

@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** Data for the engine, as bytes: numbers of eight bytes in network order, and texts in UTF-8 after their length. */
 final class Packed {
@@ -48,6 +49,11 @@ final class Packed {
     System.arraycopy(encoded, 0, bytes, length, encoded.length);
     length += encoded.length;
     return this;
+  }
+
+  /** Adds a caller's argument, whose name a {@link NullPointerException} tells. */
+  Packed argument(String name, String text) {
+    return text(Objects.requireNonNull(text, name));
   }
 
   Packed maybeText(String text) {

@@ -90,7 +90,7 @@ final class Unpacked {
 
   LanewayException failure() {
     int code = count();
-    String message = text();
+    String message = OptionNames.inJava(text());
     String url = maybeText();
     int status = count();
     String serviceCode = maybeText();

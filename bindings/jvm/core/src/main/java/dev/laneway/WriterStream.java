@@ -5,19 +5,35 @@ import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.util.Objects;
 
-/** An {@link ObjectWriter} as a stream. After a failed write, closing it aborts the object and fails too. */
-final class WriterStream extends OutputStream {
+/**
+ * An {@link ObjectWriter} as a stream. {@link #complete} publishes the object. Closing the stream without it aborts the
+ * object, so an exception that leaves a try-with-resources publishes no half of it. After a failed write, closing the
+ * stream aborts the object and fails too.
+ *
+ * <pre>{@code
+ * try (WriterStream out = writer.stream()) {
+ *   out.write(bytes);
+ *   out.complete();
+ * }
+ * }</pre>
+ */
+public final class WriterStream extends OutputStream {
   /** Small writes gather to this many bytes before a call out of the JVM hands them to the engine. */
   private static final int GATHERED_BYTES = 32 << 10;
 
   private final ObjectWriter writer;
+
+  /** True if closing the stream completes the object. */
+  private final boolean closeCompletes;
+
   private ByteBuffer gathered;
 
   /** The failure of a write. The object must not exist then. */
   private Throwable failure;
 
-  WriterStream(ObjectWriter writer) {
+  WriterStream(ObjectWriter writer, boolean closeCompletes) {
     this.writer = writer;
+    this.closeCompletes = closeCompletes;
   }
 
   @Override
@@ -42,18 +58,43 @@ final class WriterStream extends OutputStream {
   @Override
   public void flush() {}
 
+  /**
+   * Completes the object, as {@link ObjectWriter#finish} does, and closes the stream.
+   *
+   * @throws IOException if a write has failed, or if the object can't be completed; it is aborted then
+   */
+  public Written complete() throws IOException {
+    if (failure == null) {
+      writer.check();
+    }
+    return ended(true);
+  }
+
+  /**
+   * Aborts the object, unless it was completed.
+   *
+   * @throws IOException if a write has failed before
+   */
   @Override
   public void close() throws IOException {
-    if (!writer.isOpen()) {
-      return;
+    if (writer.isOpen()) {
+      ended(closeCompletes);
     }
+  }
+
+  private Written ended(boolean completes) throws IOException {
     try {
       if (failure != null) {
         // This is another exception than the write's, so try-with-resources can add it as suppressed.
         throw new IOException(writer.url() + ": is not written, because a write has failed before", failure);
       }
+      if (!completes) {
+        EngineLog.aborted(writer.url());
+        writer.abort();
+        return null;
+      }
       sendGathered();
-      writer.finish();
+      return writer.finish();
     } catch (Throwable failed) {
       leave(failed);
       throw failed;

@@ -225,11 +225,17 @@ class ObjectsTest {
     }
     assertArrayEquals(noise, bucket.get("direct").bytes());
     assertEquals("text/x-w", bucket.head("direct").contentType());
-    try (OutputStream stream = bucket.writer("stream", PutOptions.NONE).stream()) {
+    try (WriterStream stream = bucket.writer("stream", PutOptions.NONE).stream()) {
       stream.write(noise);
       stream.write(7);
+      assertEquals(noise.length + 1, stream.complete().size());
+      assertThrows(IOException.class, () -> stream.write(7));
     }
     assertEquals(noise.length + 1, bucket.head("stream").size());
+    try (OutputStream stream = bucket.writer("closed", PutOptions.NONE).closingStream()) {
+      stream.write(7);
+    }
+    assertEquals(1, bucket.head("closed").size());
     try (ObjectWriter writer = bucket.writer("given up", PutOptions.NONE)) {
       writer.write(direct(noise));
     }
@@ -239,6 +245,26 @@ class ObjectsTest {
     ObjectWriter late = bucket.writer("there", PutOptions.NONE.ifAbsent());
     late.write(bytes("2"));
     assertEquals(ErrorKind.ALREADY_EXISTS, kind(late::finish));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void an_exception_that_leaves_a_stream_publishes_nothing(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    bucket.put("k", bytes("before"), PutOptions.NONE);
+    IllegalStateException stop = new IllegalStateException("stop");
+    IllegalStateException thrown =
+        assertThrows(
+            IllegalStateException.class,
+            () -> {
+              try (WriterStream stream = bucket.writer("k", PutOptions.NONE).stream()) {
+                stream.write(noise(9_000_000));
+                throw stop;
+              }
+            });
+    assertEquals(0, thrown.getSuppressed().length);
+    assertEquals(6, bucket.head("k").size());
+    assertEquals(List.of(), bucket.multipartUploads(""));
   }
 
   @ParameterizedTest

@@ -4,20 +4,29 @@ import dev.laneway.Bucket;
 import dev.laneway.Laneway;
 import dev.laneway.ObjectMeta;
 import dev.laneway.hadoop.EmbeddedStore;
-import dev.laneway.hadoop.UploadCommitterFactory;
 import dev.laneway.iceberg.LanewayFileIO;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 
 /** Spark with two executors in processes of their own, set up by configuration alone, as users do it. */
 final class Cluster {
-  static final EmbeddedStore STORE = EmbeddedStore.with("lake");
+  /** The store refuses to copy keys with this word. So a job that renames files there fails. */
+  static final String UNCOPIED = "uncopied";
+
+  /** True if the classes of spark-hadoop-cloud commit, too. */
+  static final boolean IS_BY_CLOUD = Boolean.getBoolean("laneway.consumers.cloud");
+
+  static final EmbeddedStore STORE = EmbeddedStore.broken("lake", "copy key=*" + UNCOPIED + "* status 403");
+
+  private static final Path README = Path.of("../README.md");
 
   private static SparkSession session;
 
@@ -38,16 +47,23 @@ final class Cluster {
           .config("spark.executor.memory", "1g")
           .config("spark.ui.enabled", "false")
           .config("spark.sql.shuffle.partitions", "4")
-          .config("spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a", UploadCommitterFactory.class.getName())
-          .config("spark.hadoop.mapreduce.outputcommitter.factory.scheme.gs", UploadCommitterFactory.class.getName())
-          .config("spark.sql.sources.commitProtocolClass", "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol")
-          .config(
-              "spark.sql.parquet.output.committer.class",
-              "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter")
           .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions");
       Configuration reached = new Configuration(false);
       STORE.configure(reached);
-      reached.forEach(one -> builder.config("spark.hadoop." + one.getKey(), one.getValue()));
+      // The filesystem's classes come from the README.
+      reached.iterator().forEachRemaining(one -> {
+        if (!one.getKey().endsWith(".impl")) {
+          builder.config("spark.hadoop." + one.getKey(), one.getValue());
+        }
+      });
+      quickStart().forEach(builder::config);
+      if (IS_BY_CLOUD) {
+        builder
+            .config("spark.sql.sources.commitProtocolClass", "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol")
+            .config(
+                "spark.sql.parquet.output.committer.class",
+                "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter");
+      }
       for (String scheme : List.of("gs", "s3a")) {
         String catalog = "spark.sql.catalog." + scheme;
         builder.config(catalog, "org.apache.iceberg.spark.SparkCatalog")
@@ -65,6 +81,24 @@ final class Cluster {
       session = builder.getOrCreate();
     }
     return session;
+  }
+
+  /** Returns the lines of the README's quick start. The jars are on the tests' class path already. */
+  private static Map<String, String> quickStart() {
+    Map<String, String> lines = new LinkedHashMap<>();
+    try {
+      String page = Files.readString(README);
+      int begin = page.indexOf("```\n") + 4;
+      page.substring(begin, page.indexOf("```", begin)).lines().forEach(line -> {
+        String[] words = line.strip().split("\\s+", 2);
+        if (!words[0].equals("spark.jars")) {
+          lines.put(words[0], words[1]);
+        }
+      });
+    } catch (IOException failed) {
+      throw new UncheckedIOException(failed);
+    }
+    return lines;
   }
 
   /** Returns the keys that the store has below a key of the bucket. */

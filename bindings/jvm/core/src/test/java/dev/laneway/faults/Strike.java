@@ -14,7 +14,7 @@ import dev.laneway.ObjectReader;
 import dev.laneway.OpenOptions;
 import dev.laneway.PutOptions;
 import dev.laneway.Range;
-import java.io.OutputStream;
+import dev.laneway.WriterStream;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -94,8 +94,9 @@ enum Strike {
   WRITER("put", About.WRITE) {
     @Override
     boolean succeeds(Scene scene) throws Exception {
-      try (OutputStream stream = scene.bucket().writer("k", PutOptions.NONE).stream()) {
+      try (WriterStream stream = scene.bucket().writer("k", PutOptions.NONE).stream()) {
         stream.write(SMALL);
+        stream.complete();
       }
       return true;
     }

@@ -58,7 +58,7 @@ final class BulkDeletion implements BulkDelete {
       Map<String, LanewayException> failures =
           Failures.await(base, bucket.deleteAllAsync(List.copyOf(named.keySet())));
       failures.forEach((key, failure) -> {
-        if (!failure.isNotFound()) {
+        if (!Failures.isNotFound(failure)) {
           failed.add(Map.entry(named.get(key), failure.getMessage()));
         }
       });

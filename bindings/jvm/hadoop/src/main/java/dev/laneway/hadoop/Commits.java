@@ -3,6 +3,8 @@ package dev.laneway.hadoop;
 import dev.laneway.Bucket;
 import dev.laneway.Download;
 import dev.laneway.GetOptions;
+import dev.laneway.ListOptions;
+import dev.laneway.Listing;
 import dev.laneway.MultipartUpload;
 import dev.laneway.ObjectMeta;
 import dev.laneway.PutOptions;
@@ -12,12 +14,17 @@ import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -66,7 +73,55 @@ final class Commits {
     complete(job, committed(job));
   }
 
-  /** Does the same with a known list of files. */
+  /**
+   * Does the same, and then removes the older files of each partition that has got a new file. Readers see both for a
+   * moment. If the commit fails before, the partitions are as they were.
+   *
+   * @param output the directory that contains the partitions
+   */
+  void replacePartitions(Path output, Path job) throws IOException {
+    List<PendingFile> files = committed(job);
+    List<String> older = older(output, files);
+    complete(job, files);
+    try {
+      deletion.deleteAll(output, older.iterator());
+    } catch (IOException failed) {
+      throw new PathIOException(
+          output.toString(), "its partitions have their new files, but some of the older files are left", failed);
+    }
+  }
+
+  /** Returns the keys of everything in the files' partitions. It excludes the files, and the partitions' markers. */
+  private List<String> older(Path output, List<PendingFile> files) throws IOException {
+    Set<String> fresh = new HashSet<>();
+    Map<String, CompletableFuture<Listing>> partitions = new LinkedHashMap<>();
+    for (PendingFile file : files) {
+      fresh.add(file.key());
+      String partition = file.key().substring(0, Math.max(0, file.key().lastIndexOf('/')));
+      if (Keys.isInside(partition, keys.of(output)) && !partitions.containsKey(partition)) {
+        tally.list();
+        partitions.put(partition, bucket.listWithDelimiterAsync(Keys.inside(partition), ListOptions.NONE));
+      }
+    }
+    List<String> older = new ArrayList<>();
+    for (Map.Entry<String, CompletableFuture<Listing>> partition : partitions.entrySet()) {
+      Listing listing = Failures.await(output, partition.getValue());
+      listing.objects().forEach(object -> older.add(object.key()));
+      for (String below : listing.prefixes()) {
+        tally.list();
+        try (Stream<ObjectMeta> objects = bucket.list(below)) {
+          objects.forEach(object -> older.add(object.key()));
+        } catch (UncheckedIOException failed) {
+          throw Failures.of(output, failed.getCause());
+        }
+      }
+    }
+    older.removeIf(key -> fresh.contains(key)
+        || (Keys.isMarker(key) && partitions.containsKey(key.substring(0, key.length() - 1))));
+    return older;
+  }
+
+  /** Completes the uploads of known files, all at once. */
   void complete(Path job, List<PendingFile> files) throws IOException {
     List<CompletableFuture<Written>> completed = new ArrayList<>();
     for (PendingFile file : files) {

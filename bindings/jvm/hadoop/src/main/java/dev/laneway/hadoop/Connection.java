@@ -5,9 +5,23 @@ import dev.laneway.Laneway;
 import dev.laneway.PutOptions;
 import java.io.Closeable;
 import java.io.IOException;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 
 /** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
+  /** The most shared connections that are kept. The least recently used one is dropped. */
+  private static final int SHARED_MAX = 256;
+
+  private static final Map<Settings, Connection> SHARED = new LinkedHashMap<>(16, 0.75f, true) {
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<Settings, Connection> eldest) {
+      return size() > SHARED_MAX;
+    }
+  };
+
   private final Laneway laneway;
   private final Bucket bucket;
   private final PutOptions described;
@@ -33,7 +47,28 @@ final class Connection implements Closeable {
     if (settings.files().acl().isPresent()) {
       described = described.acl(settings.files().acl().get());
     }
+    if (settings.files().contentEncoding().isPresent()) {
+      described = described.contentEncoding(settings.files().contentEncoding().get());
+    }
     return new Connection(laneway, bucket, described);
+  }
+
+  /**
+   * Returns the connection that all users of equal settings share. It needs no closing.
+   *
+   * @throws IOException for settings that contradict each other
+   */
+  static Connection shared(Settings settings) throws IOException {
+    synchronized (SHARED) {
+      Connection shared = SHARED.get(settings);
+      if (shared == null) {
+        shared = of(settings);
+        // A bucket outlives the closing of its client.
+        shared.close();
+        SHARED.put(settings, shared);
+      }
+      return shared;
+    }
   }
 
   /** Returns the bucket. Its keys are the paths without their leading slash. */
@@ -58,7 +93,8 @@ final class Connection implements Closeable {
 
   private static Laneway.Builder builder(Settings settings) throws IOException {
     boolean isS3 = settings.store() == Settings.Store.S3;
-    Laneway.Builder builder = Laneway.builder().fromEnvironment().userAgentSuffix("laneway-hadoop");
+    Laneway.Builder builder = Laneway.builder().userAgentSuffix("laneway-hadoop");
+    logIn(builder, settings.login());
     settings.endpoint().ifPresent(isS3 ? builder::s3Endpoint : builder::gcsEndpoint);
     settings.region().ifPresent(builder::region);
     settings.pathStyle().ifPresent(builder::s3PathStyle);
@@ -70,7 +106,33 @@ final class Connection implements Closeable {
       builder.s3Fips(true);
     }
     encrypt(builder, settings.encryption());
-    Login login = settings.login();
+    if (settings.proxy().isPresent()) {
+      String proxy = settings.proxy().get().url();
+      builder.httpProxy(proxy).httpsProxy(proxy);
+    }
+    settings.headers().forEach(builder::header);
+    return builder;
+  }
+
+  /** Sets the credentials, and the variables that count. */
+  private static void logIn(Laneway.Builder builder, Login login) {
+    if (login instanceof Login.Role role) {
+      builder.assumeRole(role.role());
+      logIn(builder, role.base());
+      return;
+    }
+    if (login instanceof Login.Impersonated impersonated) {
+      builder.impersonate(List.of(impersonated.account()));
+      logIn(builder, impersonated.base());
+      return;
+    }
+    if (login instanceof Login.Found found && !found.variables().isEmpty()) {
+      Map<String, String> variables = new HashMap<>(System.getenv());
+      variables.putAll(found.variables());
+      builder.fromVariables(variables);
+      return;
+    }
+    builder.fromEnvironment();
     if (login instanceof Login.Anonymous) {
       builder.anonymous(true);
     } else if (login instanceof Login.Keys keys) {
@@ -79,7 +141,6 @@ final class Connection implements Closeable {
     } else if (login instanceof Login.ServiceAccount account) {
       builder.serviceAccountKey(account.json());
     }
-    return builder;
   }
 
   /**

@@ -150,7 +150,7 @@ final class Deletion {
 
     void add(Map<String, LanewayException> failures) {
       for (Map.Entry<String, LanewayException> failure : failures.entrySet()) {
-        if (!failure.getValue().isNotFound()) {
+        if (!Failures.isNotFound(failure.getValue())) {
           number++;
           first = first == null ? Map.entry(failure.getKey(), failure.getValue()) : first;
         }

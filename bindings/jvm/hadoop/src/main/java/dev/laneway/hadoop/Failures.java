@@ -34,11 +34,11 @@ final class Failures {
     return new PathIOException(path.toString(), cause);
   }
 
-  /** Returns whether a failure means that nothing exists. */
+  /** Returns whether a failure means that nothing exists in the bucket. A missing bucket is another failure. */
   static boolean isNotFound(Throwable failure) {
     Throwable cause = unwrapped(failure);
     return cause instanceof FileNotFoundException
-        || (cause instanceof LanewayException failed && failed.isNotFound());
+        || (cause instanceof LanewayException failed && failed.isNotFound() && !failed.isMissingBucket());
   }
 
   /** Returns whether a failure means that the destination is in another state than required. */
@@ -74,16 +74,32 @@ final class Failures {
   }
 
   private static IOException of(String path, LanewayException failed) {
-    String message = failed.getMessage();
+    String message = inHadoop(path, failed.getMessage());
     return switch (failed.kind()) {
-      case NOT_FOUND -> caused(new FileNotFoundException(path + ": " + message), failed);
+      case NOT_FOUND -> failed.isMissingBucket()
+          ? new UnknownStoreException(path + ": " + message, failed)
+          : caused(new FileNotFoundException(path + ": " + message), failed);
       case ALREADY_EXISTS -> caused(new FileAlreadyExistsException(path + ": " + message), failed);
       case PERMISSION, UNAUTHENTICATED -> caused(new AccessDeniedException(path, null, message), failed);
       case INVALID_RANGE -> caused(new EOFException(path + ": " + message), failed);
       case CANCELLED -> interrupted(path, failed);
       case UNSUPPORTED -> caused(new PathIOException(path, message), failed);
-      default -> failed;
+      default -> message.equals(failed.getMessage()) ? failed : new IOException(path + ": " + message, failed);
     };
+  }
+
+  /** Returns a message with Hadoop's keys, or variables, in place of the builder's settings that it names. */
+  static String inHadoop(String path, String message) {
+    boolean isGcs = path.startsWith("gs:") || path.startsWith("laneway+gs:");
+    return message
+        .replace("Laneway.Builder.s3Endpoint", "fs.s3a.endpoint")
+        .replace("Laneway.Builder.gcsEndpoint", "fs.gs.storage.root.url")
+        .replace("Laneway.Builder.anonymous", isGcs
+            ? "fs.gs.auth.type=UNAUTHENTICATED"
+            : "fs.s3a.aws.credentials.provider=org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")
+        .replace("Laneway.Builder.profile", "AWS_PROFILE")
+        .replace("Laneway.Builder.caFile", "SSL_CERT_FILE")
+        .replace("Laneway.Builder.retryFor", "LANEWAY_RETRY_FOR");
   }
 
   private static IOException interrupted(String path, Throwable cause) {

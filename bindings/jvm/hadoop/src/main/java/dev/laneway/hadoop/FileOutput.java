@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
 import org.apache.hadoop.fs.Abortable;
 import org.apache.hadoop.fs.ClosedIOException;
 import org.apache.hadoop.fs.Path;
@@ -22,6 +23,7 @@ import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 abstract class FileOutput extends OutputStream implements Abortable, StreamCapabilities, IOStatisticsSource {
   private final Path path;
   private final Tally tally;
+  private final BooleanSupplier isOver;
   private final IOStatisticsStore counts = IOStatisticsBinding.iostatisticsStore()
       .withCounters(StreamStatisticNames.STREAM_WRITE_BYTES, StreamStatisticNames.STREAM_WRITE_EXCEPTIONS)
       .build();
@@ -30,9 +32,11 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
   private IOException failure;
   private boolean isClosed;
 
-  FileOutput(Path path, Tally tally) {
+  /** @param isOver tells whether the filesystem is closed: nothing may be published after that */
+  FileOutput(Path path, Tally tally, BooleanSupplier isOver) {
     this.path = path;
     this.tally = tally;
+    this.isOver = isOver;
   }
 
   /** Takes bytes. When it returns, all of them are sent or buffered. */
@@ -79,6 +83,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
       if (failure != null) {
         throw new PathIOException(path.toString(), "is not written, because a write has failed before", failure);
       }
+      checkFilesystem();
       finish();
     } catch (IOException failed) {
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
@@ -117,6 +122,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     if (isClosed) {
       throw new ClosedIOException(path.toString(), "is closed");
     }
+    checkFilesystem();
     if (failure != null) {
       throw new PathIOException(path.toString(), "takes no more, because a write has failed", failure);
     }
@@ -133,6 +139,12 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
       throw failed;
     }
     written.addAndGet(length);
+  }
+
+  private void checkFilesystem() throws IOException {
+    if (isOver.getAsBoolean()) {
+      throw new PathIOException(path.toString(), "is not written, because its filesystem was closed before");
+    }
   }
 
   /** Aborts the file. An interrupt may have caused the failure, and must not prevent this. */

@@ -4,15 +4,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import java.util.TreeMap;
+import org.apache.hadoop.security.UserGroupInformation;
 
 /** Reads the keys of the GCS connector, both current ones and those of before 2020. */
 final class GcsSettings {
-  private static final Logger LOG = LoggerFactory.getLogger(GcsSettings.class);
-
   /** Google's own endpoint. The library uses it anyway, unless the environment names an emulator. */
   private static final String GOOGLE = "https://storage.googleapis.com";
 
@@ -21,6 +21,15 @@ final class GcsSettings {
 
   /** Ten requests of GCS's batches, which take 100 calls each. */
   private static final int PAGE_SIZE = 1000;
+
+  /** The beginning of the keys that name headers. */
+  private static final String HEADERS = "storage.http.headers.";
+
+  /** The beginning of the keys that name a service account to impersonate. */
+  private static final String IMPERSONATED = "auth.impersonation.service.account";
+
+  /** The variable that names the file of Google's application default credentials. */
+  private static final String ADC = "GOOGLE_APPLICATION_CREDENTIALS";
 
   private GcsSettings() {}
 
@@ -39,6 +48,8 @@ final class GcsSettings {
         Optional.empty(),
         false,
         login(values),
+        proxy(values),
+        headers(values),
         requesterPays,
         requesterPays ? values.text("requester.pays.project.id").or(() -> values.text("project.id")) : Optional.empty(),
         new Settings.Encryption(values.text("encryption.algorithm"), values.secret("encryption.key")),
@@ -46,18 +57,59 @@ final class GcsSettings {
   }
 
   private static Login login(Values values) throws IOException {
-    String type = values.text("auth.type").orElse("").toUpperCase(Locale.ROOT);
-    boolean isAnonymous = type.equals("UNAUTHENTICATED") || values.isOn("auth.null.enable");
-    if (isAnonymous) {
-      return new Login.Anonymous();
+    Login own = own(values);
+    Optional<String> account = account(values);
+    if (account.isEmpty()) {
+      return own;
     }
-    if (type.equals("ACCESS_TOKEN_PROVIDER") || values.text("auth.access.token.provider.impl").isPresent()) {
-      LOG.warn("a class that hands out tokens is not asked: credentials come from where Google's own tools find them");
-      return new Login.Found();
+    if (own instanceof Login.Anonymous) {
+      throw new IOException("fs.gs.auth.impersonation.service.account: nobody impersonates without credentials");
+    }
+    return new Login.Impersonated(account.get(), own);
+  }
+
+  /** Returns the service account to impersonate, for this user, else for one of the user's groups, else for all. */
+  private static Optional<String> account(Values values) throws IOException {
+    UserGroupInformation user = UserGroupInformation.getCurrentUser();
+    Optional<String> account = values.text(IMPERSONATED + ".for.user." + user.getShortUserName());
+    boolean areGroupsNamed = values.all().keySet().stream().anyMatch(key -> key.startsWith(IMPERSONATED + ".for.group."));
+    if (account.isEmpty() && areGroupsNamed) {
+      account = Arrays.stream(user.getGroupNames())
+          .flatMap(group -> values.text(IMPERSONATED + ".for.group." + group).stream()).findFirst();
+    }
+    return account.or(() -> values.text(IMPERSONATED));
+  }
+
+  private static Login own(Values values) throws IOException {
+    String type = values.text("auth.type").orElse("").toUpperCase(Locale.ROOT);
+    switch (type) {
+      case "UNAUTHENTICATED" -> {
+        return new Login.Anonymous();
+      }
+      case "APPLICATION_DEFAULT" -> {
+        return Login.Found.ANYWHERE;
+      }
+      case "COMPUTE_ENGINE" -> {
+        // The machine's identity comes after these files, so the library must not see them.
+        return new Login.Found(Map.of(ADC, "", "CLOUDSDK_CONFIG", "/dev/null"));
+      }
+      case "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE" -> {
+        String file = values.text("auth.workload.identity.federation.credential.config.file").orElseThrow(
+            () -> new IOException("fs.gs.auth.workload.identity.federation.credential.config.file must name the file"));
+        return new Login.Found(Map.of(ADC, file));
+      }
+      case "", "SERVICE_ACCOUNT_JSON_KEYFILE" -> {}
+      default -> throw new IOException("fs.gs.auth.type: credentials of the type " + type + " can't be had here");
     }
     Optional<String> file = values.text("auth.service.account.json.keyfile");
     if (file.isPresent()) {
       return new Login.ServiceAccount(read(file.get()));
+    }
+    if (!type.isEmpty()) {
+      throw new IOException("fs.gs.auth.service.account.json.keyfile must name the file of the service account's key");
+    }
+    if (values.isOn("auth.null.enable")) {
+      return new Login.Anonymous();
     }
     Optional<String> email = values.secret("auth.service.account.email");
     Optional<String> id = values.secret("auth.service.account.private.key.id");
@@ -65,7 +117,32 @@ final class GcsSettings {
     if (email.isPresent() && id.isPresent() && key.isPresent()) {
       return new Login.ServiceAccount(account(email.get(), id.get(), key.get()));
     }
-    return new Login.Found();
+    return Login.Found.ANYWHERE;
+  }
+
+  /** Returns the proxy. */
+  private static Optional<Settings.Proxy> proxy(Values values) throws IOException {
+    Optional<String> address = values.text("proxy.address");
+    if (address.isEmpty()) {
+      return Optional.empty();
+    }
+    Optional<String> user = values.secret("proxy.username");
+    Optional<String> password = values.secret("proxy.password");
+    if (user.isPresent() != password.isPresent()) {
+      throw new IOException("fs.gs.proxy.username and fs.gs.proxy.password must be set together");
+    }
+    return Optional.of(new Settings.Proxy("http://", address.get().replaceFirst("^http://", ""), user, password));
+  }
+
+  /** Returns the headers of all requests, by the keys that name them. */
+  private static Map<String, String> headers(Values values) {
+    Map<String, String> headers = new TreeMap<>();
+    values.all().forEach((key, value) -> {
+      if (key.startsWith(HEADERS)) {
+        headers.put(key.substring(HEADERS.length()), value);
+      }
+    });
+    return headers;
   }
 
   private static String read(String file) throws IOException {
@@ -98,6 +175,8 @@ final class GcsSettings {
         values.number("bulk.delete.page.size", PAGE_SIZE),
         Optional.empty(),
         Optional.empty(),
-        false);
+        Optional.empty(),
+        false,
+        values.text("working.dir"));
   }
 }

@@ -2,6 +2,7 @@ package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
 import dev.laneway.MultipartUpload;
+import dev.laneway.ObjectWriter;
 import dev.laneway.OpenOptions;
 import dev.laneway.PutOptions;
 import java.io.FileNotFoundException;
@@ -10,8 +11,10 @@ import java.net.URI;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.BulkDelete;
@@ -56,6 +59,12 @@ import org.slf4j.LoggerFactory;
 public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileSystem.class);
 
+  /** The committers that were warned of. */
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
+
+  /** True if nobody will close it. */
+  private final boolean isShared;
+
   private URI uri;
   private Path workingDirectory;
   private Settings settings;
@@ -70,7 +79,14 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   private volatile boolean isClosed;
 
   /** Called by Hadoop, which then {@linkplain #initialize initializes} it. */
-  public LanewayFileSystem() {}
+  public LanewayFileSystem() {
+    this(false);
+  }
+
+  /** @param isShared true if nobody will close it, so that it uses a client that others use too */
+  LanewayFileSystem(boolean isShared) {
+    this.isShared = isShared;
+  }
 
   @Override
   public void initialize(URI name, Configuration given) throws IOException {
@@ -78,10 +94,12 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     Configuration conf = new Configuration(given);
     setConf(conf);
     settings = Settings.of(name, conf);
+    warnOfCommitter(name.getScheme(), conf);
     uri = URI.create(name.getScheme() + "://" + name.getAuthority());
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    workingDirectory = new Path("/user", user).makeQualified(uri, new Path("/"));
-    connection = Connection.of(settings);
+    Path root = new Path("/");
+    workingDirectory = settings.files().workingDirectory().map(Path::new).orElse(new Path("/user", user)).makeQualified(uri, root);
+    connection = isShared ? Connection.shared(settings) : Connection.of(settings);
     Bucket bucket = connection.bucket();
     keys = new Keys(uri);
     tally = new Tally(statistics);
@@ -407,8 +425,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return new FSDataOutputStream(upload(path, uncommitted.get(), parameters), statistics);
     }
     check(path, key, parameters);
-    ObjectOutput output = new ObjectOutput(
-        path, connection.bucket().writer(key, parameters.put(connection.described())), tally, progress);
+    ObjectWriter writer = connection.bucket().writer(key, parameters.put(connection.described()));
+    ObjectOutput output = new ObjectOutput(path, key, writer, tally, progress, () -> isClosed, lookup);
     return new FSDataOutputStream(output, statistics);
   }
 
@@ -439,7 +457,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
         LOG.warn("the upload of an earlier file {} could not be aborted", path, failed);
       }
     };
-    return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
+    return new UploadOutput(path, uncommitted.place(), upload, listener, tally, () -> isClosed);
   }
 
   /** Checks at once that no file or directory has the file's name, and that its parent isn't a file. */
@@ -461,6 +479,26 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     }
     if (Failures.await(path, isFile)) {
       throw new FileAlreadyExistsException(path + " already exists");
+    }
+  }
+
+  /**
+   * Warns of committers that go wrong with this filesystem, once for each. One of them is Hadoop's default for {@code
+   * s3a}.
+   */
+  private static void warnOfCommitter(String scheme, Configuration conf) {
+    String key = "mapreduce.outputcommitter.factory.scheme." + scheme;
+    String factory = conf.getTrimmed(key, "");
+    String wrong;
+    if (factory.endsWith(".S3ACommitterFactory")) {
+      wrong = "it commits files of S3AFileSystem only, so most jobs that write here fail";
+    } else if (factory.endsWith(".ManifestCommitterFactory")) {
+      wrong = "with it, Spark's dynamic partition overwrite may add rows instead of replacing them";
+    } else {
+      return;
+    }
+    if (WARNED.add(key + factory)) {
+      LOG.warn("{} is {}: {}. Set it to dev.laneway.hadoop.UploadCommitterFactory", key, factory, wrong);
     }
   }
 

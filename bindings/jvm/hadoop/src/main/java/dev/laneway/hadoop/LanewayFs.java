@@ -6,11 +6,14 @@ import java.net.URISyntaxException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.DelegateToFileSystem;
 
-/** {@link LanewayFileSystem} for users of Hadoop's FileContext: YARN, and Spark's streaming checkpoints. */
+/**
+ * {@link LanewayFileSystem} for users of Hadoop's FileContext: YARN, and Spark's streaming checkpoints. Hadoop never
+ * closes it, so all of a process with the same configuration share one client.
+ */
 public class LanewayFs extends DelegateToFileSystem {
   /** Called by Hadoop for the filesystem of a URI. */
   public LanewayFs(URI uri, Configuration conf) throws IOException, URISyntaxException {
-    super(uri, new LanewayFileSystem(), conf, uri.getScheme(), false);
+    super(uri, new LanewayFileSystem(true), conf, uri.getScheme(), false);
   }
 
   /** Buckets have no ports. */

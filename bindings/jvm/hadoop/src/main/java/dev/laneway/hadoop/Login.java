@@ -1,11 +1,20 @@
 package dev.laneway.hadoop;
 
+import dev.laneway.AssumedRole;
+import java.util.Map;
 import java.util.Optional;
 
 /** The credentials for a store. None of them shows a secret when printed. */
 sealed interface Login {
-  /** Credentials that the library finds: the environment, profiles, workload identities, metadata servers. */
-  record Found() implements Login {}
+  /**
+   * Credentials that the library finds: the environment, profiles, workload identities, metadata servers.
+   *
+   * @param variables environment variables to change, so that only some of these places count; an empty one is unset
+   */
+  record Found(Map<String, String> variables) implements Login {
+    /** Every place counts. */
+    static final Found ANYWHERE = new Found(Map.of());
+  }
 
   /** No credentials. */
   record Anonymous() implements Login {}
@@ -18,6 +27,9 @@ sealed interface Login {
     }
   }
 
+  /** A role of AWS, assumed by other credentials. */
+  record Role(AssumedRole role, Login base) implements Login {}
+
   /** A service account's key, in the JSON that Google hands out. */
   record ServiceAccount(String json) implements Login {
     @Override
@@ -25,4 +37,7 @@ sealed interface Login {
       return "ServiceAccount[json=***]";
     }
   }
+
+  /** A service account of Google, impersonated by other credentials. */
+  record Impersonated(String account, Login base) implements Login {}
 }

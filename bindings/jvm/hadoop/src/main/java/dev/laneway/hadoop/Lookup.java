@@ -78,6 +78,7 @@ final class Lookup {
    * Returns the status of whatever is at a path. A file takes one request, a directory another.
    *
    * @throws FileNotFoundException if nothing exists there
+   * @throws UnknownStoreException if the bucket doesn't exist
    */
   ObjectStatus status(Path path) throws IOException {
     String key = keys.of(path);

@@ -1,9 +1,11 @@
 package dev.laneway.hadoop;
 
 import dev.laneway.ObjectWriter;
+import dev.laneway.WriterStream;
 import java.io.IOException;
-import java.io.OutputStream;
+import java.io.InterruptedIOException;
 import java.util.Locale;
+import java.util.function.BooleanSupplier;
 import org.apache.hadoop.fs.CommonPathCapabilities;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys;
@@ -22,15 +24,25 @@ final class ObjectOutput extends FileOutput {
   /** A task reports progress once for this many bytes, not for each byte or line. */
   private static final int PROGRESS_BYTES = 32 << 10;
 
+  private final String key;
+  private final Lookup lookup;
   private final ObjectWriter writer;
-  private final OutputStream out;
+  private final WriterStream out;
   private final Tally tally;
   private final Progressable progress;
   private final IOStatisticsAggregator context = IOStatisticsContext.getCurrentIOStatisticsContext().getAggregator();
   private long untold;
 
-  ObjectOutput(Path path, ObjectWriter writer, Tally tally, Progressable progress) {
-    super(path, tally);
+  /**
+   * @param isOver tells whether the filesystem is closed
+   * @param lookup finds out what an interrupted end has left
+   * @param key the key of the file
+   */
+  ObjectOutput(
+      Path path, String key, ObjectWriter writer, Tally tally, Progressable progress, BooleanSupplier isOver, Lookup lookup) {
+    super(path, tally, isOver);
+    this.key = key;
+    this.lookup = lookup;
     this.writer = writer;
     this.out = writer.stream();
     this.tally = tally;
@@ -47,11 +59,17 @@ final class ObjectOutput extends FileOutput {
     }
   }
 
-  /** @throws FileAlreadyExistsException if a file was created meanwhile that must not be replaced */
+  /**
+   * @throws FileAlreadyExistsException if a file was created meanwhile that must not be replaced
+   * @throws InterruptedIOException if the thread was interrupted; its message says what is there, because the store may
+   *     have got the file
+   */
   @Override
   void finish() throws IOException {
     try {
-      out.close();
+      out.complete();
+    } catch (InterruptedIOException stop) {
+      throw (IOException) new InterruptedIOException(path() + " was given up at its end. " + left()).initCause(stop);
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
         IOException exists = new FileAlreadyExistsException(path() + " exists, or isn't in the requested state");
@@ -61,6 +79,22 @@ final class ObjectOutput extends FileOutput {
       throw Failures.of(path(), failed);
     }
     tally.put();
+  }
+
+  /** Looks once for what an interrupted end has left. */
+  private String left() {
+    boolean isInterrupted = Thread.interrupted();
+    try {
+      return Failures.await(path(), lookup.file(key))
+          .map(meta -> "A file of " + meta.size() + " bytes is there, from " + meta.updated() + "; this one has " + written())
+          .orElse("No file is there");
+    } catch (IOException failed) {
+      return "It is unknown whether it is there";
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   /** If its completion was begun, the library leaves nothing by itself. */

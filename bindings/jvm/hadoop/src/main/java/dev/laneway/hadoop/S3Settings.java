@@ -2,10 +2,9 @@ package dev.laneway.hadoop;
 
 import java.io.IOException;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -21,31 +20,6 @@ final class S3Settings {
   /** S3A's own default (fs.s3a.block.size). */
   private static final long BLOCK_BYTES = 32 << 20;
 
-  /** Packages of providers whose names mean the same in all versions. */
-  private static final Pattern PROVIDERS = Pattern.compile(
-      "(?:org\\.apache\\.hadoop\\.fs\\.s3a|com\\.amazonaws\\.auth|software\\.amazon\\.awssdk\\.auth\\.credentials)\\.(?:\\w+\\.)*(\\w+)");
-
-  /**
-   * Providers of credentials that are found here anyway: keys in the configuration, and credentials that AWS's own
-   * tools find.
-   */
-  private static final Set<String> FOUND = Set.of(
-      "SimpleAWSCredentialsProvider",
-      "TemporaryAWSCredentialsProvider",
-      "IAMInstanceCredentialsProvider",
-      "ProfileAWSCredentialsProvider",
-      "AnonymousAWSCredentialsProvider",
-      "AnonymousCredentialsProvider",
-      "DefaultAWSCredentialsProviderChain",
-      "DefaultCredentialsProvider",
-      "EnvironmentVariableCredentialsProvider",
-      "ProfileCredentialsProvider",
-      "InstanceProfileCredentialsProvider",
-      "EC2ContainerCredentialsProviderWrapper",
-      "ContainerCredentialsProvider",
-      "WebIdentityTokenCredentialsProvider",
-      "WebIdentityTokenFileCredentialsProvider");
-
   private S3Settings() {}
 
   static Settings of(String bucket, Values values) throws IOException {
@@ -55,12 +29,14 @@ final class S3Settings {
     Optional<String> region = values.text("endpoint.region").or(() -> aws.map(matched -> matched.group(1)));
     return new Settings(
         Settings.Store.S3,
-        bucket,
+        accessPoint(values).orElse(bucket),
         url,
         region,
         values.flag("path.style.access"),
         values.isOn("endpoint.fips"),
-        login(values),
+        S3Login.of(values, System.getenv()),
+        proxy(values),
+        Map.of(),
         values.isOn("requester.pays.enabled"),
         Optional.empty(),
         encryption(values),
@@ -78,34 +54,37 @@ final class S3Settings {
     return (values.flag("connection.ssl.enabled").orElse(true) ? "https://" : "http://") + endpoint;
   }
 
+  /** Returns the URL of the bucket's access point, if it has one. */
+  private static Optional<String> accessPoint(Values values) throws IOException {
+    Optional<String> arn = values.text("accesspoint.arn");
+    if (arn.isEmpty() && values.isOn("accesspoint.required")) {
+      throw new IOException("fs.s3a.accesspoint.required is true, and no fs.s3a.bucket.NAME.accesspoint.arn names the"
+          + " access point of this bucket");
+    }
+    return arn;
+  }
+
   /**
-   * Returns the configured keys, or else the credentials that the library finds. {@code
-   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Only classes that mean
-   * no credentials, these keys, or found credentials are recognised.
+   * Returns the proxy.
    *
-   * @throws IOException for another class, such as one that assumes a role: requests would run under the wrong identity
+   * @throws IOException if only a part of it is set
    */
-  private static Login login(Values values) throws IOException {
-    List<String> providers =
-        values.text("aws.credentials.provider").map(names -> Arrays.asList(names.split("\\s*,\\s*"))).orElse(List.of());
-    if (providers.size() == 1 && providers.get(0).contains("Anonymous")) {
-      return new Login.Anonymous();
-    }
-    Optional<String> id = values.secret("access.key");
-    Optional<String> secret = values.secret("secret.key");
-    if (id.isPresent() != secret.isPresent()) {
-      throw new IOException("fs.s3a.access.key and fs.s3a.secret.key must be set together");
-    }
-    for (String provider : providers) {
-      Matcher named = PROVIDERS.matcher(provider);
-      if (!named.matches() || !FOUND.contains(named.group(1))) {
-        throw new IOException("fs.s3a.aws.credentials.provider: " + provider + " can't be asked for credentials: they come"
-            + " from keys in the configuration or from where AWS' own tools find them");
+  private static Optional<Settings.Proxy> proxy(Values values) throws IOException {
+    Optional<String> host = values.text("proxy.host");
+    if (host.isEmpty()) {
+      if (values.text("proxy.port").isPresent()) {
+        throw new IOException("fs.s3a.proxy.port is set without fs.s3a.proxy.host");
       }
+      return Optional.empty();
     }
-    return id.isPresent()
-        ? new Login.Keys(id.get(), secret.get(), values.secret("session.token"))
-        : new Login.Found();
+    boolean isTls = values.isOn("proxy.ssl.enabled");
+    int port = values.number("proxy.port", values.flag("connection.ssl.enabled").orElse(true) ? 443 : 80);
+    Optional<String> user = values.secret("proxy.username");
+    Optional<String> password = values.secret("proxy.password");
+    if (user.isPresent() != password.isPresent()) {
+      throw new IOException("fs.s3a.proxy.username and fs.s3a.proxy.password must be set together");
+    }
+    return Optional.of(new Settings.Proxy(isTls ? "https://" : "http://", host.get() + ":" + port, user, password));
   }
 
   private static Settings.Encryption encryption(Values values) throws IOException {
@@ -129,7 +108,9 @@ final class S3Settings {
         values.number("bulk.delete.page.size", PAGE_SIZE),
         values.text("create.storage.class").map(name -> name.toUpperCase(Locale.ROOT)),
         values.text("acl.default").map(S3Settings::acl),
-        values.isOn("etag.checksum.enabled"));
+        values.text("object.content.encoding"),
+        values.isOn("etag.checksum.enabled"),
+        Optional.empty());
   }
 
   /**

@@ -2,7 +2,10 @@ package dev.laneway.hadoop;
 
 import java.io.IOException;
 import java.net.URI;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 
@@ -11,12 +14,14 @@ import org.apache.hadoop.conf.Configuration;
  * the S3A and GCS connectors that mean the same for Laneway. It ignores sizes of pools, buffers and threads.
  *
  * @param store The kind of store.
- * @param bucket The bucket's name.
+ * @param bucket The bucket's name, or the ARN of its access point.
  * @param endpoint The store's endpoint, or empty for the library's default.
  * @param region S3's region, or empty if the library must find it.
  * @param pathStyle True if bucket names are in the path of URLs instead of the host name.
  * @param fips True for AWS's FIPS endpoints.
  * @param login The credentials.
+ * @param proxy The proxy of all requests.
+ * @param headers Headers of all requests.
  * @param requesterPays True if the caller pays for requests to requester-pays buckets.
  * @param userProject The project that GCS bills.
  * @param encryption The encryption of new objects.
@@ -30,6 +35,8 @@ record Settings(
     Optional<Boolean> pathStyle,
     boolean fips,
     Login login,
+    Optional<Proxy> proxy,
+    Map<String, String> headers,
     boolean requesterPays,
     Optional<String> userProject,
     Encryption encryption,
@@ -68,6 +75,28 @@ record Settings(
     }
   }
 
+  /**
+   * A proxy.
+   *
+   * @param scheme how it is spoken to: {@code http://} or {@code https://}
+   * @param at its host and port
+   */
+  record Proxy(String scheme, String at, Optional<String> user, Optional<String> password) {
+    /** Returns its URL. */
+    String url() {
+      return scheme + user.map(name -> encoded(name) + ":" + encoded(password.orElse("")) + "@").orElse("") + at;
+    }
+
+    private static String encoded(String text) {
+      return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
+    }
+
+    @Override
+    public String toString() {
+      return "Proxy[" + scheme + at + "]";
+    }
+  }
+
   /** The encryption of new objects, in the store's own terms. Empty values leave it to the bucket. */
   record Encryption(Optional<String> algorithm, Optional<String> key) {
     static final Encryption AS_THE_BUCKET_SAYS = new Encryption(Optional.empty(), Optional.empty());
@@ -82,7 +111,9 @@ record Settings(
    * @param pageSize The maximum number of files in a bulk delete.
    * @param storageClass The storage class of new objects.
    * @param acl The ACL of new objects.
+   * @param contentEncoding The content encoding of new objects.
    * @param checksums True if files show their versions as checksums.
+   * @param workingDirectory The directory of relative paths, if it isn't the user's.
    */
   record Files(
       long blockBytes,
@@ -91,12 +122,15 @@ record Settings(
       int pageSize,
       Optional<String> storageClass,
       Optional<String> acl,
-      boolean checksums) {}
+      Optional<String> contentEncoding,
+      boolean checksums,
+      Optional<String> workingDirectory) {}
 
   /**
    * Reads the configuration for the filesystem of a URI.
    *
-   * @throws IOException for a URI without a bucket, or with a secret in it; for credentials that can't be read
+   * @throws IOException for a URI without a bucket or with a secret, and for unreadable credentials. The same for a key
+   *     that isn't supported and may change whose requests these are.
    */
   static Settings of(URI name, Configuration conf) throws IOException {
     Store store = Store.of(name.getScheme());
@@ -108,6 +142,7 @@ record Settings(
       throw new IOException("a secret in a filesystem's URI would appear in logs: put it into the configuration");
     }
     Values values = new Values(conf, store.family, bucket);
+    KeyRules.check(store, values, conf);
     return store == Store.S3 ? S3Settings.of(bucket, values) : GcsSettings.of(bucket, values);
   }
 }

@@ -4,12 +4,11 @@ import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.PathIOException;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
-import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,31 +19,41 @@ import org.slf4j.LoggerFactory;
  * <p>A task's commit records the task's uploads. Uploads of attempts that failed or were killed are aborted when the
  * job ends. If two jobs write to one directory at the same time, {@code fs.s3a.committer.abort.pending.uploads} must be
  * false, as with S3A's committers: uploads don't name their job.
+ *
+ * <p>It is a {@link FileOutputCommitter}, because Spark's own commit protocol asks only those for the place of a task's
+ * files. In a directory of another filesystem it works as that class does. So one setting can name it for all of
+ * Spark's Parquet files.
  */
-public class UploadCommitter extends PathOutputCommitter {
+public class UploadCommitter extends FileOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
 
+  /** The beginning of the directory's name in which Spark gathers partitions that replace others. */
+  private static final String SPARK_STAGING = ".spark-staging-";
+
+  /** The output directory; null if another filesystem has it, or if there is none. */
   private final Path output;
+
   private final Path job;
   private final Path work;
 
-  /**
-   * Called by Hadoop, for a task's attempt or, on the driver's side, for the job.
-   *
-   * @throws PathIOException if another filesystem is configured for the output
-   */
+  /** True if the job replaces each partition to which it writes. */
+  private final boolean replacesPartitions;
+
+  /** Called by Hadoop and Spark, for a task's attempt or, on the driver's side, for the job. */
   public UploadCommitter(Path output, TaskAttemptContext context) throws IOException {
     super(output, context);
-    FileSystem files = output.getFileSystem(context.getConfiguration());
-    this.output = files.makeQualified(output);
-    this.job = new Path(this.output, Uncommitted.JOB + name(context));
-    this.work = new Path(new Path(job, context.getTaskAttemptID().toString()), Uncommitted.BASE);
-    commits(context);
-  }
-
-  @Override
-  public Path getOutputPath() {
-    return output;
+    FileSystem files = output == null ? null : output.getFileSystem(context.getConfiguration());
+    if (files instanceof LanewayFileSystem) {
+      this.output = files.makeQualified(output);
+      this.job = new Path(this.output, Uncommitted.JOB + name(context));
+      this.work = new Path(new Path(job, context.getTaskAttemptID().toString()), Uncommitted.BASE);
+      this.replacesPartitions = replacesPartitions(files, this.output, context);
+    } else {
+      this.output = null;
+      this.job = null;
+      this.work = null;
+      this.replacesPartitions = false;
+    }
   }
 
   /**
@@ -52,43 +61,71 @@ public class UploadCommitter extends PathOutputCommitter {
    * uncommitted.
    */
   @Override
-  public Path getWorkPath() {
-    return work;
+  public Path getWorkPath() throws IOException {
+    return output == null ? super.getWorkPath() : work;
   }
 
   @Override
   public void setupJob(JobContext context) throws IOException {
-    output.getFileSystem(context.getConfiguration()).mkdirs(output);
+    if (output == null) {
+      super.setupJob(context);
+    } else {
+      output.getFileSystem(context.getConfiguration()).mkdirs(output);
+    }
   }
 
   @Override
   public void setupTask(TaskAttemptContext context) throws IOException {
-    // Remove the files of an earlier try of the same attempt.
-    commits(context).abortTask(work.getParent());
+    if (output == null) {
+      super.setupTask(context);
+    } else {
+      // Remove the files of an earlier try of the same attempt.
+      commits(context).abortTask(work.getParent());
+    }
   }
 
   @Override
   public boolean needsTaskCommit(TaskAttemptContext context) throws IOException {
-    return commits(context).hasWritten(work.getParent());
+    return output == null ? super.needsTaskCommit(context) : commits(context).hasWritten(work.getParent());
   }
 
   @Override
   public void commitTask(TaskAttemptContext context) throws IOException {
-    commits(context).commitTask(work.getParent(), new Path(job, context.getTaskAttemptID().getTaskID().toString()));
+    if (output == null) {
+      super.commitTask(context);
+    } else {
+      commits(context).commitTask(work.getParent(), new Path(job, context.getTaskAttemptID().getTaskID().toString()));
+    }
   }
 
   @Override
   public void abortTask(TaskAttemptContext context) throws IOException {
-    commits(context).abortTask(work.getParent());
+    if (output == null) {
+      super.abortTask(context);
+    } else {
+      commits(context).abortTask(work.getParent());
+    }
   }
 
+  /**
+   * Completes all files. If Spark overwrites partitions dynamically, the older files of each partition that gets a new
+   * one are then removed.
+   */
   @Override
   public void commitJob(JobContext context) throws IOException {
+    if (output == null) {
+      super.commitJob(context);
+      return;
+    }
     Commits commits = commits(context);
-    commits.commitJob(job);
+    if (replacesPartitions) {
+      commits.replacePartitions(output, job);
+    } else {
+      commits.commitJob(job);
+    }
     Configuration conf = context.getConfiguration();
-    if (conf.getBoolean(FileOutputCommitter.SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, true)) {
-      Path success = new Path(output, FileOutputCommitter.SUCCEEDED_FILE_NAME);
+    if (conf.getBoolean(SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, true)) {
+      Path success = new Path(output, SUCCEEDED_FILE_NAME);
       output.getFileSystem(conf).create(success, true).close();
     }
     try {
@@ -99,8 +136,18 @@ public class UploadCommitter extends PathOutputCommitter {
     }
   }
 
+  /** Returns false: completed uploads can't be completed again. */
+  @Override
+  public boolean isCommitJobRepeatable(JobContext context) throws IOException {
+    return output == null && super.isCommitJobRepeatable(context);
+  }
+
   @Override
   public void abortJob(JobContext context, JobStatus.State state) throws IOException {
+    if (output == null) {
+      super.abortJob(context, state);
+      return;
+    }
     Commits commits = commits(context);
     try {
       // These uploads are the job's own, even if other jobs write to the directory.
@@ -113,20 +160,57 @@ public class UploadCommitter extends PathOutputCommitter {
   @Override
   @Deprecated
   public void cleanupJob(JobContext context) throws IOException {
-    commits(context).cleanUp(output, job, abortsUploads(context.getConfiguration()));
+    if (output == null) {
+      super.cleanupJob(context);
+    } else {
+      commits(context).cleanUp(output, job, abortsUploads(context.getConfiguration()));
+    }
+  }
+
+  /** Returns false: only the process that wrote a task's files knows them before the task commits. */
+  @Override
+  @Deprecated
+  public boolean isRecoverySupported() {
+    return output == null && super.isRecoverySupported();
+  }
+
+  @Override
+  public boolean isRecoverySupported(JobContext context) throws IOException {
+    return output == null && super.isRecoverySupported(context);
+  }
+
+  @Override
+  public void recoverTask(TaskAttemptContext context) throws IOException {
+    if (output != null) {
+      throw new IOException("tasks of another application attempt can't be recovered in " + output);
+    }
+    super.recoverTask(context);
   }
 
   @Override
   public String toString() {
-    return "UploadCommitter[" + output + "]";
+    return output == null ? super.toString() : "UploadCommitter[" + output + "]";
+  }
+
+  /** Returns whether it commits without renames: the output is in a {@link LanewayFileSystem}. */
+  boolean isWithoutRenames() {
+    return output != null;
   }
 
   private Commits commits(JobContext context) throws IOException {
-    FileSystem files = output.getFileSystem(context.getConfiguration());
-    if (files instanceof LanewayFileSystem ours) {
-      return ours.commits();
-    }
-    throw new PathIOException(output.toString(), "is of " + files.getClass().getName() + ", whose files can't be committed so");
+    return ((LanewayFileSystem) output.getFileSystem(context.getConfiguration())).commits();
+  }
+
+  /**
+   * Returns whether Spark overwrites partitions dynamically and leaves it to the committer. Then the output format's
+   * directory is Spark's staging directory in the output. Spark's own commit protocol gives that directory to the
+   * committer as the output, and moves the partitions by itself.
+   */
+  private static boolean replacesPartitions(FileSystem files, Path output, JobContext context) {
+    Path staging = FileOutputFormat.getOutputPath(context);
+    return staging != null
+        && staging.getName().startsWith(SPARK_STAGING)
+        && files.makeQualified(staging.getParent()).equals(output);
   }
 
   private static boolean abortsUploads(Configuration conf) {

@@ -9,6 +9,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.BooleanSupplier;
 import org.apache.hadoop.fs.CommonPathCapabilities;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.StreamCapabilities;
@@ -45,9 +46,16 @@ final class UploadOutput extends FileOutput {
    * @param path the path that it is written to, for messages
    * @param key the key that it will have
    * @param upload the upload, which begins while the first bytes gather
+   * @param isOver tells whether the filesystem is closed
    */
-  UploadOutput(Path path, String key, CompletableFuture<MultipartUpload> upload, Written listener, Tally tally) {
-    super(path, tally);
+  UploadOutput(
+      Path path,
+      String key,
+      CompletableFuture<MultipartUpload> upload,
+      Written listener,
+      Tally tally,
+      BooleanSupplier isOver) {
+    super(path, tally, isOver);
     this.key = key;
     this.upload = upload;
     this.listener = listener;

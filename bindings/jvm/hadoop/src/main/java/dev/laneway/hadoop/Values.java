@@ -1,19 +1,32 @@
 package dev.laneway.hadoop;
 
 import java.io.IOException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 
 /**
  * The values of a filesystem's keys in Hadoop's configuration. {@code fs.s3a.bucket.NAME.KEY}, for one bucket,
- * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}.
+ * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}. Google's libraries for Hadoop share keys about
+ * credentials, proxies and token servers. These may also begin with {@code google.cloud}.
  */
 final class Values {
   /** The name of Hadoop's own file of defaults, as a configuration reports the source of a value. */
   private static final String DEFAULTS = "core-default.xml";
 
+  /** The beginning of keys that Google's libraries for Hadoop share. */
+  private static final String SHARED = "google.cloud.";
+
+  private static final List<String> SHARED_KEYS = List.of("auth.", "proxy.", "token.");
+
   private final Configuration conf;
+  private final boolean isShared;
   private final String ours;
   private final String all;
 
@@ -24,6 +37,7 @@ final class Values {
   Values(Configuration conf, String family, String bucket) {
     this.ours = family + ".bucket." + bucket + ".";
     this.all = family + ".";
+    this.isShared = family.equals("fs.gs");
     this.conf = conf;
   }
 
@@ -33,7 +47,8 @@ final class Values {
    * bucket names into paths.
    */
   Optional<String> text(String key) {
-    return first(said(ours + key), said(all + key));
+    Optional<String> own = first(said(ours + key), said(all + key));
+    return own.isEmpty() && isShared(key) ? first(said(SHARED + key), null) : own;
   }
 
   /** Does the same for a flag. */
@@ -54,6 +69,38 @@ final class Values {
     return conf.getInt(ours + key, conf.getInt(all + key, otherwise));
   }
 
+  /** Returns the parts of a list that commas separate; empty if it isn't set. */
+  List<String> texts(String key) {
+    return text(key).map(list -> Arrays.stream(list.split(",")).map(String::trim).filter(part -> !part.isEmpty()).toList())
+        .orElse(List.of());
+  }
+
+  /** Returns a length of time, by default in seconds. */
+  Duration duration(String key, Duration otherwise) {
+    return text(key)
+        .map(text -> Duration.ofSeconds(conf.getTimeDurationHelper(all + key, text, TimeUnit.SECONDS)))
+        .orElse(otherwise);
+  }
+
+  /**
+   * Returns every key that the configuration sets for this bucket, without its beginning, and with its value. Keys of
+   * other buckets, blank values and Hadoop's own defaults are left out.
+   */
+  Map<String, String> all() {
+    Map<String, String> said = new TreeMap<>();
+    for (Map.Entry<String, String> one : conf) {
+      String name = one.getKey();
+      if (name.startsWith(ours)) {
+        note(said, name.substring(ours.length()));
+      } else if (name.startsWith(all) && !name.startsWith(all + "bucket.")) {
+        note(said, name.substring(all.length()));
+      } else if (name.startsWith(SHARED) && isShared(name.substring(SHARED.length()))) {
+        note(said, name.substring(SHARED.length()));
+      }
+    }
+    return said;
+  }
+
   /**
    * Returns a secret from Hadoop's credential providers, or else the value that {@link #text} returns. {@code
    * security.credential.provider.path} names providers for only this family of keys. They are searched first.
@@ -64,7 +111,18 @@ final class Values {
     Configuration asked = withOwnProviders();
     char[] one = asked.getPassword(ours + key);
     char[] other = asked.getPassword(all + key);
+    if (one == null && other == null && isShared(key)) {
+      other = asked.getPassword(SHARED + key);
+    }
     return first(one == null ? null : new String(one).trim(), other == null ? null : new String(other).trim());
+  }
+
+  private void note(Map<String, String> said, String key) {
+    text(key).ifPresent(value -> said.put(key, value));
+  }
+
+  private boolean isShared(String key) {
+    return isShared && SHARED_KEYS.stream().anyMatch(key::startsWith);
   }
 
   private Configuration withOwnProviders() {

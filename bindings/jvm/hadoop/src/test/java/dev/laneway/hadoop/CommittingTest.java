@@ -14,6 +14,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.URI;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -24,6 +25,7 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
 import org.apache.hadoop.io.NullWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
@@ -40,6 +42,7 @@ import org.apache.hadoop.mapreduce.task.JobContextImpl;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -261,6 +264,83 @@ class CommittingTest {
     assertFalse(committer.needsTaskCommit(context));
     assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
     assertFalse(files.delete(file, false));
+  }
+
+  /**
+   * Returns the committer of a job for which Spark overwrites partitions dynamically, as spark-hadoop-cloud makes it: the
+   * committer has the table's directory, and only the output format knows of Spark's staging directory.
+   */
+  private UploadCommitter overwriting(TaskAttemptContext context) throws IOException {
+    conf.set("mapreduce.output.fileoutputformat.outputdir", output + "/.spark-staging-1");
+    return new UploadCommitter(output, new TaskAttemptContextImpl(conf, context.getTaskAttemptID()));
+  }
+
+  private void put(String... keys) throws IOException {
+    for (String key : keys) {
+      bucket.put(folder + "/" + key, ByteBuffer.wrap(key.getBytes()), PutOptions.NONE);
+    }
+  }
+
+  @Test
+  void partitionsThatGetFilesAreReplacedAndOthersStay() throws Exception {
+    put("p=1/old-a", "p=1/old-b", "p=1/deeper/old", "p=1/", "p=10/old", "p=2/old", "root");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = overwriting(context);
+    committer.setupJob(job());
+    committer.setupTask(context);
+    for (String name : List.of("p=1/new", "p=3/new")) {
+      files.create(new Path(committer.getWorkPath(), name)).close();
+    }
+    committer.commitTask(context);
+    assertTrue(keys().contains("p=1/old-a"), "nothing is removed before the job commits");
+    committer.commitJob(job());
+    assertEquals(List.of("_SUCCESS", "p=1/", "p=1/new", "p=10/old", "p=2/old", "p=3/new", "root"), keys());
+  }
+
+  @Test
+  void partitionsOfACommitThatFailsAreAsBefore() throws Exception {
+    put("p=1/old");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = overwriting(context);
+    committer.setupTask(context);
+    for (String name : List.of("p=1/new", "p=2/new")) {
+      files.create(new Path(committer.getWorkPath(), name)).close();
+    }
+    committer.commitTask(context);
+    bucket.multipartUploads(folder + "/").get(0).abort();
+    assertThrows(IOException.class, () -> committer.commitJob(job()));
+    committer.abortJob(job(), JobStatus.State.FAILED);
+    assertEquals(List.of("p=1/old"), keys());
+  }
+
+  @Test
+  void anOrdinaryJobReplacesNoPartition() throws Exception {
+    put("p=1/old");
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = new UploadCommitter(output, context);
+    files.create(new Path(committer.getWorkPath(), "p=1/new")).close();
+    committer.commitTask(context);
+    committer.commitJob(job());
+    assertEquals(List.of("_SUCCESS", "p=1/new", "p=1/old"), keys());
+  }
+
+  @Test
+  void aDirectoryOfAnotherFilesystemIsCommittedAsByHadoop(@TempDir java.nio.file.Path local) throws Exception {
+    Path place = new Path(local.resolve("out").toUri());
+    TaskAttemptContext context = attempt(0, 0);
+    UploadCommitter committer = new UploadCommitter(place, context);
+    committer.setupJob(job());
+    committer.setupTask(context);
+    FileSystem there = place.getFileSystem(conf);
+    there.create(new Path(committer.getWorkPath(), "part")).close();
+    assertTrue(committer.needsTaskCommit(context));
+    assertFalse(there.exists(new Path(place, "part")));
+    committer.commitTask(context);
+    committer.commitJob(job());
+    assertTrue(there.exists(new Path(place, "part")));
+    assertFalse(there.exists(new Path(place, "_temporary")));
+    assertThrows(
+        PathIOException.class, () -> new UploadCommitterFactory().createOutputCommitter(place, context));
   }
 
   @Test

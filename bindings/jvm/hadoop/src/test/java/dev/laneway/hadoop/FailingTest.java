@@ -76,6 +76,22 @@ class FailingTest {
   }
 
   @Test
+  void aFailureNamesHadoopsKeys() {
+    Configuration conf = EmbeddedStore.with("lake").configuration();
+    conf.set("fs.s3a.endpoint", "http://");
+    conf.set("fs.gs.storage.root.url", "http://");
+    String scheme = files.getUri().getScheme();
+    String key = scheme.equals("gs") ? "fs.gs.storage.root.url" : "fs.s3a.endpoint";
+    IOException failed = assertThrows(IOException.class, () -> {
+      try (FileSystem wrong = EmbeddedStore.open(scheme + "://lake/", conf)) {
+        wrong.exists(new Path("/a"));
+      }
+    });
+    assertTrue(failed.getMessage().contains(key), failed::toString);
+    assertFalse(failed.getMessage().contains("Builder"), failed::toString);
+  }
+
+  @Test
   void aRenameThatFailsLeavesItsSourceAndNoCopies() throws IOException {
     put("d/a", "d/b/c", "d/uncopied", "d/z");
     assertThrows(AccessDeniedException.class, () -> files.rename(path("d"), path("e")));

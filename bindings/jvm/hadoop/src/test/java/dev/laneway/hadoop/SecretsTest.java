@@ -4,6 +4,7 @@ import static dev.laneway.Canaries.MARK;
 import static dev.laneway.Canaries.check;
 
 import dev.laneway.Canaries;
+import java.net.URI;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -24,6 +25,11 @@ class SecretsTest {
       conf.set("fs.s3a.access.key", "id");
       conf.set("fs.s3a.secret.key", MARK + "/secret");
       conf.set("fs.s3a.session.token", MARK + "/token");
+      URI store = URI.create(canaries.url());
+      conf.set("fs.s3a.proxy.host", store.getHost());
+      conf.set("fs.s3a.proxy.port", Integer.toString(store.getPort()));
+      conf.set("fs.s3a.proxy.username", "me");
+      conf.set("fs.s3a.proxy.password", MARK + "/proxy");
       try (FileSystem files = EmbeddedStore.open("s3a://lake/", conf)) {
         Path path = new Path("s3a://lake/a/b");
         canaries.refused(List.of(

@@ -6,13 +6,19 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.laneway.AssumedRole;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.PrivilegedAction;
+import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.security.alias.CredentialProvider;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 import org.junit.jupiter.api.Test;
@@ -42,7 +48,7 @@ class SettingsTest {
     assertEquals(Optional.empty(), settings.endpoint());
     assertEquals(Optional.empty(), settings.region());
     assertEquals(Optional.empty(), settings.pathStyle());
-    assertEquals(new Login.Found(), settings.login());
+    assertEquals(Login.Found.ANYWHERE, settings.login());
   }
 
   @Test
@@ -107,24 +113,172 @@ class SettingsTest {
     assertFalse(settings.toString().contains("t0ken"));
   }
 
+  private static Login login(Map<String, String> environment, String providers, String... more) throws IOException {
+    Configuration conf = new Configuration(false);
+    conf.set("fs.s3a.aws.credentials.provider", providers);
+    for (int i = 0; i < more.length; i += 2) {
+      conf.set("fs.s3a." + more[i], more[i + 1]);
+    }
+    return S3Login.of(new Values(conf, "fs.s3a", "lake"), environment);
+  }
+
+  private static final String SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider";
+  private static final String ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider";
+  private static final String INSTANCE = "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider";
+  private static final String ROLE = "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider";
+  private static final String ENVIRONMENT =
+      "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider";
+  private static final String PROFILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider";
+  private static final String DEFAULT = "com.amazonaws.auth.DefaultAWSCredentialsProviderChain";
+  private static final Map<String, String> VARIABLES = Map.of("AWS_ACCESS_KEY_ID", "E", "AWS_SECRET_ACCESS_KEY", "S");
+
   @Test
-  void theProviderOfNoCredentialsMeansNone() throws IOException {
-    assertEquals(new Login.Anonymous(), of("s3a://lake/", Map.of(
-        "fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")).login());
-    assertEquals(new Login.Found(), of("s3a://lake/", Map.of(
-        "fs.s3a.aws.credentials.provider", "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider")).login());
+  void theFirstProviderThatHasCredentialsCounts() throws IOException {
+    Login keys = new Login.Keys("A", "S", Optional.empty());
+    String[] set = {"access.key", "A", "secret.key", "S"};
+    assertEquals(keys, login(VARIABLES, SIMPLE + "," + ENVIRONMENT, set));
+    assertEquals(keys, login(Map.of(), ENVIRONMENT + ",\n " + SIMPLE + ", " + INSTANCE, set));
+    assertEquals(new Login.Anonymous(), login(VARIABLES, SIMPLE + "," + ANONYMOUS));
     assertEquals(new Login.Anonymous(), of("gs://lake/", Map.of("fs.gs.auth.type", "UNAUTHENTICATED")).login());
+    assertEquals(Login.Found.ANYWHERE, login(Map.of(), SIMPLE + "," + DEFAULT));
+    Login.Found environment = assertInstanceOf(Login.Found.class, login(VARIABLES, ENVIRONMENT + "," + SIMPLE, set));
+    assertEquals("true", environment.variables().get("AWS_EC2_METADATA_DISABLED"));
+    assertFalse(environment.variables().containsKey("AWS_ACCESS_KEY_ID"));
+  }
+
+  @Test
+  void thePlacesThatNoProviderNamesAreNotSearched() throws IOException {
+    Login.Found instance = assertInstanceOf(Login.Found.class, login(VARIABLES, SIMPLE + "," + INSTANCE));
+    assertEquals("", instance.variables().get("AWS_ACCESS_KEY_ID"));
+    assertEquals("/dev/null", instance.variables().get("AWS_SHARED_CREDENTIALS_FILE"));
+    assertFalse(instance.variables().containsKey("AWS_EC2_METADATA_DISABLED"));
+    Login.Found profile = assertInstanceOf(
+        Login.Found.class, login(VARIABLES, PROFILE, "auth.profile.name", "p"));
+    assertEquals("p", profile.variables().get("AWS_PROFILE"));
+    assertEquals("true", profile.variables().get("AWS_EC2_METADATA_DISABLED"));
+    assertFalse(profile.variables().containsKey("AWS_SHARED_CREDENTIALS_FILE"));
+    IOException nothing = assertThrows(IOException.class, () -> login(Map.of(), SIMPLE + "," + ENVIRONMENT));
+    assertTrue(nothing.getMessage().contains("none of its providers"), nothing::toString);
+  }
+
+  @Test
+  void anOrderThatCannotBeKeptIsRefusedByName() {
+    String[] set = {"access.key", "A", "secret.key", "S"};
+    for (String providers : new String[] {
+        INSTANCE + "," + SIMPLE, INSTANCE + "," + PROFILE, INSTANCE + "," + ENVIRONMENT, PROFILE + "," + ANONYMOUS}) {
+      IOException refused = assertThrows(IOException.class, () -> login(VARIABLES, providers, set));
+      String last = providers.substring(providers.indexOf(',') + 1);
+      assertTrue(refused.getMessage().contains(last + " must come earlier"), refused::toString);
+    }
+  }
+
+  @Test
+  void aRoleIsAssumedByTheKeysThatAreNamedForIt() throws IOException {
+    Login.Role role = assertInstanceOf(Login.Role.class, login(Map.of(), ROLE,
+        "access.key", "A", "secret.key", "S",
+        "assumed.role.arn", "arn:aws:iam::1:role/r",
+        "assumed.role.session.name", "job",
+        "assumed.role.session.duration", "2h",
+        "assumed.role.external.id", "x",
+        "assumed.role.policy", "{}",
+        "assumed.role.sts.endpoint", "sts.eu-west-2.amazonaws.com",
+        "assumed.role.sts.endpoint.region", "eu-west-2"));
+    assertEquals(new Login.Keys("A", "S", Optional.empty()), role.base());
+    assertEquals(
+        AssumedRole.of("arn:aws:iam::1:role/r").sessionName("job").duration(Duration.ofHours(2)).externalId("x").policy("{}")
+            .stsEndpoint("https://sts.eu-west-2.amazonaws.com").stsRegion("eu-west-2"),
+        role.role());
+    Login.Role byInstance = assertInstanceOf(Login.Role.class, login(Map.of(), ROLE,
+        "assumed.role.arn", "arn:aws:iam::1:role/r", "assumed.role.credentials.provider", INSTANCE));
+    assertInstanceOf(Login.Found.class, byInstance.base());
+    assertThrows(IOException.class, () -> login(VARIABLES, ROLE));
+    assertThrows(IOException.class, () -> login(VARIABLES, ROLE,
+        "assumed.role.arn", "arn:aws:iam::1:role/r", "assumed.role.credentials.provider", ROLE));
   }
 
   @Test
   void aProviderThatCannotBeAskedIsRefusedByItsName() {
-    for (String provider : new String[] {
-        "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider", "com.example.OurCredentialsProvider"}) {
-      IOException refused = assertThrows(IOException.class, () -> of("s3a://lake/", Map.of(
-          "fs.s3a.aws.credentials.provider",
-          "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,\n " + provider)));
+    for (String provider : new String[] {"org.apache.hadoop.fs.s3a.auth.OtherProvider", "com.example.OurCredentialsProvider"}) {
+      IOException refused = assertThrows(IOException.class, () -> login(Map.of(), SIMPLE + ",\n " + provider));
       assertTrue(refused.getMessage().contains(provider), refused::toString);
     }
+  }
+
+  @Test
+  void aServiceAccountIsImpersonatedForItsUserItsGroupOrAll() throws IOException {
+    String key = "fs.gs.auth.impersonation.service.account";
+    UserGroupInformation alice = UserGroupInformation.createUserForTesting("alice", new String[] {"staff", "all"});
+    Map<String, String> accounts = Map.of(
+        key + ".for.user.alice", "user@p", key + ".for.group.all", "group@p", key, "any@p", "fs.gs.auth.type", "COMPUTE_ENGINE");
+    Map<String, String> groups = new HashMap<>(accounts);
+    groups.remove(key + ".for.user.alice");
+    for (Map.Entry<String, Map<String, String>> one : Map.of(
+        "user@p", accounts, "group@p", groups, "any@p", Map.of(key, "any@p", key + ".for.user.bob", "bob@p")).entrySet()) {
+      Login login = alice.doAs((PrivilegedAction<Login>) () -> {
+        try {
+          return of("gs://lake/", one.getValue()).login();
+        } catch (IOException failed) {
+          throw new UncheckedIOException(failed);
+        }
+      });
+      assertEquals(one.getKey(), assertInstanceOf(Login.Impersonated.class, login).account());
+    }
+    assertThrows(IOException.class, () -> of("gs://lake/", Map.of(key, "any@p", "fs.gs.auth.type", "UNAUTHENTICATED")));
+  }
+
+  @Test
+  void theMachinesIdentityIsNotHiddenByAFile() throws IOException {
+    Login.Found machine = assertInstanceOf(
+        Login.Found.class, of("gs://lake/", Map.of("fs.gs.auth.type", "COMPUTE_ENGINE")).login());
+    assertEquals("", machine.variables().get("GOOGLE_APPLICATION_CREDENTIALS"));
+    Login.Found federated = assertInstanceOf(Login.Found.class, of("gs://lake/", Map.of(
+        "fs.gs.auth.type", "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE",
+        "fs.gs.auth.workload.identity.federation.credential.config.file", "/etc/federation.json")).login());
+    assertEquals(Map.of("GOOGLE_APPLICATION_CREDENTIALS", "/etc/federation.json"), federated.variables());
+    for (String type : new String[] {"ACCESS_TOKEN_PROVIDER", "USER_CREDENTIALS"}) {
+      IOException refused = assertThrows(IOException.class, () -> of("gs://lake/", Map.of("fs.gs.auth.type", type)));
+      assertTrue(refused.getMessage().contains(type), refused::toString);
+    }
+  }
+
+  @Test
+  void keysThatGooglesLibrariesShareCountToo(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("account.json"), "{}");
+    String shared = "google.cloud.auth.service.account.json.keyfile";
+    assertEquals(new Login.ServiceAccount("{}"), of("gs://lake/", Map.of(shared, file.toString())).login());
+  }
+
+  @Test
+  void aProxyIsOneUrlWhosePasswordIsNotPrinted() throws IOException {
+    Settings s3 = of("s3a://lake/", Map.of(
+        "fs.s3a.proxy.host", "proxy", "fs.s3a.proxy.port", "3128",
+        "fs.s3a.proxy.username", "me@home", "fs.s3a.proxy.password", "pa55 word"));
+    assertEquals("http://me%40home:pa55%20word@proxy:3128", s3.proxy().get().url());
+    assertFalse(s3.toString().contains("pa55"));
+    Settings secured = of("s3a://lake/", Map.of("fs.s3a.proxy.host", "proxy", "fs.s3a.proxy.ssl.enabled", "true"));
+    assertEquals("https://proxy:443", secured.proxy().get().url());
+    Settings gcs = of("gs://lake/", Map.of("fs.gs.proxy.address", "proxy:8080"));
+    assertEquals("http://proxy:8080", gcs.proxy().get().url());
+    assertThrows(IOException.class, () -> of("s3a://lake/", Map.of("fs.s3a.proxy.port", "3128")));
+    assertThrows(IOException.class, () -> of("gs://lake/", Map.of(
+        "fs.gs.proxy.address", "proxy:8080", "fs.gs.proxy.username", "me")));
+  }
+
+  @Test
+  void anAccessPointStandsForItsBucket() throws IOException {
+    String arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/lakes";
+    Map<String, String> values =
+        Map.of("fs.s3a.bucket.lake.accesspoint.arn", arn, "fs.s3a.accesspoint.required", "true");
+    assertEquals(arn, of("s3a://lake/", values).bucket());
+    assertThrows(IOException.class, () -> of("s3a://sea/", values));
+  }
+
+  @Test
+  void headersAndTheWorkingDirectoryAreTakenOver() throws IOException {
+    Settings settings = of("gs://lake/", Map.of(
+        "fs.gs.storage.http.headers.x-goog-custom-audit-job", "7", "fs.gs.working.dir", "/home"));
+    assertEquals(Map.of("x-goog-custom-audit-job", "7"), settings.headers());
+    assertEquals(Optional.of("/home"), settings.files().workingDirectory());
   }
 
   @Test
@@ -177,12 +331,14 @@ class SettingsTest {
     Settings settings = of("s3a://lake/", Map.of(
         "fs.s3a.acl.default", "BucketOwnerFullControl",
         "fs.s3a.create.storage.class", "intelligent_tiering",
+        "fs.s3a.object.content.encoding", "br",
         "fs.s3a.block.size", "64M",
         "fs.s3a.encryption.algorithm", "SSE-KMS",
         "fs.s3a.encryption.key", "arn:key",
         "fs.s3a.performance.flags", "mkdir, create"));
     assertEquals(Optional.of("bucket-owner-full-control"), settings.files().acl());
     assertEquals(Optional.of("INTELLIGENT_TIERING"), settings.files().storageClass());
+    assertEquals(Optional.of("br"), settings.files().contentEncoding());
     assertEquals(64 << 20, settings.files().blockBytes());
     assertEquals(new Settings.Encryption(Optional.of("SSE-KMS"), Optional.of("arn:key")), settings.encryption());
     assertTrue(settings.files().skipsChecks());

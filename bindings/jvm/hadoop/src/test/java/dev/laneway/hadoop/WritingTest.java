@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.fs.Abortable;
@@ -79,6 +80,45 @@ class WritingTest {
     assertThrows(IOException.class, () -> again.write(1));
     again.close();
     assertEquals("old", read(path));
+  }
+
+  @Test
+  void aFileIsNotPublishedOnceItsFilesystemIsClosed() throws IOException {
+    Path path = new Path(folder, "late");
+    FileSystem other = EmbeddedStore.open(files.getUri().toString(), EmbeddedStore.with("lake").configuration());
+    FSDataOutputStream out = other.create(path);
+    out.writeBytes("text");
+    other.close();
+    assertThrows(IOException.class, () -> out.write(1));
+    IOException refused = assertThrows(IOException.class, out::close);
+    assertTrue(refused.getMessage().contains("its filesystem was closed"), refused::toString);
+    assertFalse(files.exists(path));
+  }
+
+  @Test
+  void anInterruptedEndSaysWhatIsThere() throws IOException {
+    for (String before : new String[] {null, "before"}) {
+      Path path = new Path(folder, "interrupted-" + before);
+      if (before != null) {
+        write(path, before);
+      }
+      FSDataOutputStream out = files.create(path, true);
+      out.writeBytes("text");
+      Thread.currentThread().interrupt();
+      String message = "";
+      try {
+        out.close();
+      } catch (InterruptedIOException stop) {
+        message = stop.getMessage();
+      }
+      assertTrue(Thread.interrupted(), "the thread stays interrupted");
+      // Without an exception, the file was published in spite of the interrupt.
+      if (message.isEmpty()) {
+        assertEquals("text", read(path));
+      } else {
+        assertTrue(message.matches(".*(No file is there|A file of \\d+ bytes is there).*"), message);
+      }
+    }
   }
 
   @Test

@@ -3,15 +3,15 @@ package dev.laneway.iceberg;
 import dev.laneway.ErrorKind;
 import dev.laneway.LanewayException;
 import dev.laneway.ObjectWriter;
+import dev.laneway.WriterStream;
 import java.io.IOException;
-import java.io.OutputStream;
 import org.apache.iceberg.io.PositionOutputStream;
 
 /** Writes a file, which is created only when this is closed. After a failed write, nothing is created. */
 final class LanewayOutputStream extends PositionOutputStream {
   private final String location;
   private final ObjectWriter writer;
-  private final OutputStream out;
+  private final WriterStream out;
   private final FileMetrics metrics;
   private long position;
 
@@ -49,8 +49,11 @@ final class LanewayOutputStream extends PositionOutputStream {
 
   @Override
   public void close() throws IOException {
+    if (!writer.isOpen()) {
+      return;
+    }
     try {
-      out.close();
+      out.complete();
     } catch (LanewayException failed) {
       if (failed.kind() == ErrorKind.ALREADY_EXISTS) {
         throw Failures.of(location, failed);

@@ -1,0 +1,139 @@
+package dev.laneway.hadoop;
+
+import java.io.IOException;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+
+/**
+ * Sorts the keys of S3A and of the GCS connector. Some are supported, and some change neither the identity nor the route
+ * of requests, nor their result: they can be ignored. All others are refused by name, because requests could otherwise
+ * run under the wrong identity or go to the wrong place.
+ */
+final class KeyRules {
+  /** The key of ours that lists keys to ignore nevertheless, by their full names. */
+  static final String IGNORED = "fs.laneway.ignored.keys";
+
+  /** The treatment of a key. */
+  enum Rule {
+    SUPPORTED,
+    HARMLESS,
+    REFUSED
+  }
+
+  /** Keys of S3A that have an effect. A name that ends in a star stands for all keys that begin so. */
+  private static final Names S3_SUPPORTED = new Names("""
+      access.key secret.key session.token aws.credentials.provider security.credential.provider.path
+      assumed.role.arn assumed.role.credentials.provider assumed.role.external.id assumed.role.policy
+      assumed.role.session.duration assumed.role.session.name assumed.role.sts.endpoint assumed.role.sts.endpoint.region
+      endpoint endpoint.region endpoint.fips path.style.access connection.ssl.enabled
+      auth.profile.file auth.profile.name accesspoint.arn accesspoint.required
+      proxy.host proxy.port proxy.username proxy.password proxy.ssl.enabled
+      requester.pays.enabled acl.default create.storage.class object.content.encoding
+      encryption.algorithm encryption.key server-side-encryption-algorithm server-side-encryption.key
+      block.size bulk.delete.page.size create.performance performance.flags experimental.input.fadvise
+      etag.checksum.enabled committer.abort.pending.uploads""");
+
+  private static final Names S3_HARMLESS = new Names("""
+      impl impl.disable.cache
+      attempts.maximum retry.*
+      connection.acquisition.timeout connection.establish.timeout connection.expect.continue connection.idle.time
+      connection.keepalive connection.maximum connection.part.upload.timeout connection.request.timeout
+      connection.timeout connection.ttl socket.recv.buffer socket.send.buffer ssl.channel.mode
+      threads.* max.total.tasks executor.capacity paging.maximum list.version
+      multipart.* multiobjectdelete.enable fast.* buffer.dir
+      readahead.range input.* prefetch.* vectored.* analytics.accelerator.* select.*
+      bucket.probe change.detection.* checksum.* create.checksum.algorithm create.conditional.enabled create.header.*
+      create.multipart request.md5.header io.rate.limit experimental.aws.s3.throttling failinject.* internal.*
+      copy.from.local.enabled optimized.copy.from.local.enabled rename.*
+      committer.* directory.* downgrade.syncable.exceptions ext.multipart.commit.consumes.upload.id
+      cross.region.access.enabled s3express.* classloader.isolation user.agent.prefix
+      audit.enabled audit.referrer.enabled audit.referrer.filter audit.reject.out.of.span.operations
+      audit.service.classname authoritative.path metadatastore.* s3guard.*
+      delegation.tokens.* delegation.token.endpoint delegation.token.region delegation.token.role.arn
+      encryption.cse.* access.grants.fallback.to.iam http.signer.class ddb.signing-algorithm""");
+
+  private static final Names GS_SUPPORTED = new Names("""
+      auth.type auth.null.enable auth.service.account.json.keyfile auth.service.account.email
+      auth.service.account.private.key.id auth.service.account.private.key
+      auth.workload.identity.federation.credential.config.file auth.impersonation.service.account
+      auth.impersonation.service.account.for.user.* auth.impersonation.service.account.for.group.*
+      security.credential.provider.path
+      storage.root.url storage.http.headers.* proxy.address proxy.username proxy.password
+      requester.pays.mode requester.pays.project.id requester.pays.buckets project.id
+      encryption.algorithm encryption.key block.size bulk.delete.page.size create.items.conflict.check.enable
+      working.dir""");
+
+  private static final Names GS_HARMLESS = new Names("""
+      impl impl.disable.cache application.name.suffix
+      auth.client.id auth.client.secret auth.refresh.token authorization.handler.properties.*
+      batch.* bidi.* bucket.delete.enable checksum.type client.type client.upload.type cloud.logging.enable
+      cooperative.locking.expiration.* cooperative.locking.max.* copy.* create.marker.files.enable
+      encryption.key.hash event.* fadvise.* glob.* grpc.* hierarchical.namespace.* http.* implicit.* inputstream.*
+      io.buffer io.buffersize.* lazy.* list.* marker.* max.* metadata.cache.* metrics.* operation.* outputstream.*
+      parent.* path.encoding performance.* read.* reported.* rewrite.* status.* storage.client.* system.bucket threads.*
+      tracelog.* vectored.* write.* delete.* rename.* enable.*""");
+
+  /** Keys that are refused unless they have this value, which is the connectors' default. */
+  private static final Map<String, String> S3_REFUSED =
+      Map.of("access.grants.enabled", "false", "http.signer.enabled", "false");
+
+  private static final Map<String, String> GS_REFUSED = Map.of(
+      "auth.service.account.enable", "true",
+      "cooperative.locking.enable", "false",
+      "enable.service.account.auth", "true",
+      "storage.service.path", "storage/v1/",
+      "token.server.url", "https://oauth2.googleapis.com/token");
+
+  private KeyRules() {}
+
+  /** Returns the treatment of a key with this value. The key is without its beginning, such as {@code fs.s3a}. */
+  static Rule of(Settings.Store store, String key, String value) {
+    boolean isS3 = store == Settings.Store.S3;
+    String harmless = (isS3 ? S3_REFUSED : GS_REFUSED).get(key);
+    if (harmless != null) {
+      return harmless.equalsIgnoreCase(value) ? Rule.HARMLESS : Rule.REFUSED;
+    }
+    if ((isS3 ? S3_SUPPORTED : GS_SUPPORTED).contains(key)) {
+      return Rule.SUPPORTED;
+    }
+    return (isS3 ? S3_HARMLESS : GS_HARMLESS).contains(key) ? Rule.HARMLESS : Rule.REFUSED;
+  }
+
+  /**
+   * Checks the keys that are set for a bucket.
+   *
+   * @throws IOException for a key that can neither be supported nor ignored
+   */
+  static void check(Settings.Store store, Values values, Configuration conf) throws IOException {
+    Set<String> ignored = new HashSet<>(conf.getTrimmedStringCollection(IGNORED));
+    for (Map.Entry<String, String> one : values.all().entrySet()) {
+      String name = store.family + "." + one.getKey();
+      if (of(store, one.getKey(), one.getValue()) == Rule.REFUSED && !ignored.contains(name)) {
+        throw new IOException(name + " isn't supported, and may change whose requests these are, or where they go. If it"
+            + " may be ignored, name it in " + IGNORED);
+      }
+    }
+  }
+
+  /** Names of keys, and beginnings of names. */
+  private static final class Names {
+    private final Set<String> whole = new HashSet<>();
+    private final Set<String> beginnings = new HashSet<>();
+
+    Names(String names) {
+      for (String name : names.strip().split("\\s+")) {
+        if (name.endsWith("*")) {
+          beginnings.add(name.substring(0, name.length() - 1));
+        } else {
+          whole.add(name);
+        }
+      }
+    }
+
+    boolean contains(String key) {
+      return whole.contains(key) || beginnings.stream().anyMatch(key::startsWith);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+package dev.laneway.hadoop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.io.StringWriter;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.log4j.Level;
+import org.apache.log4j.Logger;
+import org.apache.log4j.PatternLayout;
+import org.apache.log4j.WriterAppender;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** A committer that can't commit this filesystem's files is named in the log, once. */
+class CommitterWarningTest {
+  @ParameterizedTest
+  // Other tests have met the settings of other schemes, by Hadoop's defaults.
+  @CsvSource({
+    "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, 1",
+    "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, 1",
+    "s3, dev.laneway.hadoop.UploadCommitterFactory, 0"
+  })
+  void aCommitterThatGoesWrongIsNamedOnce(String scheme, String factory, int warnings) throws IOException {
+    StringWriter log = new StringWriter();
+    WriterAppender appender = new WriterAppender(new PatternLayout("%m%n"), log);
+    Logger logger = Logger.getLogger(LanewayFileSystem.class);
+    logger.addAppender(appender);
+    logger.setLevel(Level.WARN);
+    try {
+      Configuration conf = EmbeddedStore.with("lake").configuration();
+      String key = "mapreduce.outputcommitter.factory.scheme." + scheme;
+      conf.set(key, factory);
+      for (int i = 0; i < 2; i++) {
+        EmbeddedStore.open(scheme + "://lake/", conf).close();
+      }
+      assertEquals(warnings, log.toString().lines().filter(line -> line.startsWith(key + " is " + factory)).count());
+    } finally {
+      logger.removeAppender(appender);
+      logger.setLevel(null);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package dev.laneway.hadoop;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Each key that the other connectors document has an effect, is harmless, or is refused by name. */
+class KeyRulesTest {
+  /** Returns the documented keys, without their beginning, with what becomes of each. */
+  private static Map<String, KeyRules.Rule> documented(Settings.Store store) throws IOException {
+    Map<String, KeyRules.Rule> documented = new TreeMap<>();
+    String page = store == Settings.Store.S3 ? "/keys/s3a.txt" : "/keys/gs.txt";
+    KeyRules.Rule rule = null;
+    try (BufferedReader lines = new BufferedReader(
+        new InputStreamReader(KeyRulesTest.class.getResourceAsStream(page), StandardCharsets.UTF_8))) {
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        if (line.startsWith(store.family + ".")) {
+          documented.put(line.substring(store.family.length() + 1), rule);
+        } else if (!line.startsWith("#")) {
+          rule = KeyRules.Rule.valueOf(line.toUpperCase());
+        }
+      }
+    }
+    assertTrue(documented.size() > 80, documented::toString);
+    return documented;
+  }
+
+  @ParameterizedTest
+  @EnumSource(Settings.Store.class)
+  void eachDocumentedKeyIsSortedAsThePageSays(Settings.Store store) throws IOException {
+    Map<String, KeyRules.Rule> sorted = new TreeMap<>();
+    Map<String, KeyRules.Rule> documented = documented(store);
+    documented.keySet().forEach(key -> sorted.put(key, KeyRules.of(store, key, "anything")));
+    assertEquals(documented, sorted);
+  }
+
+  /** Tools copy configurations and lose where values come from. */
+  @ParameterizedTest
+  @CsvSource({"s3a, fs.s3a.", "gs, fs.gs."})
+  void hadoopsOwnDefaultsAreAcceptedWhereTheyAreSet(String scheme, String family) {
+    Configuration copied = new Configuration(false);
+    for (Map.Entry<String, String> one : new Configuration()) {
+      if (one.getKey().startsWith(family)) {
+        copied.set(one.getKey(), one.getValue());
+      }
+    }
+    copied.set("fs.s3a.access.key", "A");
+    copied.set("fs.s3a.secret.key", "S");
+    assertDoesNotThrow(() -> Settings.of(URI.create(scheme + "://lake/"), copied));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "s3a, fs.s3a.custom.signers, Ours:com.example.Signer",
+    "s3a, fs.s3a.bucket.lake.delegation.token.binding, com.example.Binding",
+    "s3a, fs.s3a.access.grants.enabled, true",
+    "s3a, fs.s3a.heard.of.by.nobody, 1",
+    "gs, fs.gs.auth.access.token.provider.impl, com.example.Tokens",
+    "gs, google.cloud.token.server.url, https://tokens.example/"
+  })
+  void aKeyThatWouldChangeWhoseRequestsTheseAreIsRefusedByName(String scheme, String key, String value) {
+    Configuration conf = new Configuration(false);
+    conf.set(key, value);
+    IOException refused = assertThrows(IOException.class, () -> Settings.of(URI.create(scheme + "://lake/"), conf));
+    String name = key.replace("bucket.lake.", "").replace("google.cloud.", "fs.gs.");
+    assertTrue(refused.getMessage().startsWith(name + " isn't supported"), refused::toString);
+    conf.set("fs.laneway.ignored.keys", "fs.other, " + name);
+    assertDoesNotThrow(() -> Settings.of(URI.create(scheme + "://lake/"), conf));
+  }
+
+  @Test
+  void keysOfOtherBucketsAndHarmlessValuesAreIgnored() {
+    Configuration conf = new Configuration(false);
+    conf.set("fs.s3a.bucket.sea.custom.signers", "Ours:com.example.Signer");
+    conf.set("fs.s3a.access.grants.enabled", "false");
+    conf.set("fs.s3a.delegation.token.binding", " ");
+    conf.set("fs.s3a.connection.maximum", "500");
+    assertDoesNotThrow(() -> Settings.of(URI.create("s3a://lake/"), conf));
+  }
+}

@@ -1,5 +1,5 @@
-# `make` lists the tasks. A task that needs something installs it; none of them touches anything outside this folder,
-# cargo's and ~/.cache/laneway-interop.
+# `make` lists the tasks. A task installs the tools that it needs. Tasks write only to this folder, to the caches of package managers, and
+# to ~/.cache/laneway-interop.
 CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector,laneway-object-store/opendal-transport
 
@@ -9,7 +9,7 @@ BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-stor
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## build the program and see it beside other methods, without an account or a network; leaves laneway-report.html
+demo: ## build the program and compare it with other methods, without an account or a network; writes laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- demo
 
 test: ## run every test
@@ -20,13 +20,13 @@ test: ## run every test
 python: ## build the Python package as a wheel, into target/wheels
 	.ci/wheel
 
-jvm: ## build the JVM's modules with the library as it is shipped, and test them; jars are in bindings/jvm/*/target
+jvm: ## build the JVM's modules with the release build of the library, and test them; the jars are in bindings/jvm/*/target
 	LANEWAY_JVM_PROFILE=release .ci/jvm
 
-consumers: ## test the crates under DataFusion, the JVM's modules under Spark, Hudi and Iceberg, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars, zarr and PyTorch
+consumers: ## test the crates with DataFusion, the JVM's modules with Spark, Hudi and Iceberg, and the Python package with pandas, pyarrow, Dask, DuckDB, Polars, zarr and PyTorch
 	.ci/consumers
 
-soak: ## run the dispatcher against 100000 random networks, kill transfers at 200 moments each, resume downloads of a GiB, jobs of minutes, and three hours of mixed work
+soak: ## run long tests: the dispatcher on 100000 random networks, transfers killed at 200 moments each, resumed downloads of a GiB, jobs of minutes, and three hours of mixed work
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 	LANEWAY_SOAK_DOWNLOAD_MIB=1024 CARGO_PROFILE_RELEASE_LTO=off \
@@ -38,10 +38,10 @@ soak: ## run the dispatcher against 100000 random networks, kill transfers at 20
 	LANEWAY_SOAK_MINUTES=$${LANEWAY_SOAK_MINUTES:-60} CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-cli --locked --test soak -- --nocapture --test-threads 1
 
-fuzz: ## feed every parser for a minute each (FUZZ_SECONDS), driven by libFuzzer
+fuzz: ## fuzz every parser with libFuzzer for a minute (FUZZ_SECONDS)
 	.ci/fuzz
 
-lint: ## formatting, prose, clippy, documentation, licences and duplicates of dependencies
+lint: ## check formatting, prose, clippy, documentation, and the licences and duplicates of dependencies
 	$(CARGO) fmt --all --check
 	.ci/prose --count
 	$(CARGO) clippy --workspace --all-targets $(BINDINGS) --locked -- -D warnings
@@ -60,14 +60,14 @@ picture: ## run the demo and draw docs/demo.svg, the README's picture
 	$(CARGO) run --release --locked -p laneway-cli -- --json demo --no-report >target/demo.jsonl
 	docs/picture <target/demo.jsonl >docs/demo.svg
 
-bench: ## measure Laneway beside other methods on an embedded store; leaves laneway-report.html
+bench: ## compare Laneway with other methods on an embedded store; writes laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- bench all
 
 docs: ## build the documentation of the crates
 	$(CARGO) doc --workspace --no-deps $(BINDINGS) --locked
 
-public-api: ## write crates/laneway/public-api.txt anew, the list of what the library shows
+public-api: ## update crates/laneway/public-api.txt, the list of the library's public items
 	LANEWAY_WRITE_PUBLIC_API=1 $(CARGO) test -p laneway-testkit --locked --test public_api
 
-interop: ## run against other people's servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
+interop: ## test with other projects' servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run

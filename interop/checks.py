@@ -1,4 +1,4 @@
-"""What the clients' scripts share: one line a check, and an exit status of 1 if one failed."""
+"""Functions for the clients' scripts. Each check prints a line. A script exits with 1 if a check failed."""
 
 import sys
 

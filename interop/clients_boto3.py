@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Does an S3 server serve boto3, and does boto3 read what another program wrote?
+"""Tests whether boto3 works with an S3 server, or whether boto3 reads the objects that another program wrote.
 
-Without --read-back it tries the verbs on any server (the embedded one, MinIO, ...), under a prefix of its own that it
-removes again. With --read-back DIR --prefix P it compares the objects under P with the files under DIR, both ways.
-Prints one line a check; exits 1 if one failed.
+Without --read-back, it tests the operations on any server (the embedded one, MinIO, ...). Its objects have a prefix of
+their own, and are removed at the end. With --read-back DIR --prefix P, it compares the objects under P with the files
+under DIR, in both directions. It prints a line for each check, and exits with 1 if one failed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def check(name, condition, detail=""):
 
 
 def refused(call, *codes):
-    """The error's code if the call is refused with one of these, else False."""
+    """Returns the error's code if the server refuses the call with one of these codes, otherwise False."""
     try:
         call()
     except ClientError as error:
@@ -78,25 +78,25 @@ def verbs(s3, args, bucket, prefix):
     put = s3.put_object(Bucket=bucket, Key=key("small"), Body=body, ContentType="text/plain", Metadata={"colour": "red"})
     check("the ETag of a small object is its MD5", put["ETag"].strip('"') == hashlib.md5(body).hexdigest(), put["ETag"])
     got = s3.get_object(Bucket=bucket, Key=key("small"))
-    check("it comes back", got["Body"].read() == body)
-    check("with its type and metadata", (got["ContentType"], got["Metadata"]) == ("text/plain", {"colour": "red"}))
+    check("it is read back", got["Body"].read() == body)
+    check("its type and metadata are read back", (got["ContentType"], got["Metadata"]) == ("text/plain", {"colour": "red"}))
     head = s3.head_object(Bucket=bucket, Key=key("small"), ChecksumMode="ENABLED")
     crc32 = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
-    check("HEAD tells the CRC32 that boto3 sent", head.get("ChecksumCRC32") == crc32, head.get("ChecksumCRC32"))
-    check("HEAD without the mode tells none", "ChecksumCRC32" not in s3.head_object(Bucket=bucket, Key=key("small")))
+    check("HEAD returns the CRC32 that boto3 sent", head.get("ChecksumCRC32") == crc32, head.get("ChecksumCRC32"))
+    check("HEAD without ChecksumMode returns no CRC32", "ChecksumCRC32" not in s3.head_object(Bucket=bucket, Key=key("small")))
     ranged = s3.get_object(Bucket=bucket, Key=key("small"), Range="bytes=7-")
-    check("a range comes alone", (ranged["Body"].read(), ranged["ContentRange"]) == (b"world", "bytes 7-11/12"))
+    check("a range is read", (ranged["Body"].read(), ranged["ContentRange"]) == (b"world", "bytes 7-11/12"))
     suffix = s3.get_object(Bucket=bucket, Key=key("small"), Range="bytes=-3")
-    check("a suffix too", suffix["Body"].read() == b"rld")
-    check("beyond the end is 416", refused(lambda: s3.get_object(Bucket=bucket, Key=key("small"), Range="bytes=12-"), "InvalidRange", "416"))
-    check("If-Match holds", s3.get_object(Bucket=bucket, Key=key("small"), IfMatch=put["ETag"])["ContentLength"] == 12)
-    check("If-Match fails", refused(lambda: s3.get_object(Bucket=bucket, Key=key("small"), IfMatch='"0"'), "PreconditionFailed", "412"))
+    check("a suffix is read", suffix["Body"].read() == b"rld")
+    check("a range beyond the end gets 416", refused(lambda: s3.get_object(Bucket=bucket, Key=key("small"), Range="bytes=12-"), "InvalidRange", "416"))
+    check("If-Match with the object's ETag succeeds", s3.get_object(Bucket=bucket, Key=key("small"), IfMatch=put["ETag"])["ContentLength"] == 12)
+    check("If-Match with another ETag fails", refused(lambda: s3.get_object(Bucket=bucket, Key=key("small"), IfMatch='"0"'), "PreconditionFailed", "412"))
     check("If-None-Match: * keeps the object", refused(lambda: s3.put_object(Bucket=bucket, Key=key("small"), Body=b"x", IfNoneMatch="*"), "PreconditionFailed", "412"))
     wrong = base64.b64encode(b"\0" * 4).decode()
     check("a wrong checksum is refused", refused(lambda: s3.put_object(Bucket=bucket, Key=key("bad"), Body=body, ChecksumCRC32C=wrong), "BadDigest", "XAmzContentChecksumMismatch", "InvalidRequest", "400"))
-    check("and nothing is stored", refused(lambda: s3.head_object(Bucket=bucket, Key=key("bad")), "404"))
+    check("the refused object isn't stored", refused(lambda: s3.head_object(Bucket=bucket, Key=key("bad")), "404"))
     s3.put_object(Bucket=bucket, Key=key("empty"), Body=b"")
-    check("an empty object comes back", s3.get_object(Bucket=bucket, Key=key("empty"))["Body"].read() == b"")
+    check("an empty object is read back", s3.get_object(Bucket=bucket, Key=key("empty"))["Body"].read() == b"")
     for algorithm in ["CRC32", "CRC32C", "SHA1", "SHA256"]:
         put = s3.put_object(Bucket=bucket, Key=key("sum"), Body=body, ChecksumAlgorithm=algorithm)
         head = s3.head_object(Bucket=bucket, Key=key("sum"), ChecksumMode="ENABLED")
@@ -112,11 +112,11 @@ def verbs(s3, args, bucket, prefix):
         s3.upload_file(source, bucket, key("large"), Config=parts)
         s3.download_file(bucket, key("large"), target, Config=parts)
         with open(target, "rb") as file:
-            check("20 MiB go up in parts and come down in ranges", file.read() == data)
+            check("20 MiB are uploaded in parts and downloaded in ranges", file.read() == data)
     digests = [hashlib.md5(data[at : at + 8 * MIB]).digest() for at in range(0, len(data), 8 * MIB)]
     expected = hashlib.md5(b"".join(digests)).hexdigest() + "-3"
     etag = s3.head_object(Bucket=bucket, Key=key("large"))["ETag"].strip('"')
-    check("their ETag is the MD5 of MD5s", etag == expected, etag)
+    check("the ETag of an upload in parts is the MD5 of MD5s", etag == expected, etag)
 
     upload = s3.create_multipart_upload(Bucket=bucket, Key=key("aborted"))["UploadId"]
     s3.upload_part(Bucket=bucket, Key=key("aborted"), UploadId=upload, PartNumber=1, Body=b"x")
@@ -141,7 +141,7 @@ def verbs(s3, args, bucket, prefix):
     copy = s3.get_object(Bucket=bucket, Key=key("copy"))
     check("a copy keeps bytes and metadata", (copy["Body"].read(), copy["Metadata"]) == (body, {"colour": "red"}))
     s3.copy_object(Bucket=bucket, Key=key("copy"), CopySource={"Bucket": bucket, "Key": key("small")}, MetadataDirective="REPLACE", Metadata={"a": "b"})
-    check("or gets others", s3.head_object(Bucket=bucket, Key=key("copy"))["Metadata"] == {"a": "b"})
+    check("a copy can get other metadata", s3.head_object(Bucket=bucket, Key=key("copy"))["Metadata"] == {"a": "b"})
 
     names = ["tree/a b", "tree/a+b", "tree/%41", "tree/\u00e4/\u65e5\u672c", "tree/d/1", "tree/d/2", "tree/e"]
     for name in names:
@@ -150,12 +150,12 @@ def verbs(s3, args, bucket, prefix):
     check("keys are listed exactly, in byte order, over pages", found == sorted(map(key, names), key=str.encode), found)
     page = s3.list_objects_v2(Bucket=bucket, Prefix=key("tree/"), Delimiter="/")
     prefixes = [entry["Prefix"] for entry in page["CommonPrefixes"]]
-    check("a delimiter folds them", prefixes == [key("tree/d/"), key("tree/\u00e4/")], prefixes)
+    check("a delimiter groups keys into prefixes", prefixes == [key("tree/d/"), key("tree/\u00e4/")], prefixes)
     after = s3.list_objects_v2(Bucket=bucket, Prefix=key("tree/"), StartAfter=key("tree/d/1"))
     check("a listing starts after a key", after["Contents"][0]["Key"] == key("tree/d/2"))
     old = s3.list_objects(Bucket=bucket, Prefix=key("tree/"), MaxKeys=3)
-    check("the first version of listings works", len(old["Contents"]) == 3 and old["IsTruncated"])
-    check("they come back by those keys", all(s3.get_object(Bucket=bucket, Key=key(name))["Body"].read() == name.encode() for name in names))
+    check("ListObjects (version 1) works", len(old["Contents"]) == 3 and old["IsTruncated"])
+    check("objects with unusual keys are read back", all(s3.get_object(Bucket=bucket, Key=key(name))["Body"].read() == name.encode() for name in names))
     url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key("small")})
     check("a presigned URL is served", presigned(url, args.ca) == body)
     stranger = argparse.Namespace(**{**vars(args), "secret_key": "not the secret"})
@@ -163,10 +163,10 @@ def verbs(s3, args, bucket, prefix):
 
     everything = [entry["Key"] for entry in listed(s3, bucket, prefix)]
     answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": name} for name in everything + [key("never was")]]})
-    check("many are deleted at once, missing ones too", len(answer.get("Deleted", [])) == len(everything) + 1 and not answer.get("Errors"), answer.get("Errors"))
-    check("and are gone", listed(s3, bucket, prefix) == [])
+    check("many objects are deleted at once, including a missing one", len(answer.get("Deleted", [])) == len(everything) + 1 and not answer.get("Errors"), answer.get("Errors"))
+    check("the deleted objects are gone", listed(s3, bucket, prefix) == [])
     s3.delete_object(Bucket=bucket, Key=key("never was"))
-    check("deleting what is not there succeeds", True)
+    check("deleting a missing object succeeds", True)
 
 
 def presigned(url, ca):
@@ -182,13 +182,13 @@ def read_back(s3, bucket, prefix, folder):
             path = os.path.join(parent, name)
             files[prefix + os.path.relpath(path, folder).replace(os.sep, "/")] = path
     objects = {entry["Key"]: entry["Size"] for entry in listed(s3, bucket, prefix)}
-    check(f"{len(files)} files are {len(objects)} objects", files.keys() == objects.keys(), sorted(files.keys() ^ objects.keys())[:5])
+    check(f"{len(files)} files and {len(objects)} objects have the same names", files.keys() == objects.keys(), sorted(files.keys() ^ objects.keys())[:5])
     different = []
     for key in sorted(files.keys() & objects.keys()):
         with open(files[key], "rb") as file:
             if s3.get_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")["Body"].read() != file.read():
                 different.append(key)
-    check("and their bytes are the same", not different, different[:5])
+    check("files and objects have the same bytes", not different, different[:5])
 
 
 if __name__ == "__main__":
@@ -200,7 +200,7 @@ if __name__ == "__main__":
     parser.add_argument("--secret-key", default="lanewaysecret")
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--read-back", metavar="DIR", help="compare the objects under --prefix with these files")
-    parser.add_argument("--prefix", default="", help="with its trailing slash")
+    parser.add_argument("--prefix", default="", help="prefix of the objects, with its trailing slash")
     args = parser.parse_args()
     connected = client(args)
     if args.read_back:

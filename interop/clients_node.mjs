@@ -1,4 +1,4 @@
-// Does a GCS server serve @google-cloud/storage under STORAGE_EMULATOR_HOST? Its bucket is made if it is missing.
+// Tests whether @google-cloud/storage works with the GCS server in STORAGE_EMULATOR_HOST. Creates the bucket if it is missing.
 import {randomBytes} from 'node:crypto';
 import {Storage} from '@google-cloud/storage';
 
@@ -17,17 +17,17 @@ if (!exists) await bucket.create();
 check('the bucket is listed', (await storage.getBuckets())[0].some(found => found.name === bucketName));
 const small = bucket.file(prefix + 'a b/ä');
 await small.save('hello', {metadata: {contentType: 'text/plain', metadata: {colour: 'red'}}, resumable: false});
-check('a small object comes back, its hashes verified', (await small.download())[0].toString() === 'hello');
+check('a small object is read back, and its hashes are verified', (await small.download())[0].toString() === 'hello');
 const [metadata] = await small.getMetadata();
-check('with its metadata', metadata.metadata.colour === 'red', JSON.stringify(metadata));
+check('its metadata is read back', metadata.metadata.colour === 'red', JSON.stringify(metadata));
 const data = randomBytes((20 << 20) + 1);
 const large = bucket.file(prefix + 'large');
 await large.save(data, {resumable: true, chunkSize: 8 << 20});
-check('20 MiB go up in a session and come down', (await large.download())[0].equals(data));
+check('20 MiB are uploaded in a session and downloaded', (await large.download())[0].equals(data));
 await small.copy(bucket.file(prefix + 'copied'));
 await bucket.file(prefix + 'copied').move(bucket.file(prefix + 'moved'));
 const names = (await bucket.getFiles({prefix}))[0].map(file => file.name);
-check('copied, moved and listed', names.join() === [prefix + 'a b/ä', prefix + 'large', prefix + 'moved'].join(), names);
+check('objects are copied, moved and listed', names.join() === [prefix + 'a b/ä', prefix + 'large', prefix + 'moved'].join(), names);
 await bucket.deleteFiles({prefix});
-check('all is removed', (await bucket.getFiles({prefix}))[0].length === 0);
+check('all objects are removed', (await bucket.getFiles({prefix}))[0].length === 0);
 process.exit(failures ? 1 : 0);

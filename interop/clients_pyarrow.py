@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does a server serve pyarrow's file systems for S3 (the AWS SDK for C++) and GCS (google-cloud-cpp)? Over plain HTTP."""
+"""Tests whether pyarrow's file systems for S3 (the AWS SDK for C++) and GCS (google-cloud-cpp) work with a server over HTTP."""
 
 import argparse
 import os
@@ -43,25 +43,25 @@ def verbs(dialect, store):
         with store.open_output_stream(f"{root}/{name}") as out:
             out.write(content)
         with store.open_input_stream(f"{root}/{name}") as back:
-            ok(f"a {name} object comes back", back.read() == content)
+            ok(f"a {name} object is read back", back.read() == content)
     with store.open_input_file(f"{root}/small") as file:
-        ok("a range comes alone", (file.size(), file.read_at(5, 7)) == (12, b"world"))
+        ok("a range is read", (file.size(), file.read_at(5, 7)) == (12, b"world"))
     table = pa.table({"n": list(range(100_000)), "part": [n % 3 for n in range(100_000)]})
     ds.write_dataset(table, f"{root}/set", filesystem=store, format="parquet", partitioning=["part"], partitioning_flavor="hive")
     read = ds.dataset(f"{root}/set", filesystem=store, format="parquet", partitioning="hive").to_table()
     ok("a data set is written and read", read.num_rows == table.num_rows)
     pq.write_table(table, f"{root}/one.parquet", filesystem=store)
-    ok("so is one file", pq.read_table(f"{root}/one.parquet", filesystem=store, columns=["n"]).num_rows == table.num_rows)
+    ok("a single file is written and read", pq.read_table(f"{root}/one.parquet", filesystem=store, columns=["n"]).num_rows == table.num_rows)
     found = store.get_file_info(fs.FileSelector(root, recursive=True))
-    ok("they are listed", len([info for info in found if info.type == fs.FileType.File]) == 7, found)
+    ok("all files are listed", len([info for info in found if info.type == fs.FileType.File]) == 7, found)
     store.copy_file(f"{root}/large", f"{root}/copied")
     ok("an object is copied", store.get_file_info(f"{root}/copied").size == len(data))
     store.move(f"{root}/copied", f"{root}/moved")
-    ok("and moved", store.get_file_info(f"{root}/copied").type == fs.FileType.NotFound)
+    ok("an object is moved", store.get_file_info(f"{root}/copied").type == fs.FileType.NotFound)
     store.delete_file(f"{root}/moved")
-    ok("and deleted", raises(lambda: store.open_input_stream(f"{root}/moved"), FileNotFoundError))
+    ok("a deleted object can't be read", raises(lambda: store.open_input_stream(f"{root}/moved"), FileNotFoundError))
     store.delete_dir(root)
-    ok("all is deleted", store.get_file_info(f"{root}/small").type == fs.FileType.NotFound)
+    ok("all objects are deleted", store.get_file_info(f"{root}/small").type == fs.FileType.NotFound)
 
 
 for dialect, store in stores.items():

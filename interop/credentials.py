@@ -1,8 +1,8 @@
-"""Asks botocore and google-auth whose credentials files and variables mean. Laneway must answer the same.
+"""Checks which credentials botocore and google-auth choose from files and environment variables. Laneway must choose the same.
 
-The script lays out every case of crates/store/tests/credentials/cases.json in a home of its own. A server on loopback stands
-in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of cases with the answers of both
-libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's."""
+The script writes the files of every case of crates/store/tests/credentials/cases.json into a home folder of its own. A server on
+loopback stands in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of cases with the answers
+of both libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's."""
 
 import base64
 import contextlib
@@ -25,7 +25,7 @@ LATER = "2099-01-01T00:00:00Z"
 
 
 class Services(BaseHTTPRequestHandler):
-    """All services at once. What they hand out says by whom it was asked for."""
+    """All services in one server. The credentials that they return contain the identity that requested them."""
 
     protocol_version = "HTTP/1.1"
 
@@ -135,7 +135,7 @@ def claims(token):
 
 
 def subject(token, peer):
-    """A subject token; of AWS's, which is a signed request, who signed it and where; of certificates, how many they are."""
+    """Describes a subject token. AWS's is a signed request: returns its signer and region. For certificates, returns their number."""
     if token.startswith("["):
         chain = json.loads(token)
         return f"certificate.{len(chain)}" if base64.b64decode(chain[0]) == peer else "somebody else's"
@@ -149,7 +149,7 @@ def subject(token, peer):
 
 
 def certificates():
-    """PEM files of an authority, the server's certificate, a client's, and one that the server doesn't trust."""
+    """Makes PEM files of a CA and of certificates for the server, for a client, and for a client that the server doesn't trust."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -186,14 +186,14 @@ def certificates():
 
 
 def serve_mutual(folder):
-    """The same services for clients that show a certificate."""
+    """Starts the same services for clients that present a certificate (mutual TLS). Returns the URL."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "x509/authority.pem")
     context.load_cert_chain(folder / "x509/server.pem", folder / "x509/server.key")
     context.verify_mode = ssl.CERT_REQUIRED
 
     class Server(ThreadingHTTPServer):
         def finish_request(self, request, address):
-            # In the connection's own thread: one that fails stops no other.
+            # This runs in the connection's own thread, so a failed handshake stops no other connection.
             with contextlib.suppress(OSError), context.wrap_socket(request, server_side=True) as secured:
                 super().finish_request(secured, address)
 
@@ -214,7 +214,7 @@ def filled(value, places):
 
 
 def lay_out(case, home):
-    """Writes a case's files, and gives back the variables that find them."""
+    """Writes a case's files. Returns the environment variables that point to them."""
     files = {".aws/config": case.get("config"), ".aws/credentials": case.get("credentials"),
              "adc.json": case.get("adc"), ".config/gcloud/application_default_credentials.json": case.get("gcloud"),
              **case.get("files", {})}
@@ -242,7 +242,7 @@ def google(server):
     import requests
 
     class Leads(requests.adapters.HTTPAdapter):
-        """google-auth goes to Google's own servers in places where a file names others: what goes there comes here."""
+        """Redirects requests for Google's servers to this script's. google-auth sends some there even if a file names another URL."""
 
         def send(self, request, **options):
             url = urllib.parse.urlsplit(request.url)
@@ -267,7 +267,7 @@ def google(server):
 
 
 def one(cloud, profile, server):
-    """Runs in a process of its own, with a case's variables."""
+    """Prints the outcome of one case. Runs in a process of its own, with the case's environment variables."""
     try:
         outcome = aws(profile) if cloud == "aws" else google(server)
     except Exception as error:
@@ -287,7 +287,7 @@ def reference(cloud, case, server, mutual, dead, key, shared):
         command = [sys.executable, __file__, "--one", cloud, case.get("profile", ""), server]
         run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
         if not run.stdout.strip():
-            return {"error": f"it ended with {run.returncode}", "words": run.stderr}
+            return {"error": f"exit status {run.returncode}", "words": run.stderr}
         return json.loads(run.stdout.strip().splitlines()[-1])
 
 
@@ -319,7 +319,7 @@ def main():
                 differing += 1
                 print(f"    expected {said(case['reference'])}; {outcome.get('words', '')[:500]}")
     if differing:
-        sys.exit(f"{differing} cases differ from what cases.json says of the reference")
+        sys.exit(f"{differing} cases differ from the reference's outcome in cases.json")
 
 
 if __name__ == "__main__":

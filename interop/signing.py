@@ -1,9 +1,9 @@
-"""What boto3 and google-cloud-storage sign, beside what Laneway does.
+"""Compares Laneway's signed URLs with those of boto3 and google-cloud-storage.
 
-    signing.py                                     the URLs in crates/store/tests/signing/cases.json are theirs
-    signing.py --write                             writes them there
+    signing.py            checks that the URLs in crates/store/tests/signing/cases.json are those of the two libraries
+    signing.py --write    writes the libraries' URLs to that file
     signing.py --laneway PROGRAM --s3 URL --ca PEM --bucket B
-                                                   the program's URLs are theirs too, and a server of S3's protocol takes them
+                          checks that the program's URLs are those of the libraries, and that an S3 server accepts them
 """
 
 import argparse
@@ -20,7 +20,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-# The signer in C takes no time but the clock's.
+# boto3's signer in C always uses the current time, but these cases have a fixed time.
 os.environ["BOTO_DISABLE_CRT"] = "true"
 
 import boto3
@@ -42,7 +42,7 @@ ACCOUNT = {
     "project_id": "laneway",
 }
 OPERATIONS = {"GET": "get_object", "PUT": "put_object", "HEAD": "head_object", "DELETE": "delete_object"}
-# How boto3 calls what goes into headers and query.
+# The names of boto3's parameters for headers and query parameters.
 PARAMETERS = {
     "Content-Type": "ContentType",
     "response-content-disposition": "ResponseContentDisposition",
@@ -72,7 +72,7 @@ def by_boto3(case, at, key_id=KEY_ID, secret=SECRET):
         else:
             params[PARAMETERS[name]] = value
     if case.get("requester_pays"):
-        # A header of boto3's, which would have to be sent with the URL: the service takes it in the query as well.
+        # boto3 signs this as a header, which would have to be sent with the URL. S3 accepts it in the query as well.
         client.meta.events.register(
             "before-sign.s3.*", lambda request, **_: request.params.update({"x-amz-request-payer": "requester"})
         )
@@ -88,7 +88,7 @@ def by_google(case, at):
     blob = client.bucket(case["bucket"]).blob(case["key"])
     from google.cloud.storage._signing import generate_signed_url_v4
 
-    # What `Blob.generate_signed_url` calls, with the time as an argument.
+    # `Blob.generate_signed_url` calls this function, but doesn't take the time as an argument.
     quoted = urllib.parse.quote(blob.name.encode(), safe=b"/~")
     return generate_signed_url_v4(
         credentials,
@@ -110,13 +110,13 @@ def cases(write):
         for case in document[store]:
             url = sign(case, at)
             if case.get("url") != url:
-                differ.append(f"{case['name']}: {url}\n    and not {case.get('url')}")
+                differ.append(f"{case['name']}: expected {url}\n    but the file has {case.get('url')}")
                 case["url"] = url
     if write:
         cases_file.write_text(json.dumps(document, indent=1) + "\n")
     elif differ:
         sys.exit("\n".join(differ))
-    print(f"{sum(len(document[store]) for store in ('s3', 'gcs'))} URLs are those of boto3 and google-cloud-storage")
+    print(f"{sum(len(document[store]) for store in ('s3', 'gcs'))} URLs equal those of boto3 and google-cloud-storage")
 
 
 def by_laneway(program, url, environment, *options):
@@ -175,7 +175,7 @@ def program(laneway, endpoint, ca, bucket):
     assert ask(late, "GET", ca)[0] == 403
     assert ask(sign("--method", "DELETE"), "DELETE", ca)[0] == 204
     assert ask(url, "GET", ca)[0] == 404
-    print("the program's URLs are theirs, and the server takes them")
+    print("the program's URLs equal those of the libraries, and the server accepts them")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""A tree goes round by `laneway sync`: this machine -> GCS -> S3 -> this machine, killed again and again on the way, and once more when
-all is there, which must move nothing. Stores are those at the endpoints; what comes back is compared byte by byte."""
+"""Syncs a tree with `laneway sync` from this machine to GCS, on to S3, and back. Each sync is killed several times on the way. Then it is
+run twice more, and the second time it must transfer nothing. At the end the tree is compared byte by byte with the original."""
 
 import argparse
 import filecmp
@@ -16,7 +16,7 @@ for name in ("laneway", "tree", "work", "gcs", "s3", "ca", "bucket"):
 arguments.add_argument("--kills", type=int, default=10)
 given = arguments.parse_args()
 
-# GCS's own variable for a server that asks for no credentials; S3's come from the environment.
+# STORAGE_EMULATOR_HOST names a GCS server that needs no credentials. The S3 credentials come from the environment.
 os.environ.update(STORAGE_EMULATOR_HOST=given.gcs, AWS_ENDPOINT_URL_S3=given.s3)
 files = sum(len(names) for _, _, names in os.walk(given.tree))
 back = os.path.join(given.work, "synced")
@@ -31,12 +31,12 @@ def check(what, holds, detail=""):
 
 
 def sync(source, destination, kill_after=None):
-    """Runs a sync to its end, or until so many files have moved: how many moved, and the summary if it came to that."""
+    """Runs a sync, and kills it after `kill_after` files. Returns how many files it reported, and its summary if it ended."""
     moved, summary = 0, None
     command = [given.laneway, "sync", "--json", "--ca-cert", given.ca, "--delete", source, destination]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         for line in run.stdout:
-            # What was killed may end within a line.
+            # The last line of a killed program may be incomplete.
             record = json.loads(line) if line.endswith("\n") else {}
             moved += record.get("kind") == "item"
             if record.get("kind") == "summary":
@@ -52,16 +52,16 @@ def sync(source, destination, kill_after=None):
 
 
 def compare(one, other):
-    """The number of files that both trees have and that are the same; nothing else may be there."""
+    """Checks that both trees have the same files with the same bytes. Returns their number."""
     same = 0
     for folder, _, names in os.walk(one):
         beside = os.path.join(other, os.path.relpath(folder, one))
         for name in names:
-            check("a file that came back", filecmp.cmp(os.path.join(folder, name), os.path.join(beside, name), shallow=False), name)
+            check("a downloaded file differs", filecmp.cmp(os.path.join(folder, name), os.path.join(beside, name), shallow=False), name)
             same += 1
-    # Killed, a program leaves temporary files of what was under way.
+    # A killed program leaves temporary files of unfinished downloads. They don't count.
     there = sum(".laneway-" not in name for _, _, names in os.walk(other) for name in names)
-    check("files that came back", there == same, f"{there} where {same} are right")
+    check("files of the original and of the downloaded tree", there == same, f"{same} and {there}")
     return same
 
 
@@ -71,7 +71,7 @@ for number, (source, destination) in enumerate(legs):
     for _ in range(kills):
         told += sync(source, destination, kill_after=files // (2 * kills))[0]
     moved, summary = sync(source, destination)
-    # What had moved when it was killed, but wasn't told any more, is there; what was told doesn't move again.
+    # Files that were transferred before a kill, but not reported, count as unchanged now. Reported files must not be transferred again.
     check(f"{source} to {destination}", summary["files"] + told <= files, f"{summary['files']} moved after {told}")
     check(f"{source} to {destination}", summary["files"] + summary["unchanged"] == files, summary)
     seconds = time.monotonic() - began
@@ -80,7 +80,7 @@ for number, (source, destination) in enumerate(legs):
     check(f"{source} to {destination} again", (again["files"], again.get("removed", 0), again["unchanged"]) == (0, 0, files), again)
     print(
         f"{source.split(':')[0]} to {destination.split(':')[0]}: {files} files, killed {kills} times, {seconds:.1f} s;"
-        f" {told} were told before, {summary['files']} moved at last; again {time.monotonic() - began:.2f} s, nothing moved",
+        f" {told} were reported before, the last run moved {summary['files']}; another run took {time.monotonic() - began:.2f} s and moved none",
         flush=True,
     )
-print(f"{compare(given.tree, back)} files came back as they were")
+print(f"{compare(given.tree, back)} files are unchanged after the round trip")

@@ -1,5 +1,5 @@
-//! The functions of `tests/laneway.h`. Texts end with a zero byte. Bytes that aren't UTF-8 are replaced, so the text
-//! then names no existing object or option.
+//! The functions of `tests/laneway.h`. Texts end with a zero byte. Bytes that aren't UTF-8 are replaced by U+FFFD, so
+//! such a text doesn't name an existing object or option.
 
 #![expect(unsafe_code, reason = "C finds functions by name, and passes memory by address")]
 
@@ -13,10 +13,10 @@ use laneway_bindings_core::lent::{LentMemory, Memory};
 use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::{log, settings, value, verbs};
 
-/// Packed bytes for the host: arguments that it builds, and answers that it frees.
+/// Packed bytes that cross the interface: arguments that the C program builds, and answers that it must free.
 pub(crate) struct Buffer(Packed);
 
-/// Opens a listener, and returns its number.
+/// Opens a listener, which receives the ends of calls, and returns its number.
 // SAFETY: no other symbol of the process has this name.
 #[unsafe(no_mangle)]
 extern "C" fn laneway_listener() -> u64 {
@@ -31,7 +31,7 @@ extern "C" fn laneway_buffer() -> *mut Buffer {
 }
 
 /// # Safety
-/// The buffer comes from [`laneway_buffer`] or is an answer, and the caller doesn't use it afterwards.
+/// The buffer comes from [`laneway_buffer`] or [`laneway_call`], and the caller doesn't use it afterwards.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
@@ -68,25 +68,25 @@ unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
     unsafe { (*buffer).0.text(&CStr::from_ptr(text).to_string_lossy()) };
 }
 
-/// Returns the bytes of a buffer.
+/// Returns the bytes of a buffer, and stores their number in `length`.
 ///
 /// # Safety
-/// The buffer comes from [`laneway_buffer`] or is an answer.
+/// The buffer comes from [`laneway_buffer`] or [`laneway_call`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) -> *const u8 {
     // SAFETY: by the caller's promise.
     let bytes = unsafe { &*buffer }.0.bytes();
-    // SAFETY: the caller provides a place for the length.
+    // SAFETY: the caller passes a valid pointer for the length.
     unsafe { *length = bytes.len() };
     bytes.as_ptr()
 }
 
-/// Opens the bucket of a URL with a new client. The buffer holds the number of settings, then each as a pair of texts.
-/// Returns 0 if the settings or the URL are invalid.
+/// Opens the bucket of a URL with a new client. The buffer holds the number of settings, and then each setting's name
+/// and value as texts. Returns 0 if the settings or the URL are invalid.
 ///
 /// # Safety
-/// As [`laneway_text`].
+/// The buffer comes from [`laneway_buffer`], and the URL ends with a zero byte.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u64 {
@@ -99,7 +99,7 @@ unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u
     open().unwrap_or(0)
 }
 
-/// Begins a job of a bucket's client and returns its number, or 0 if the request is invalid.
+/// Begins a job with a bucket's client. Returns the job's number, or 0 if the request is invalid.
 ///
 /// # Safety
 /// The buffer comes from [`laneway_buffer`].
@@ -112,9 +112,9 @@ unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
     begin().unwrap_or(0)
 }
 
-/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end. Returns an event
-/// of 24 bytes (length, kind and call), then a flag, then the answer or a failure. Use a listener for one call at a
-/// time.
+/// Calls the operation with the number `verb` on the handle `of`, and waits for its end. The call sends or fills the
+/// given memory. Returns an event of 24 bytes (length, kind and call), then a flag, then the answer or a failure. Use
+/// each listener for only one call at a time.
 ///
 /// # Safety
 /// The buffer comes from [`laneway_buffer`], and the memory has `length` bytes.

@@ -1,4 +1,4 @@
-//! Attributes of objects by header name, and options of a write.
+//! The attributes of objects by the names of their headers, and the options of a write.
 
 use laneway::dialect::VersionNames;
 use laneway::{Condition, ObjectMeta, PutOptions, Version};
@@ -9,7 +9,7 @@ use crate::packed::Unpacked;
 /// An attribute that stores keep with an object.
 #[derive(Debug)]
 pub struct Attribute {
-    /// The name of its header. Stores ignore its case.
+    /// The name of the attribute's header. Its case doesn't matter.
     pub header: &'static str,
     of: fn(&ObjectMeta) -> &Option<String>,
     put: fn(PutOptions, String) -> PutOptions,
@@ -22,7 +22,7 @@ impl Attribute {
     }
 }
 
-/// All attributes with a header of their own.
+/// All attributes that have a header. Everything else is user metadata.
 pub static ATTRIBUTES: &[Attribute] = &[
     Attribute { header: "Content-Type", of: |meta| &meta.content_type, put: PutOptions::content_type },
     Attribute {
@@ -48,7 +48,7 @@ fn attribute(name: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|attribute| attribute.header.eq_ignore_ascii_case(name))
 }
 
-/// Adds attributes to a write. Names without a header of their own are user metadata.
+/// Adds attributes to a write. Names that aren't in [`ATTRIBUTES`] become user metadata.
 pub fn with_attributes(
     options: PutOptions,
     attributes: impl IntoIterator<Item = (String, String)>,
@@ -59,7 +59,7 @@ pub fn with_attributes(
     })
 }
 
-/// Reads the options of a write: attributes and conditions by name, metadata, tags.
+/// Unpacks the options of a write: first attributes and conditions by name, then user metadata, then tags.
 ///
 /// # Errors
 /// Fails for a condition on a version that the store can't compare, and for an unknown attribute.
@@ -86,7 +86,7 @@ pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Resul
     Ok(options)
 }
 
-/// Reads the version of an object in a condition: a GCS generation, or an ETag with or without quotes.
+/// Parses the version of an object for a condition. The text is a GCS generation, or an ETag with or without quotes.
 ///
 /// # Errors
 /// Fails if the store names versions by generation and the text isn't a generation.

@@ -1,5 +1,5 @@
-//! A call of the library. The engine runs the call until it is done or cancelled. The call's end becomes an event for
-//! the caller.
+//! Runs calls of the library. The engine runs a call until it is done or cancelled. Its end is then reported to the
+//! caller as an event.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
 
-/// The end of a call. It is announced when its last owner drops this value. The call's task is one owner, and memory
-/// that is lent to the call is another.
+/// The answer to a call, which is sent as an event when the last owner drops this value. The call's task is an owner,
+/// and so is memory that is lent to the call. So the caller learns of the end only when its memory is no longer used.
 pub struct Ending {
     events: Arc<Events>,
     call: u64,
@@ -21,7 +21,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Returns the end of a call with the caller's own number.
+    /// Creates the ending of a call. `call` is the number that the caller chose for the call.
     pub fn new(events: &Arc<Events>, call: u64) -> Arc<Self> {
         Arc::new(Self { events: Arc::clone(events), call, answer: Mutex::default() })
     }
@@ -30,17 +30,17 @@ impl Ending {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer(outcome));
     }
 
-    /// Announces a range that arrived before the call's end.
+    /// Sends a range that has arrived, before the call ends.
     pub(crate) fn range(&self, place: usize, body: &Packed) {
         self.events.range(self.call, place, body);
     }
 
-    /// Announces that a range is complete in its lent memory. The library has already released that memory.
+    /// Reports that a range is complete in the memory that was lent for it. The library no longer uses that memory.
     pub(crate) fn filled(&self, place: usize, len: usize) {
         self.events.filled(self.call, place, len);
     }
 
-    /// Registers the function that gives up single ranges of the call, until the returned value is dropped.
+    /// Registers a function that gives up single ranges of the call. Dropping the returned value removes it.
     pub(crate) fn filling(&self, give_up: impl Fn(usize) + Send + Sync + 'static) -> PendingRanges {
         self.events.filling(self.call, give_up)
     }
@@ -53,7 +53,7 @@ impl Drop for Ending {
     }
 }
 
-/// A verb with its arguments: a future, and the client whose engine runs it.
+/// A call that is ready to run: a future, and the client whose engine runs it.
 pub struct Work {
     client: Client,
     future: BoxFuture<'static, Result<Packed, Failure>>,
@@ -68,7 +68,7 @@ impl Work {
     }
 }
 
-/// Begins a call.
+/// Starts a call. If `work` is a failure, the call ends with it at once.
 pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     let Work { client, future } = match work {
         Ok(work) => work,
@@ -77,8 +77,8 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     let (events, announced, call) = (Arc::clone(&ending.events), Arc::clone(&ending), ending.call);
     let carried_out = async move {
         ending.give(future.await);
-        // The call is done and can't be cancelled any more. The lock waits until the thread that began the call has
-        // registered it.
+        // The call is done, so remove it from the calls that can be cancelled. This lock waits until the thread below
+        // has inserted the call.
         drop(ending.events.running().remove(&call));
     };
     let mut running = events.running();
@@ -88,15 +88,15 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     }
 }
 
-/// Cancels a call. Its end is still announced.
+/// Cancels a call. Its end is still reported.
 pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
-    // Drop the task after the lock is released.
+    // Drop the task only after the lock is released, because dropping it may do work.
     drop(under_way);
 }
 
 /// Gives up one range of a call that fills the host's memory. After this returns, nothing is written to the range's
-/// memory. No event announces the range unless it was filled before. The call continues with the other ranges.
+/// memory. No event reports the range, unless it was complete before. The call continues with the other ranges.
 pub fn give_up(events: &Events, call: u64, place: usize) {
     events.give_up(call, place);
 }

@@ -1,4 +1,4 @@
-//! Packs metadata of objects, results of writes, and summaries of jobs.
+//! Packs metadata of objects, results of writes, summaries of jobs, and counters.
 
 use laneway::{Counters, ObjectMeta, Summary, Version, Written};
 
@@ -39,12 +39,12 @@ fn state(version: &Version) -> String {
     match version {
         Version::ETag(etag) => etag.clone(),
         Version::Generation(generation) => generation.to_string(),
-        // The library may add other kinds of versions.
+        // The enum may get more variants.
         other => other.to_string(),
     }
 }
 
-/// Returns the counts of a job's summary by name. Its time and its two flags are packed separately.
+/// Returns the counts in a job's summary by name. The summary's time and its two flags aren't included.
 pub fn counts(summary: &Summary) -> [(&'static str, u64); 17] {
     [
         ("files", summary.files),
@@ -67,7 +67,7 @@ pub fn counts(summary: &Summary) -> [(&'static str, u64); 17] {
     ]
 }
 
-/// Packs a job's summary: the number of entries, then a number for each name.
+/// Packs a job's summary as named numbers.
 pub(crate) fn summary(to: &mut Packed, summary: &Summary) {
     let others = [
         ("milliseconds", (summary.seconds * 1000.0) as u64),
@@ -93,7 +93,7 @@ pub fn counters(counters: &Counters) -> [(&'static str, u64); 10] {
     ]
 }
 
-/// Packs named numbers: the number of entries, then a number for each name.
+/// Packs named numbers: first how many there are, and then each name with its number.
 pub fn numbers(to: &mut Packed, named: Vec<(&str, u64)>) {
     to.number(named.len() as u64);
     for (name, number) in named {

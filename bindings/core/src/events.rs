@@ -1,4 +1,4 @@
-//! Events for one listener of the host language: ends of calls, received ranges, log records, and requests for
+//! Events for a listener in the host language: ends of calls, received ranges, log records, and requests for
 //! credentials.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::queue::{Bell, Queue, Wake as _, lock};
 use crate::threads::atomic::AtomicI32;
 use crate::threads::{Mutex, MutexGuard};
 
-/// The kinds of events. The numbers never change.
+/// The kinds of events. The numbers never change, because the host's code has them too.
 const CALL_ENDED: u64 = 1;
 const RANGE_CAME: u64 = 2;
 const CREDENTIALS_WANTED: u64 = 3;
@@ -19,19 +19,19 @@ const SAID: u64 = 4;
 const PROVIDER_LEFT: u64 = 5;
 const RANGE_FILLED: u64 = 6;
 
-/// A level above that of every record: the listener wants none.
+/// A level above that of all records. A listener with this level gets none.
 pub const NO_LEVEL: i32 = i32::MAX;
 
-/// Gives up a range of a call, by its place.
+/// A function that gives up a range of a call. Its argument is the range's index.
 type GiveUp = Arc<dyn Fn(usize) + Send + Sync>;
 
-/// The events of one listener, and its calls under way.
+/// The events of a listener, and its running calls.
 pub struct Events {
     queue: Queue<Packed, Bell>,
     running: Mutex<HashMap<u64, Spawned>>,
-    /// Calls that write ranges into the host's memory, with the functions that give up a range.
+    /// The calls that write ranges into the host's memory, each with the function that gives up one of its ranges.
     filling: Mutex<HashMap<u64, GiveUp>>,
-    /// The lowest level of records that the listener wants, see [`log`](crate::log).
+    /// The lowest level of log records that the listener wants (see [`log`](crate::log)).
     pub(crate) level: AtomicI32,
 }
 
@@ -44,7 +44,8 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Blocks until an event occurs or [`wake`](Self::wake) is called. Takes all events, each after its length.
+    /// Blocks until there are events or [`wake`](Self::wake) is called. Returns all events, each with its length in
+    /// front.
     pub fn take(&self) -> Packed {
         self.queue.waker().wait();
         let mut events = Packed::default();
@@ -54,7 +55,7 @@ impl Events {
         events
     }
 
-    /// Ends the current wait, or else the next one.
+    /// Makes the current call of [`take`](Self::take) return, or else the next one.
     pub fn wake(&self) {
         self.queue.waker().wake();
     }
@@ -63,23 +64,23 @@ impl Events {
         self.queue.push(std::mem::take(event));
     }
 
-    /// Announces the end of a call. By now, the library no longer uses memory that was lent to the call.
+    /// Reports the end of a call. By now, the library no longer uses memory that was lent to the call.
     pub(crate) fn ended(&self, call: u64, answer: &Packed) {
         self.push(Packed::default().number(CALL_ENDED).number(call).all(answer));
     }
 
-    /// Announces that a range of a call has arrived, and passes it as a body.
+    /// Reports that a range of a call has arrived. `body` has its bytes.
     pub(crate) fn range(&self, call: u64, place: usize, body: &Packed) {
         self.push(Packed::default().number(RANGE_CAME).number(call).number(place as u64).all(body));
     }
 
-    /// Announces that `len` bytes of a range are in its lent memory. Nothing more is written there.
+    /// Reports that `len` bytes of a range are in the memory that was lent for it. Nothing more is written there.
     pub(crate) fn filled(&self, call: u64, place: usize, len: usize) {
         let (place, len) = (place as u64, len as u64);
         self.push(Packed::default().number(RANGE_FILLED).number(call).number(place).number(len));
     }
 
-    /// Registers the function that gives up single ranges of a call, until the returned value is dropped.
+    /// Registers a function that gives up single ranges of a call. Dropping the returned value removes it.
     pub(crate) fn filling(
         self: &Arc<Self>,
         call: u64,
@@ -97,28 +98,28 @@ impl Events {
         }
     }
 
-    /// Asks the host's provider for credentials.
+    /// Asks one of the host's providers for credentials.
     pub(crate) fn ask(&self, ask: u64, provider: u64, is_token: bool) {
         self.push(Packed::default().number(CREDENTIALS_WANTED).number(ask).number(provider).flag(is_token));
     }
 
-    /// Announces that the host's provider won't be asked again.
+    /// Reports that a provider of the host won't be asked again, so that the host can release it.
     pub(crate) fn left(&self, provider: u64) {
         self.push(Packed::default().number(PROVIDER_LEFT).number(provider));
     }
 
-    /// Announces a log record of the engine.
+    /// Sends a log record of the engine.
     pub(crate) fn say(&self, level: i32, text: &str) {
         self.push(Packed::default().number(SAID).number(level.unsigned_abs().into()).text(text));
     }
 
-    /// Returns the calls under way. Other threads can't end them while the guard is held.
+    /// Returns the running calls. Other threads can't add or remove calls while the guard is held.
     pub fn running(&self) -> MutexGuard<'_, HashMap<u64, Spawned>> {
         lock(&self.running)
     }
 }
 
-/// A call whose ranges can be given up one by one.
+/// The registration of a call whose ranges can be given up one by one.
 pub(crate) struct PendingRanges {
     events: Arc<Events>,
     call: u64,
@@ -127,7 +128,7 @@ pub(crate) struct PendingRanges {
 impl Drop for PendingRanges {
     fn drop(&mut self) {
         let give_up = lock(&self.events.filling).remove(&self.call);
-        // Drop the function after the lock on the map is released.
+        // Drop the function only after the map's lock is released, because it may own memory of the host.
         drop(give_up);
     }
 }

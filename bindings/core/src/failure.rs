@@ -7,7 +7,7 @@ use crate::packed::{OtherVersion, Packed};
 /// A failure of the library or of a binding.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kind of failure, by which callers decide what to do.
+    /// The kind of failure. Callers use it to decide what to do.
     pub kind: ErrorKind,
     /// The message for people. It holds no secret.
     pub message: String,
@@ -24,7 +24,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns a failure of a binding itself.
+    /// Returns a failure that a binding itself detects.
     pub fn own(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (url, status, service_code) = (None, None, None);
         Self { kind, message: message.into(), url, status, service_code, attempts: 0, is_retryable: false }
@@ -42,15 +42,16 @@ impl Failure {
 
     /// Returns a failure for the use of a closed object.
     pub(crate) fn closed() -> Self {
-        Self::usage("it is closed")
+        Self::usage("this object is closed")
     }
 
-    /// Returns a failure for a request that this version of the library doesn't support.
+    /// Returns the failure for arguments that this library doesn't understand. They come from a package of another
+    /// version than this native library.
     pub(crate) fn of_another_version() -> Self {
         Self::internal("the native library and the package that uses it have different versions")
     }
 
-    /// Returns a failure that should never happen.
+    /// Returns a failure that only a bug in Laneway can cause.
     pub(crate) fn internal(message: &str) -> Self {
         Self::own(ErrorKind::Internal, message)
     }
@@ -70,7 +71,7 @@ impl Failure {
     }
 }
 
-/// Packs an answer: a flag, then the result or the failure.
+/// Packs an answer: a flag that is true for success, and then the result or the failure.
 pub fn answer(outcome: Result<Packed, Failure>) -> Packed {
     let mut packed = Packed::default();
     match outcome {

@@ -1,6 +1,6 @@
-//! Numbers that a host holds instead of pointers. A number that was closed or never issued refers to nothing, so a
-//! mistake of the host can't corrupt memory. These numbers are for hosts that don't fork: the engine's threads
-//! also issue numbers, and a fork could find their lock taken.
+//! Numbers (handles) that a host holds instead of pointers. If a host uses a number that was closed or never issued,
+//! the call fails, and no memory is corrupted. Don't use handles in hosts that fork: the engine's threads also issue
+//! numbers, so a fork could leave the lock held for ever.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use tokio::sync::Mutex;
 
 use crate::failure::Failure;
 
-/// An object behind a number. Clones share it.
+/// The object that a number refers to. Clones share it.
 #[derive(Clone)]
 pub enum HandleTarget {
     /// A client.
     Client(Client),
-    /// A bucket, or the part of one below a prefix.
+    /// A bucket, or the part of a bucket below a prefix.
     Bucket(Bucket),
-    /// An object that is open for reads.
+    /// An object that is open for reading.
     Reader(Arc<OpenObject>),
     /// A download that is read in order.
     Download(Arc<Exclusive<Download>>),
@@ -35,27 +35,27 @@ pub enum HandleTarget {
 
 static OBJECTS: LazyLock<RwLock<HashMap<u64, HandleTarget>>> = LazyLock::new(RwLock::default);
 
-/// The last number that was issued. 0 refers to nothing.
+/// The last number that was issued. The number 0 is never issued.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a number for an object that the host will hold.
+/// Stores an object for the host, and returns its number.
 pub fn keep(object: HandleTarget) -> u64 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(number, object);
     number
 }
 
-/// Forgets a number. Calls that use the object continue.
+/// Removes a number. Running calls that use the object continue.
 pub fn close(number: u64) {
     let object = OBJECTS.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    // Drop the object after the lock is released, because dropping it may do work.
+    // Drop the object only after the lock is released, because dropping it may do work.
     drop(object);
 }
 
-/// Returns the object behind a number.
+/// Returns the object that a number refers to.
 ///
 /// # Errors
-/// Fails for a number that was closed.
+/// Fails if the number was closed.
 fn held(number: u64) -> Result<HandleTarget, Failure> {
     OBJECTS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned().ok_or_else(Failure::closed)
 }
@@ -65,7 +65,7 @@ macro_rules! of_kind {
         /// Returns the object of this kind behind a number.
         ///
         /// # Errors
-        /// Fails for a number that was closed.
+        /// Fails if the number was closed.
         pub fn $name(number: u64) -> Result<$of, Failure> {
             match held(number)? {
                 HandleTarget::$kind(of) => Ok(of),
@@ -84,7 +84,7 @@ of_kind!(writer, Writer, Arc<Exclusive<WriterState>>);
 of_kind!(job, Job, Arc<RunningJob>);
 of_kind!(body, Body, Bytes);
 
-/// An object that is open for reads at positions and in order.
+/// An object that is open for reading. It has one reader for reads at any position, and one for reads in order.
 pub struct OpenObject {
     pub(crate) client: Client,
     /// The lock is held only while a call is created. The call itself runs without the lock.
@@ -93,13 +93,13 @@ pub struct OpenObject {
 }
 
 impl OpenObject {
-    /// Makes a call that reads at a position.
+    /// Creates a call that reads at a position.
     pub(crate) fn call<T>(&self, make: impl FnOnce(&Reader) -> T) -> T {
         make(&self.at_places.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A value that one call at a time uses, and the client whose engine runs its calls.
+/// A value that only one call at a time may use, and the client whose engine runs these calls.
 pub struct Exclusive<T> {
     pub(crate) client: Client,
     pub(crate) value: Mutex<T>,
@@ -111,7 +111,7 @@ impl<T> Exclusive<T> {
     }
 }
 
-/// A listing under way.
+/// A listing whose entries the host fetches step by step.
 pub struct OpenListing {
     pub(crate) list: List,
     /// The failure that ended the listing. It is reported after the objects that arrived before.
@@ -120,13 +120,13 @@ pub struct OpenListing {
 
 /// An object that is being written.
 pub struct WriterState {
-    /// `None` after the writer is finished or aborted.
+    /// The writer, or `None` once the object was completed or aborted.
     pub(crate) writer: Option<Writer>,
-    /// A failure that occurred while no call could report it.
+    /// A failure that occurred when there was no call to report it. The next call does.
     pub(crate) failed: Option<Failure>,
 }
 
-/// A job under way. Dropping this value cancels the job.
+/// A running job. Dropping this value cancels the job.
 pub struct RunningJob {
     pub(crate) client: Client,
     pub(crate) job: Mutex<Job>,

@@ -1,6 +1,6 @@
-//! Memory of the host language that is lent to a call.
+//! Memory of the host language that a call may use.
 
-#![expect(unsafe_code, reason = "the host's memory is known by address and length")]
+#![expect(unsafe_code, reason = "the host passes its memory as an address and a length")]
 
 use std::slice;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use bytes::Bytes;
 
 use crate::call::Ending;
 
-/// The memory of a call.
+/// The memory that the host passes with a call.
 pub enum Memory {
     /// No memory.
     None,
-    /// The host's own memory, which the verb reads or writes.
+    /// The host's own memory, which the call reads or writes.
     Lent(LentMemory),
     /// The host's own memory, in one block for each of several ranges.
     Several(Vec<LentMemory>),
-    /// A copy, which the verb reads.
+    /// A copy of the host's bytes, which the call reads.
     Copied(Vec<u8>),
 }
 
 impl Memory {
-    /// Returns the memory as a body.
+    /// Returns the memory as the body of a request.
     pub(crate) fn into_bytes(self) -> Bytes {
         match self {
             Self::None | Self::Several(_) => Bytes::new(),
@@ -32,17 +32,17 @@ impl Memory {
     }
 }
 
-/// Memory of the host. Until the call's end is announced, the host keeps the memory in place and passes it to no other
-/// call. This value owns a share of the call's `Ending`, so the end is announced only after this value is dropped.
+/// Memory of the host. Until the host is told that the call has ended, it keeps the memory in place and passes it to no
+/// other call. This value owns a share of the call's `Ending`, so the host is told only after this value is dropped.
 pub struct LentMemory {
     start: *mut u8,
     len: usize,
     _ending: Arc<Ending>,
 }
 
-// SAFETY: the memory belongs to no thread, and stays in place as long as this lives (see `new`).
+// SAFETY: the memory isn't tied to a thread, and it stays valid as long as this value lives (see `new`).
 unsafe impl Send for LentMemory {}
-// SAFETY: while shared, it is only read.
+// SAFETY: through a shared reference, the memory is only read.
 unsafe impl Sync for LentMemory {}
 
 impl LentMemory {
@@ -54,7 +54,7 @@ impl LentMemory {
         Self { start, len, _ending: Arc::clone(ending) }
     }
 
-    /// Returns whether no two blocks of memory share a byte.
+    /// Returns whether no two of these blocks of memory overlap.
     pub(crate) fn are_apart(several: &[Self]) -> bool {
         let place = |lent: &Self| (lent.start.addr(), lent.start.addr() + lent.len);
         let mut places: Vec<_> = several.iter().filter(|lent| lent.len > 0).map(place).collect();
@@ -68,8 +68,8 @@ impl AsRef<[u8]> for LentMemory {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the bytes stay valid as long as this lives, by `new`. A program that changes them meanwhile sends
-        // wrong bytes. The store refuses these by the checksum of the bytes read before.
+        // SAFETY: the bytes stay valid as long as this value lives (see `new`). If the program changes them meanwhile,
+        // wrong bytes are sent. The store then refuses them, because they don't match the checksum.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -79,8 +79,8 @@ impl AsMut<[u8]> for LentMemory {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: as above. Only the owner of this uses the bytes here, since each call is lent its own part. If a
-        // thread of the host reads the memory meanwhile, it may see a half-filled buffer.
+        // SAFETY: as above. No other call uses these bytes, because the host lends them to one call only. If a thread
+        // of the host reads the memory meanwhile, it may see a half-filled buffer.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

@@ -1,16 +1,17 @@
 //! The core of the bindings: everything that the interfaces in other languages share.
 //!
-//! It wraps the library and makes no decisions. A binding adds the types and memory of its language, and its language's
-//! way to wait for calls.
+//! It wraps the library, and makes no decisions of its own about requests. A binding adds the types and memory of its
+//! language, and the way in which that language waits for calls.
 //!
-//! - Names: `options` and `settings` are the tables of job options and client settings, and `value` reads their values.
-//!   `attributes` names the attributes of objects, and `verbs` numbers the verbs.
-//! - Hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`,
-//!   `provider`. Nothing here calls into such a host. The end of a call, a log record or a request for credentials is
-//!   an event, which a thread of the host takes. So no thread of the engine waits for a host's garbage collection.
-//! - Hosts with objects of their own (Python): `queue` wakes a reader once for all calls that are done by then. `fork`
-//!   has the rules for a host that forks.
-//! - Both: `failure`, `described` and `log`.
+//! - Tables of names: `options` has the options of jobs, and `settings` those of clients. `value` converts their
+//!   values. `attributes` has the attributes of objects, and `verbs` the verbs with their numbers.
+//! - For hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`,
+//!   `provider`. The library never calls functions of such a host. Instead, ends of calls, log records and requests for
+//!   credentials are events, which a thread of the host fetches. So no thread of the engine waits for a host's garbage
+//!   collection.
+//! - For hosts with native objects (Python): `queue` passes results to a reader, and wakes it once for all calls that
+//!   are done by then. `fork` has the rules for hosts that fork.
+//! - For both: `failure`, `described` and `log`.
 
 pub mod attributes;
 pub mod call;

@@ -12,7 +12,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::events::{Events, NO_LEVEL};
 
-/// A receiver of records. It is called on the engine's threads, and must not block.
+/// A receiver of log records. Its methods are called on the engine's threads, and must not block.
 pub trait LogSink: Send + Sync + 'static {
     /// Returns whether records of this level are wanted. The answer may change at any time.
     fn wants(&self, level: Level) -> bool;
@@ -21,13 +21,13 @@ pub trait LogSink: Send + Sync + 'static {
     fn take(&self, level: Level, text: String);
 }
 
-/// Makes a sink the process's subscriber, unless the process already has a subscriber.
+/// Makes a sink the `tracing` subscriber of the process, unless the process already has one.
 pub fn subscribe(sink: impl LogSink) {
     let _ = tracing::subscriber::set_global_default(Subscription(sink));
 }
 
-/// Returns the number that most logging packages use for a level: 40 for errors, then 30, 20 and 10. `TRACE`, which
-/// logs each packet, is the host's lowest level.
+/// Returns a number for a level, as Python and other languages use it: 40 for errors, then 30, 20 and 10. For `TRACE`,
+/// which logs each packet, it returns `least`.
 pub fn number_of(level: Level, least: u8) -> u8 {
     match level {
         Level::ERROR => 40,
@@ -38,7 +38,7 @@ pub fn number_of(level: Level, least: u8) -> u8 {
     }
 }
 
-/// Sets the lowest level of a listener's records, by the numbers of [`number_of`], with 0 for the lowest.
+/// Sets the lowest level of the records that a listener gets, as a number from [`number_of`]. 0 also includes `TRACE`.
 pub fn attend(events: &Events, level: i32) {
     subscribe(ToListeners);
     events.level.store(level, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     }
 
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> tracing::subscriber::Interest {
-        // The wanted level may change.
+        // The answer of `wants` may change, so it must not be cached.
         tracing::subscriber::Interest::sometimes()
     }
 
@@ -98,7 +98,7 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     fn exit(&self, _span: &Id) {}
 }
 
-/// The text of a record: the message, then the fields.
+/// The text of a record: the message, followed by the fields.
 struct RecordText(String);
 
 impl Visit for RecordText {
@@ -114,19 +114,19 @@ impl Visit for RecordText {
     }
 }
 
-/// The events of all listeners, by number. A class loader of a JVM is one listener; a thread of a C program may be
-/// another.
+/// The events of all listeners, by number. Each class loader of a JVM that loads the binding is a listener, for
+/// example, and so may be a thread of a C program.
 static LISTENERS: LazyLock<RwLock<HashMap<u64, Arc<Events>>>> = LazyLock::new(RwLock::default);
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the events of a new listener, and returns its number.
+/// Creates a listener, and returns its number.
 pub fn open_listener() -> u64 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     LISTENERS.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::default());
     number
 }
 
-/// Returns the events of a listener that [`open_listener`] returned.
+/// Returns the events of a listener, by its number.
 pub fn listener(number: u64) -> Option<Arc<Events>> {
     LISTENERS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
 }

@@ -1,4 +1,4 @@
-//! Options of jobs by name, in one table. Tests compare the bindings' keywords and builders with the table.
+//! The options of jobs, in one table. Tests compare the keywords and builders of the bindings with this table.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::value::{InvalidValue, Kind, Named, Value};
 pub enum JobVerb {
     /// Copies sources to a destination.
     Copy,
-    /// Makes one place equal to another.
+    /// Makes a folder or prefix equal to another one.
     Sync,
     /// Removes objects.
     Remove,
@@ -46,15 +46,15 @@ impl fmt::Display for JobVerb {
     }
 }
 
-/// An option of jobs. It has the same name in the library's requests or its `Filter`, unless the table says
+/// An option of jobs. The library's requests, or its `Filter`, have a method with the same name, unless the table says
 /// otherwise.
 #[derive(Debug)]
 pub struct JobOption {
-    /// The name in every language.
+    /// The name, which is the same in every language.
     pub name: &'static str,
-    /// The type.
+    /// The type of its values.
     pub kind: Kind,
-    /// The meaning, in one sentence.
+    /// A description, usually in one sentence.
     pub meaning: &'static str,
     apply: OptionTarget,
 }
@@ -74,7 +74,7 @@ enum OptionTarget {
 }
 
 impl JobOption {
-    /// Returns whether a job of this kind takes the option.
+    /// Returns whether jobs of this kind have the option.
     pub fn is_taken_by(&self, verb: JobVerb) -> bool {
         match (&self.apply, verb) {
             (OptionTarget::Request { copy, .. }, JobVerb::Copy) => copy.is_some(),
@@ -86,7 +86,7 @@ impl JobOption {
     }
 }
 
-/// An option of requests, and the requests that have it.
+/// Defines an option of requests. The list names the kinds of jobs that have it.
 macro_rules! request {
     ($name:ident, $kind:ident, [$copy:tt $sync:tt $remove:tt], $meaning:literal) => {
         JobOption {
@@ -104,7 +104,7 @@ macro_rules! request {
     (@ $verb:ident $name:ident) => { Some(|request, value| Ok(request.$name(value.read()?))) };
 }
 
-/// An option of filters, which all jobs take.
+/// Defines an option of filters. All kinds of jobs have it.
 macro_rules! filter {
     ($name:ident, $kind:ident, $meaning:literal) => {
         filter!($name, $kind, $meaning, |filter, value| Ok(filter.$name(value.read()?)))
@@ -132,22 +132,22 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         }),
     },
     request!(checksum, Flag, [- sync -], "Compares items of equal size by checksum, not by time."),
-    request!(contents, Flag, [copy - -], "Copies the contents of a tree straight into the destination."),
+    request!(contents, Flag, [copy - -], "Copies the contents of a folder directly into the destination, without the folder's name."),
     request!(delete, Flag, [- sync -], "Removes items from the destination that the source lacks."),
     request!(dry_run, Flag, [copy sync remove], "Only reports what would be done."),
-    request!(durable, Flag, [copy sync -], "Flushes files and their directories to disk before an item counts as done."),
+    request!(durable, Flag, [copy sync -], "Flushes each file and its directory to disk before it counts as done."),
     request!(existing, Flag, [- sync -], "Copies only items that the destination already has."),
     request!(files_from, Place, [copy sync remove], "A file with the names of the items, one per line."),
     filter!(
         filters,
         Texts,
-        "Rules that select names, as `+ GLOB` and `- GLOB`. The first matching rule applies.",
+        "Rules that select names: `+ GLOB` includes and `- GLOB` skips. The first matching rule applies.",
         |filter, value| {
             Ok(value.read::<Vec<String>>()?.iter().try_fold(filter, |filter, rule| filter.line(rule))?)
         }
     ),
     request!(follow_symlinks, Flag, [copy sync -], "Follows symbolic links to directories."),
-    request!(force, Flag, [- sync -], "Lets `delete` remove the destination's only folder if it is named like the source."),
+    request!(force, Flag, [- sync -], "Lets `delete` remove a destination whose only entry is a folder with the source's name."),
     JobOption {
         name: "gzip",
         kind: Kind::Texts,
@@ -168,7 +168,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     request!(no_clobber, Flag, [copy - -], "Skips destinations that exist."),
     filter!(older, Time, "Takes only items that changed before this time."),
     request!(preserve, Flag, [copy sync -], "Keeps times, modes and owners of files as metadata of objects, and restores them on download."),
-    request!(recursive, Flag, [copy - remove], "Takes everything below directories and prefixes."),
+    request!(recursive, Flag, [copy - remove], "Includes everything below directories and prefixes."),
     request!(remove_source, Flag, [copy - -], "Removes each source after its copy is verified."),
     request!(size_only, Flag, [- sync -], "Compares sizes only."),
     JobOption {
@@ -183,10 +183,10 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     request!(update, Flag, [- sync -], "Skips items that are newer at the destination, whatever their size."),
 ];
 
-/// Returns the kind of an option.
+/// Returns the type of an option's values.
 ///
 /// # Errors
-/// Fails for a name that isn't in the table.
+/// Fails if the name isn't in the table.
 pub fn kind_of(name: &str) -> Result<Kind, Failure> {
     let unknown = || Failure::usage(format!("{name}: jobs have no such option"));
     Ok(option(name).ok_or_else(unknown)?.kind)
@@ -196,7 +196,7 @@ fn option(name: &str) -> Option<&'static JobOption> {
     JOB_OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// A job to begin.
+/// A job to start.
 #[derive(Debug)]
 pub struct JobRequest {
     /// The kind of the job.
@@ -211,10 +211,10 @@ pub struct JobRequest {
     pub put: PutOptions,
 }
 
-/// Begins a job.
+/// Starts a job.
 ///
 /// # Errors
-/// Fails for options that the job doesn't have or that can't be read, and for invalid places.
+/// Fails if the job doesn't have an option, if a value is invalid, or if a source or destination is invalid.
 pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
     let JobRequest { verb, sources, destination, options, mut put } = request;
     let sources = sources.iter().map(|text| Location::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -222,7 +222,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
     let mut filter = Filter::default();
     let mut own = Vec::new();
     for (name, value) in options {
-        let none = || Failure::usage(format!("{name}: a {verb} has no such option"));
+        let none = || Failure::usage(format!("{name}: a {verb} job has no such option"));
         let option = option(&name).filter(|option| option.is_taken_by(verb)).ok_or_else(none)?;
         match &option.apply {
             OptionTarget::Filter(change) => filter = change(filter, value).map_err(|why| why.of(&name))?,
@@ -230,7 +230,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
             OptionTarget::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
         }
     }
-    // The loop above has refused options that this verb lacks.
+    // The loop above has returned an error for options that this kind of job doesn't have.
     match (verb, destination, sources.as_slice()) {
         (JobVerb::Copy, Some(destination), _) => {
             let request = CopyRequest::new(sources, destination).put(put).filter(filter);
@@ -250,7 +250,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
             request.check()?;
             Ok(client.remove(request))
         }
-        _ => Err(Failure::usage(format!("a {verb} needs sources, and a destination unless it removes"))),
+        _ => Err(Failure::usage(format!("a {verb} job has the wrong number of sources or destinations"))),
     }
 }
 
@@ -260,7 +260,7 @@ type RequestSetters = (
     Option<OptionSetter<RemoveRequest>>,
 );
 
-/// Applies the options that belong to a request. `of` selects the function for this kind of request.
+/// Applies options to a request. `of` selects each option's function for this kind of request.
 fn applied<R>(
     request: R,
     own: Vec<(String, Value, RequestSetters)>,
@@ -332,7 +332,7 @@ mod tests {
             put: PutOptions::default(),
         };
         let refused = begin(&client, request(JobVerb::Remove, "no_clobber")).unwrap_err();
-        assert_eq!(refused.message, "no_clobber: a remove has no such option");
+        assert_eq!(refused.message, "no_clobber: a remove job has no such option");
         assert!(
             begin(&client, request(JobVerb::Copy, "attributes"))
                 .unwrap_err()

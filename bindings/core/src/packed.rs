@@ -1,10 +1,10 @@
-//! Packed values: arguments and results as bytes between a host language and this library.
+//! The byte format in which a host language and this library exchange arguments and results.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes for the host: numbers of eight bytes in network order, flags of one byte, and texts in UTF-8 after their
-/// lengths.
+/// Values for the host, packed into bytes. A number has eight bytes in network order, and a flag one byte. A text is
+/// its length as a number, followed by UTF-8.
 #[derive(Clone, Debug, Default)]
 pub struct Packed(Vec<u8>);
 
@@ -27,7 +27,7 @@ impl Packed {
         self
     }
 
-    /// Appends a flag, then a text if there is one.
+    /// Appends a flag that says whether there is a text, and then the text.
     pub fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.flag(true).text(text),
@@ -35,7 +35,7 @@ impl Packed {
         }
     }
 
-    /// Appends a flag, then seconds and nanoseconds since 1970 if there is a time.
+    /// Appends a flag that says whether there is a time, and then its seconds and nanoseconds since 1970.
     pub fn maybe_time(&mut self, time: Option<SystemTime>) -> &mut Self {
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         match since {
@@ -57,13 +57,13 @@ impl Packed {
         self
     }
 
-    /// Appends another value's bytes.
+    /// Appends the bytes of another packed value.
     pub fn all(&mut self, other: &Self) -> &mut Self {
         self.0.extend_from_slice(&other.0);
         self
     }
 
-    /// Appends another value's bytes after their length.
+    /// Appends the bytes of another packed value, with their length in front.
     pub fn part(&mut self, other: &Self) -> &mut Self {
         self.number(other.0.len() as u64).all(other)
     }
@@ -79,7 +79,7 @@ impl Packed {
     }
 }
 
-/// A mistake in packed bytes. It means that the host's part of the binding has a different version.
+/// The error for packed bytes that can't be read. It means that the host's part of the binding has another version.
 #[derive(Debug)]
 pub struct OtherVersion;
 
@@ -104,7 +104,7 @@ impl<'b> Unpacked<'b> {
     /// Reads a number.
     ///
     /// # Errors
-    /// Fails if there are too few bytes, as do the other readers.
+    /// Fails if there are too few bytes.
     pub fn number(&mut self) -> Result<u64, OtherVersion> {
         let bytes = self.take(8)?;
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -113,7 +113,7 @@ impl<'b> Unpacked<'b> {
     /// Reads a flag.
     ///
     /// # Errors
-    /// As for [`number`](Self::number).
+    /// Fails in the same cases as [`number`](Self::number).
     pub fn flag(&mut self) -> Result<bool, OtherVersion> {
         Ok(self.take(1)? != [0])
     }
@@ -121,16 +121,16 @@ impl<'b> Unpacked<'b> {
     /// Reads a text.
     ///
     /// # Errors
-    /// As for [`number`](Self::number), and for bytes that aren't UTF-8.
+    /// Fails in the same cases as [`number`](Self::number), or if the bytes aren't UTF-8.
     pub fn text(&mut self) -> Result<&'b str, OtherVersion> {
         let len = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         str::from_utf8(self.take(len)?).map_err(|_| OtherVersion)
     }
 
-    /// Reads a flag, then a text if it is set.
+    /// Reads a flag, and then a text if the flag is set.
     ///
     /// # Errors
-    /// As for [`text`](Self::text).
+    /// Fails in the same cases as [`text`](Self::text).
     pub fn maybe_text(&mut self) -> Result<Option<&'b str>, OtherVersion> {
         match self.flag()? {
             true => self.text().map(Some),
@@ -138,10 +138,10 @@ impl<'b> Unpacked<'b> {
         }
     }
 
-    /// Reads a flag, then a time in milliseconds since 1970 if it is set.
+    /// Reads a flag, and then a time in milliseconds since 1970 if the flag is set.
     ///
     /// # Errors
-    /// As for [`number`](Self::number).
+    /// Fails in the same cases as [`number`](Self::number).
     pub fn maybe_time(&mut self) -> Result<Option<SystemTime>, OtherVersion> {
         match self.flag()? {
             true => Ok(UNIX_EPOCH.checked_add(Duration::from_millis(self.number()?))),
@@ -152,7 +152,7 @@ impl<'b> Unpacked<'b> {
     /// Reads the number of pairs, then the pairs of texts.
     ///
     /// # Errors
-    /// As for [`text`](Self::text).
+    /// Fails in the same cases as [`text`](Self::text).
     pub fn texts(&mut self) -> Result<BTreeMap<&'b str, &'b str>, OtherVersion> {
         (0..self.number()?).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
@@ -160,7 +160,7 @@ impl<'b> Unpacked<'b> {
     /// Reads pairs in their order. A name may occur several times.
     ///
     /// # Errors
-    /// As for [`text`](Self::text).
+    /// Fails in the same cases as [`text`](Self::text).
     pub fn pairs(&mut self) -> Result<Vec<(&'b str, &'b str)>, OtherVersion> {
         (0..self.number()?).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
@@ -168,7 +168,7 @@ impl<'b> Unpacked<'b> {
     /// Reads the number of texts, then the texts.
     ///
     /// # Errors
-    /// As for [`text`](Self::text).
+    /// Fails in the same cases as [`text`](Self::text).
     pub fn list(&mut self) -> Result<Vec<&'b str>, OtherVersion> {
         (0..self.number()?).map(|_| self.text()).collect()
     }

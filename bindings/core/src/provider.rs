@@ -1,5 +1,5 @@
-//! Credentials from a provider of the host. An event asks the provider, which answers when it has
-//! credentials.
+//! Credentials from a provider in the host language. The library asks for them with an event, and the host answers when
+//! it has them.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 use crate::events::Events;
 use crate::packed::{OtherVersion, Unpacked};
 
-/// A provider of the host.
+/// A provider of credentials in the host language.
 pub struct HostProvider {
-    /// The listener's events.
+    /// The events of the listener that owns the provider.
     pub events: Arc<Events>,
     /// The number by which the listener knows the provider.
     pub provider: u64,
@@ -23,11 +23,11 @@ pub struct HostProvider {
 
 type FailureText = Box<dyn Error + Send + Sync>;
 
-/// Calls that wait for an answer.
+/// The calls that wait for an answer of a provider, by the number of the question.
 static WAITING: LazyLock<Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>> = LazyLock::new(Mutex::default);
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// A waiting call. Dropping it ends the wait.
+/// An entry in `WAITING`. Dropping this value removes it, so that a late answer is ignored.
 struct CredentialWait(u64);
 
 impl Drop for CredentialWait {
@@ -36,7 +36,7 @@ impl Drop for CredentialWait {
     }
 }
 
-/// Announces that neither the client nor anything made from it will ask again.
+/// Tells the host that the provider is no longer needed, because the client and everything made from it are gone.
 impl Drop for HostProvider {
     fn drop(&mut self) {
         self.events.left(self.provider);
@@ -62,11 +62,13 @@ impl HostProvider {
             }
             Ok(Ok(if answer.flag()? { Some(read(&mut answer)?) } else { None }))
         };
-        Ok(understood().map_err(|_| "the provider's answer has another version's format")??)
+        Ok(understood().map_err(
+            |_| "the provider's answer can't be read, because it has the format of another version",
+        )??)
     }
 }
 
-/// Passes an answer to the call that asked, if it still waits.
+/// Passes an answer of the host to the call that asked, if that call still waits.
 pub fn provided(ask: u64, answer: Vec<u8>) {
     let asked = waiting().remove(&ask);
     if let Some(asked) = asked {

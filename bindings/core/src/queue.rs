@@ -1,7 +1,7 @@
 //! A queue between the engine's threads and one reader of the host language.
 //!
-//! The engine's threads push, and never wait for the host. They wake the reader when they push to an empty queue, and
-//! the reader takes everything. So the reader wakes once for all calls that are done by then.
+//! The engine's threads add items, and never wait for the host. They wake the reader when they add an item to an empty
+//! queue. The reader then takes all items, so it wakes only once for all calls that are done by then.
 
 use std::io::{PipeWriter, Write as _};
 
@@ -9,11 +9,11 @@ use crate::threads::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A way to wake the reader of a queue.
 pub trait Wake {
-    /// Wakes the reader, now or at its next wait. It must not block.
+    /// Wakes the reader if it is waiting. Otherwise its next wait returns at once. This function must not block.
     fn wake(&self);
 }
 
-/// A queue that wakes its reader by a `W`.
+/// A queue. `W` is the way to wake its reader.
 #[derive(Debug)]
 pub struct Queue<T, W> {
     items: Mutex<Vec<T>>,
@@ -21,7 +21,7 @@ pub struct Queue<T, W> {
 }
 
 impl<T, W: Wake> Queue<T, W> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(wake: W) -> Self {
         Self { items: Mutex::new(Vec::new()), wake }
     }
@@ -46,7 +46,7 @@ impl<T, W: Wake> Queue<T, W> {
     }
 }
 
-/// Wakes a thread that blocks in [`wait`](Self::wait).
+/// A way to wake a thread that blocks in [`wait`](Self::wait).
 #[derive(Debug, Default)]
 pub struct Bell {
     has_rung: Mutex<bool>,
@@ -54,7 +54,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Blocks until the bell has rung since the last wait.
+    /// Blocks until the bell rings. Returns at once if it has rung since the last wait.
     pub fn wait(&self) {
         let mut has_rung = lock(&self.has_rung);
         while !*has_rung {
@@ -71,15 +71,16 @@ impl Wake for Bell {
     }
 }
 
-/// Wakes an event loop that reads the other end of a pipe, by writing one byte.
+/// Wakes an event loop that watches the other end of a pipe, by writing one byte to the pipe.
 impl Wake for PipeWriter {
     fn wake(&self) {
-        // If the reader is gone, the byte stays unread. The pipe holds at most one byte, so the write never blocks.
+        // The write never blocks, because the pipe holds at most one byte. If the other end is closed, no event loop
+        // needs to wake, so the error is ignored.
         let _ = (&*self).write(&[0]);
     }
 }
 
-/// Locks a mutex. The code holds each of these locks only briefly.
+/// Locks a mutex. All mutexes that are locked with this function are held only briefly.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Settings of a client by name, in one table. Tests compare the bindings' builders and keywords with the table.
+//! The settings of a client, in one table. Tests compare the builders and keywords of the bindings with this table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,15 @@ use laneway::{
 use crate::failure::Failure;
 use crate::value::{InvalidValue, Kind, Named, Value};
 
-/// A setting of a client. It has the same name in the library's `ClientBuilder`, unless the table says otherwise.
+/// A setting of a client. The library's `ClientBuilder` has a method with the same name, unless the table says
+/// otherwise.
 #[derive(Debug)]
 pub struct ClientSetting {
-    /// The name in every language.
+    /// The name, which is the same in every language.
     pub name: &'static str,
-    /// The type.
+    /// The type of its values.
     pub kind: Kind,
-    /// The meaning, in one sentence.
+    /// A description, usually in one sentence.
     pub meaning: &'static str,
     set: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue>,
 }
@@ -32,14 +33,18 @@ macro_rules! setting {
     };
 }
 
-/// A setter that does nothing, for settings that [`client`] applies together with others.
+/// A setter that does nothing. It is for settings that [`client`] combines with others.
 const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> = |builder, _| Ok(builder);
 
 /// All settings, in the order of their names.
 pub static SETTINGS: &[ClientSetting] = &[
-    setting!(access_key_id, Text, "The id of an AWS key, together with its secret.", TOGETHER),
+    setting!(access_key_id, Text, "The id of an AWS access key. It needs `secret_access_key` too.", TOGETHER),
     setting!(anonymous, Flag, "Sends no credentials, and doesn't search for any."),
-    setting!(bandwidth_limit, Number, "The most bytes that the engine moves in a second."),
+    setting!(
+        bandwidth_limit,
+        Number,
+        "The maximum number of bytes that the engine sends and receives in a second."
+    ),
     setting!(
         bearer_token,
         Text,
@@ -49,11 +54,11 @@ pub static SETTINGS: &[ClientSetting] = &[
         }
     ),
     setting!(ca_file, Text as String, "Also trusts the certificates in this PEM file."),
-    setting!(connections_max, Number, "The most connections of the engine."),
+    setting!(connections_max, Number, "The maximum number of the engine's connections."),
     setting!(
         customer_key,
         Text,
-        "A key that the store doesn't keep, as 32 bytes in base64. It encrypts new objects and reads objects.",
+        "An encryption key that the store doesn't keep, as 32 bytes in base64. It is used to encrypt new objects and to read objects.",
         |builder, value| {
             let key = CustomerKey::parse(value.read::<String>()?.as_bytes());
             Ok(builder.customer_key(key.map_err(|error| InvalidValue::Value(error.to_string()))?))
@@ -80,13 +85,13 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         kms_key,
         Text as String,
-        "Customer-managed key, in a key management service, that encrypts new objects."
+        "The key in the store's key management service that encrypts new objects."
     ),
-    setting!(memory, Number, "The most bytes that the engine holds in memory."),
+    setting!(memory, Number, "The maximum number of bytes that the engine buffers in memory."),
     setting!(no_proxy, Texts as Vec<String>, "Hosts that are reached without a proxy."),
-    setting!(profile, Text as String, "AWS profile. Only its credentials are used."),
-    setting!(project, Text as String, "Project whose GCS buckets are listed."),
-    setting!(region, Text as String, "AWS region. It overrides the variables and the profile."),
+    setting!(profile, Text as String, "AWS profile. The client then uses no other AWS credentials."),
+    setting!(project, Text as String, "Google Cloud project whose buckets are listed."),
+    setting!(region, Text as String, "AWS region. It overrides the environment variables and the profile."),
     setting!(request_payer, Flag, "Accepts the costs of requester-pays buckets on S3."),
     setting!(
         retry_for,
@@ -98,11 +103,11 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         s3_endpoint,
         Text as String,
-        "Base URL of S3's API. It overrides the variables, the profile and AWS's own URL."
+        "Base URL of S3's API. It overrides the environment variables, the profile and AWS's own URL."
     ),
     setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated by FIPS 140."),
     setting!(s3_path_style, Flag, "Puts S3 bucket names into the path instead of the host name."),
-    setting!(secret_access_key, Text, "The secret of an AWS key.", TOGETHER),
+    setting!(secret_access_key, Text, "The secret of the AWS access key.", TOGETHER),
     setting!(
         service_account_file,
         Text,
@@ -115,7 +120,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         }
     ),
     setting!(service_account_key, Text as String, "The key of a Google service account, as JSON."),
-    setting!(session_token, Text, "The token of temporary AWS keys.", TOGETHER),
+    setting!(session_token, Text, "The session token of a temporary AWS access key.", TOGETHER),
     setting!(sse, Text, "The algorithm by which S3 encrypts new objects.", |builder, value| {
         let unknown =
             || InvalidValue::Value("unknown algorithm; use AES256, aws:kms or aws:kms:dsse".to_owned());
@@ -124,22 +129,31 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         stall_timeout,
         Duration,
-        "An attempt of a request ends after this time without bytes in either direction."
+        "If no byte moves in either direction for this time, an attempt of a request fails."
     ),
     setting!(
         user_agent_suffix,
         Text,
-        "A product in the `User-Agent` of requests, such as `shop/2.1`.",
+        "A product name that is added to the `User-Agent` of requests, such as `shop/2.1`.",
         |builder, value| Ok(builder.user_agent_suffix(&value.read::<String>()?)?)
     ),
-    setting!(user_project, Text as String, "Project that GCS bills, instead of the owner's project."),
-    setting!(variables, Pairs, "Uses these variables instead of the process's environment.", TOGETHER),
+    setting!(
+        user_project,
+        Text as String,
+        "Project that GCS bills for requests, instead of the bucket owner's project."
+    ),
+    setting!(
+        variables,
+        Pairs,
+        "Uses these variables instead of the process's environment variables.",
+        TOGETHER
+    ),
 ];
 
-/// Returns the kind of a setting.
+/// Returns the type of a setting's values.
 ///
 /// # Errors
-/// Fails for a name that isn't in the table.
+/// Fails if the name isn't in the table.
 pub fn kind_of(name: &str) -> Result<Kind, Failure> {
     Ok(setting(name)?.kind)
 }
@@ -149,11 +163,11 @@ fn setting(name: &str) -> Result<&'static ClientSetting, Failure> {
     SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(unknown)
 }
 
-/// Makes a client. If there is a `provider`, it supplies the credentials instead of files and variables.
+/// Creates a client. If there is a `provider`, the credentials come from it, and not from files and variables.
 ///
 /// # Errors
-/// Fails for a name that isn't in the table, and for a value that can't be read. The message doesn't repeat the
-/// value, which may be a secret. Otherwise fails as `ClientBuilder::build` does.
+/// Fails if a name isn't in the table, if a value is invalid, or if `ClientBuilder::build` fails. The message doesn't
+/// repeat an invalid value, which may be a secret.
 pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
@@ -173,7 +187,7 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
         (None, None, None) => builder,
         _ => {
             let message =
-                "access_key_id and secret_access_key belong together, and session_token only with these";
+                "access_key_id and secret_access_key belong together, and session_token needs both of them";
             return Err(Failure::usage(message));
         }
     };
@@ -187,7 +201,7 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
     Ok(builder.build()?)
 }
 
-/// A provider of one token, which the host obtained by itself.
+/// A provider that always returns the same token, which the program obtained by itself.
 struct LastingToken(BearerToken);
 
 impl CredentialProvider for LastingToken {

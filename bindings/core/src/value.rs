@@ -1,4 +1,4 @@
-//! Values of options and settings, in the host's types or as texts.
+//! The values of options and settings. Hosts pass them in their own types or as texts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,19 +11,19 @@ use crate::failure::Failure;
 /// The type of an option or a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Yes or no. The text is `true` or `false`.
+    /// A Boolean. As a text, it is `true` or `false`.
     Flag,
-    /// A whole number from 0. The text is decimal.
+    /// A whole number from 0. As a text, it is decimal.
     Number,
     /// A text.
     Text,
-    /// Texts in order. The host passes one text for each.
+    /// A list of texts. A host that passes texts repeats the name for each.
     Texts,
-    /// Texts by name. The host passes one text for each, with the name `NAME:KEY`.
+    /// A map of texts. A host that passes texts uses the name `NAME:KEY` for each.
     Pairs,
-    /// A point in time. The text is in milliseconds since 1970.
+    /// A point in time. As a text, it is the number of milliseconds since 1970.
     Time,
-    /// A length of time. The text is in milliseconds.
+    /// A duration. As a text, it is the number of milliseconds.
     Duration,
     /// A path or URL.
     Place,
@@ -50,14 +50,14 @@ pub enum Value {
     Place(OsString),
 }
 
-/// Values with the names of their options or settings.
+/// The values of options or settings, with their names.
 pub type Named = Vec<(String, Value)>;
 
-/// Reads values that a host passes as texts. `kind` returns the kind of a name.
+/// Converts values that a host passes as texts. `kind` returns the type of a value by its name.
 ///
 /// # Errors
-/// Fails with the error of `kind` for an unknown name. Also fails for a text that can't be read, without
-/// repeating it in the message.
+/// Returns the error of `kind` for an unknown name, or a failure for an invalid text. The message doesn't repeat the
+/// text, which may be a secret.
 pub fn of_texts<'t>(
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     kind: impl Fn(&str) -> Result<Kind, Failure>,
@@ -103,7 +103,7 @@ impl Value {
         })
     }
 
-    /// Returns the value's kind.
+    /// Returns the value's type.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Flag(_) => Kind::Flag,
@@ -117,10 +117,10 @@ impl Value {
         }
     }
 
-    /// Reads the value as the library's type.
+    /// Converts the value to a type of the library.
     ///
     /// # Errors
-    /// Fails for a value of another kind, and for an invalid one.
+    /// Fails if the value has another type or is invalid.
     pub(crate) fn read<T: FromValue>(self) -> Result<T, InvalidValue> {
         T::from_value(self)
     }
@@ -129,7 +129,7 @@ impl Value {
 /// The reason why an option or a setting is invalid.
 #[derive(Debug)]
 pub(crate) enum InvalidValue {
-    /// A reason, to be shown after the name.
+    /// A reason. The message shows it after the name.
     Value(String),
     /// The library's own error.
     Library(Error),
@@ -137,10 +137,10 @@ pub(crate) enum InvalidValue {
 
 impl InvalidValue {
     pub(crate) fn unreadable() -> Self {
-        Self::Value("it can't be read".to_owned())
+        Self::Value("the value has the wrong type or format".to_owned())
     }
 
-    /// Makes a failure with the name of the option or setting.
+    /// Returns a failure that names the option or setting.
     pub(crate) fn of(self, name: &str) -> Failure {
         match self {
             Self::Value(why) => Failure::usage(format!("{name}: {why}")),
@@ -155,10 +155,10 @@ impl From<Error> for InvalidValue {
     }
 }
 
-/// A type that the library takes.
+/// A type of the library to which values can be converted.
 pub(crate) trait FromValue: Sized {
     /// # Errors
-    /// Fails if the type can't be made from the value.
+    /// Fails if the value can't be converted.
     fn from_value(value: Value) -> Result<Self, InvalidValue>;
 }
 

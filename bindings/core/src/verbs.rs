@@ -1,4 +1,4 @@
-//! Verbs. A verb makes a call of the library from packed arguments. One table names and numbers all verbs.
+//! The verbs, in one table with their names and numbers. A verb creates a call of the library from packed arguments.
 
 mod job;
 mod objects;
@@ -32,7 +32,7 @@ pub struct NumberedVerb {
 
 /// The arguments of a call.
 struct CallArguments<'a, 'b> {
-    /// The number of the object that the verb is applied to.
+    /// The handle of the object to which the verb is applied.
     of: u64,
     from: &'a mut Unpacked<'b>,
     memory: Memory,
@@ -74,10 +74,11 @@ pub static VERBS: &[NumberedVerb] = verbs! {
     25 read_ranges_into: |a| read::ranges_into(&*handles::reader(a.of)?, a.from, a.memory, a.ending);
 };
 
-/// Makes the call of a verb, by its number, on the object behind a number.
+/// Creates the call for a verb. `verb` is the verb's number, and `of` is the handle of the object to which it is
+/// applied.
 ///
 /// # Errors
-/// Fails for invalid arguments, and for a number that was closed.
+/// Fails if the arguments are invalid, or if the handle was closed.
 pub fn work(
     verb: i32,
     of: u64,
@@ -89,7 +90,7 @@ pub fn work(
     (verb.work)(CallArguments { of, from: &mut Unpacked::new(arguments), memory, ending })
 }
 
-/// Packs bytes that the host fetches by number; 0 means no bytes.
+/// Stores received bytes for the host, and packs their handle and length. The handle 0 means that there are no bytes.
 fn body(bytes: Bytes) -> Packed {
     let len = bytes.len() as u64;
     let number = if bytes.is_empty() { 0 } else { handles::keep(HandleTarget::Body(bytes)) };

@@ -1,5 +1,5 @@
 //! Keeps the library in the process once a JVM has loaded it. The JVM closes it when the last class loader
-//! that used it is collected, but the engine's threads still run then.
+//! that used it is garbage collected. But the engine's threads may still run its code then.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

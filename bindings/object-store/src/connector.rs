@@ -1,4 +1,4 @@
-//! Laneway's lanes for object_store's own clients.
+//! Sends the requests of object_store's own clients over Laneway's connections.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,31 +21,33 @@ use object_store_0_14 as object_store;
 
 use crate::expected::expected;
 
-/// Sends the requests of object_store's clients over a client's lanes. One engine serves all of them, together with the
-/// program's other uses of Laneway. It decides on the number of connections, uses HTTP/1.1 and HTTP/2, and sends small
-/// requests before bulk.
+/// Sends the requests of object_store's clients over the connections of a [`Client`]. All of them share the client's
+/// engine, also with the program's other uses of Laneway. The engine decides on the number of connections, uses
+/// HTTP/1.1 and HTTP/2, and sends small requests before large transfers.
 ///
-/// object_store still makes the retries. The timeouts in `ClientOptions` (`read_timeout`, else `timeout`) limit the
-/// time without any progress, so a transfer that continues is never ended. The pool, HTTP versions, keep-alive and
-/// `connect_timeout` are the engine's own. Proxies, certificates and addresses are configured at the
-/// [`ClientBuilder`](laneway::ClientBuilder), and options that set other ones are errors. Certificates that
-/// `with_root_certificate` adds are not visible here.
+/// object_store still makes the retries. The timeout in `ClientOptions` (`read_timeout`, or `timeout` if that isn't
+/// set) limits the time without any progress. A transfer that makes progress never times out. The options for the
+/// connection pool, HTTP versions, keep-alive and `connect_timeout` have no effect, because the engine decides these
+/// itself. Configure proxies, certificates and addresses at the [`ClientBuilder`](laneway::ClientBuilder).
+/// `ClientOptions` that set them are errors. The connector can't see certificates that `with_root_certificate` adds, so
+/// it ignores them without an error.
 ///
-/// A body that isn't read holds about a MiB, and on HTTP/2 the bytes in its window (16 MiB at most). Dropping it frees
-/// its lane. As with any client, many unread HTTP/2 bodies hold up the others on their connection.
+/// An unread body buffers about 1 MiB. On HTTP/2 it also buffers the bytes in its window (16 MiB at most). Dropping the
+/// body frees its connection for other requests. As with any client, many unread HTTP/2 bodies block the other requests
+/// on their connection.
 #[derive(Clone, Debug)]
 pub struct LanewayConnector {
     client: Client,
 }
 
 impl LanewayConnector {
-    /// Returns a connector over this client's engine, with its proxies and certificates.
+    /// Returns a connector that uses this client's engine, proxies and certificates.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 }
 
-/// Options that must be configured at the engine, and their default values.
+/// Options that only Laneway's `ClientBuilder` can set, and their default values.
 const ELSEWHERE: [(ClientConfigKey, &str); 6] = [
     (ClientConfigKey::ProxyUrl, ""),
     (ClientConfigKey::ProxyCaCertificate, ""),
@@ -104,7 +106,7 @@ impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = self.request(request).await?;
         let has_body = request.method != Method::HEAD;
-        // Fetched for each call, because a child of a fork has its own lanes.
+        // This is looked up for each call, because a forked child process has connections of its own.
         let lanes = laneway::internal::lanes(&self.client);
         let lanes = lanes.map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         let Streamed { head, body } = lanes.stream(request).await.map_err(http_error)?;
@@ -120,7 +122,7 @@ impl Service {
         let (parts, body) = request.into_parts();
         let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
         if !self.allow_http && origin.scheme == Scheme::Http {
-            // The message doesn't show the URL, which may hold a password.
+            // The message shows only the host, because the URL may contain a password.
             let why = LanewayError(format!(
                 "the request to {} uses http://, and allow_http isn't set",
                 origin.host
@@ -142,7 +144,7 @@ impl Service {
     }
 }
 
-/// Returns the pieces of a body in memory, without copying.
+/// Returns the chunks of a body that is in memory, without copying them.
 async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     let mut segments = Body::empty();
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -153,8 +155,9 @@ async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     Ok(segments)
 }
 
-/// Converts an error to the kind by which object_store decides about a retry. It always retries after `Connect` and
-/// `Request`. After `Timeout` and `Interrupted` it retries idempotent requests, and after the others never.
+/// Converts an error to one of object_store's kinds, by which it decides whether to retry. It retries every request
+/// after `Connect` and `Request`, and only idempotent ones after `Timeout` and `Interrupted`. It never retries after
+/// the other kinds.
 fn http_error(error: LanesError) -> HttpError {
     let kind = match error.kind() {
         Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed => {
@@ -169,7 +172,7 @@ fn http_error(error: LanesError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// An error of this connector itself.
+/// The error for a request that the connector itself refuses.
 #[derive(Debug)]
 struct LanewayError(String);
 
@@ -181,10 +184,10 @@ impl std::fmt::Display for LanewayError {
 
 impl std::error::Error for LanewayError {}
 
-/// An answer's body, as object_store reads it.
+/// A response's body in the form that object_store reads.
 struct Incoming {
     body: BodyStream,
-    /// The bytes still to come, if known.
+    /// The number of bytes that haven't come yet, if known.
     left: Option<u64>,
 }
 

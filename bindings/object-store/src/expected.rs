@@ -1,12 +1,12 @@
-//! The expected size of an answer, by which its lane is chosen.
+//! The expected size of a response, by which the dispatcher chooses a connection for the request.
 
 use http::header::RANGE;
 use http::{HeaderMap, Method};
 
-/// Returns the largest size of the answer in bytes, if the request tells it.
+/// Returns the maximum size of the response's body in bytes, if it follows from the request.
 pub(crate) fn expected(method: &Method, headers: &HeaderMap) -> Option<u64> {
     if *method != Method::GET {
-        // The answer is a document that reports the result.
+        // The response is at most a short document that reports the result.
         return Some(0);
     }
     let range = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;

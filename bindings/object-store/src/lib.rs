@@ -1,5 +1,5 @@
-//! Laneway as a store of the crate [`object_store`](https://docs.rs/object_store). Software on its traits (DataFusion,
-//! delta-rs, Lance, Parquet readers) reads and writes over Laneway's lanes.
+//! Implements the traits of the crate [`object_store`](https://docs.rs/object_store) over Laneway. Software that uses
+//! these traits (DataFusion, delta-rs, Lance, Parquet readers) then reads and writes over Laneway's connections.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -15,7 +15,7 @@
 //! let store = LanewayStore::new(client.bucket("s3://lake/warehouse/")?);
 //! let path = Path::from("table/part-0");
 //! store.put(&path, "bytes".into()).await?;
-//! // As few requests as pay, by the path and the store's prices.
+//! // Ranges that are close together share a request if that is faster or cheaper.
 //! let ranges = store.get_ranges(&path, &[0..2, 3..5]).await?;
 //! assert_eq!(ranges, ["by", "es"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,38 +24,41 @@
 //! ```
 //!
 //! The feature `object_store_0_14` (on by default) implements the traits of 0.14. `object_store_0_13` implements those
-//! of 0.13, which DataFusion 55 and delta-rs 1.1 use. Both can be on together. Neither adds a second HTTP client,
-//! because object_store's own clients are left out.
+//! of 0.13, which DataFusion 55 and delta-rs 1.1 use. Both can be on together. Neither makes cargo build a second HTTP
+//! client, because both leave out object_store's own clients.
 //!
 //! # Under object_store's own clients
 //!
-//! To keep object_store's own clients (`AmazonS3`, `GoogleCloudStorage`) with their configuration, credentials and
-//! retries, put Laneway's lanes under them with the feature `http-connector`. It uses object_store's `aws-base`,
-//! `gcp-base` and `ring`, which build no other HTTP client: see `connector::LanewayConnector`.
+//! With the feature `http-connector`, object_store's own clients (`AmazonS3`, `GoogleCloudStorage`) send their requests
+//! over Laneway's connections. They keep their configuration, credentials and retries: see
+//! `connector::LanewayConnector`. Use object_store's features `aws-base`, `gcp-base` and `ring`, which build no other
+//! HTTP client.
 //!
 //! The feature `opendal-transport` does the same under [OpenDAL](https://docs.rs/opendal)'s services (0.59): see
 //! `transport::LanewayTransport`.
 //!
 //! # Promises
 //!
-//! - A location is its key below the bucket's prefix, byte for byte. Keys that a
+//! - A location is an object's key without the bucket's prefix, byte for byte. Keys that a
 //!   [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html) can't represent (`a//b`, `.`,
-//!   control characters) are errors of a listing. Keys that end in a slash, which mark folders, are left out.
-//! - An ETag is S3's without its quotes, or GCS's generation, because GCS's conditions use generations. Only the newest
-//!   state is reported, so `version` in results is `None`. A `version` in a request is a GCS generation.
-//! - Some `GetOptions` can't be expressed in one request (a list of ETags, `if_unmodified_since`). For these the
-//!   metadata is requested first, and the read is pinned to that state.
-//! - The attributes of a whole GCS object need a second, concurrent request, because the answer with its bytes doesn't
-//!   tell metadata. A read of a range doesn't make it, and returns no attributes.
-//! - A multipart upload is one writer. The futures of its parts may be awaited in any order and concurrently. Dropping
-//!   one halfway ends the upload. An upload that is dropped before its end leaves nothing behind.
-//! - Errors have object_store's kinds, and Laneway's error as their source. `NotSupported` covers tags on GCS, versions
-//!   on S3, and unknown attributes.
-//! - `MultipartStore`'s ids and parts are text, with which another process can continue. An upload stays in the store
-//!   until it is completed or aborted. If GCS's credentials don't permit multipart uploads, the error is
-//!   `NotSupported`.
+//!   control characters) appear in a listing as errors. A listing leaves out keys that end in a slash, which mark
+//!   folders.
+//! - On S3, `e_tag` is the ETag without its quotes. On GCS it is the generation, because conditions on GCS use
+//!   generations. Results describe only the newest version of an object, so their `version` is `None`. A `version` in a
+//!   request is a GCS generation.
+//! - Some `GetOptions` can't be expressed in one request (a list of ETags, `if_unmodified_since`). For these, Laneway
+//!   requests the metadata first, checks the conditions itself, and then reads exactly that version.
+//! - A read of a whole GCS object makes a second, concurrent request for its attributes, because the response with the
+//!   bytes lacks them. A read of a range doesn't make this request, and returns no attributes.
+//! - The futures of a multipart upload's parts may be awaited in any order and concurrently. If one is dropped after it
+//!   has begun to write, the upload fails. An upload that is dropped before its end leaves nothing in the store.
+//! - Errors have object_store's kinds, and Laneway's error as their source. Tags on GCS, versions on S3 and unknown
+//!   attributes fail with `NotSupported`.
+//! - The ids of `MultipartStore`'s uploads and parts are text. Another process can continue an upload with them. An
+//!   upload stays in the store until it is completed or aborted. If the credentials for GCS don't permit multipart
+//!   uploads, the call fails with `NotSupported`.
 
-// The traits of both versions are the same, so they share one implementation.
+// The traits of both versions are nearly the same, so both modules include the same files in `adapter`.
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
 
 #[cfg(feature = "http-connector")]

@@ -1,4 +1,4 @@
-//! Laneway's lanes for OpenDAL's services.
+//! Sends the requests of OpenDAL's services over Laneway's connections.
 
 use futures_util::StreamExt as _;
 use http::header::{HOST, HeaderName, LOCATION};
@@ -10,24 +10,24 @@ use url::Url;
 
 use crate::expected::expected;
 
-/// The limit of other clients.
+/// The maximum number of redirects that a request follows. Other HTTP clients have the same limit.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Sends the requests of OpenDAL's services over a client's lanes. For one operator, use
+/// Sends the requests of OpenDAL's services over the connections of a [`Client`]. For one operator, use
 /// `operator.with_context(operator.base_context().with_http_transport(HttpTransporter::new(transport)))`. For all
 /// operators, use `HttpTransporter::install_default(transport)`.
 ///
-/// OpenDAL still makes the retries, by its `RetryLayer`. Connections, timeouts, proxies and certificates are the
-/// engine's own, configured at the [`ClientBuilder`](laneway::ClientBuilder). Up to ten redirects are followed. To
-/// another host, only reads follow a redirect, without credentials, and never from https to http. A body that isn't
-/// read holds about a MiB. Dropping it frees its lane.
+/// OpenDAL still makes the retries, with its `RetryLayer`. Configure connections, timeouts, proxies and certificates at
+/// the [`ClientBuilder`](laneway::ClientBuilder). A request follows up to ten redirects, but never from https to http.
+/// Only reads follow a redirect to another host, and they don't send their credentials there. An unread body buffers
+/// about 1 MiB. Dropping the body frees its connection for other requests.
 #[derive(Clone, Debug)]
 pub struct LanewayTransport {
     client: Client,
 }
 
 impl LanewayTransport {
-    /// Returns a transport over this client's engine, with its proxies and certificates.
+    /// Returns a transport that uses this client's engine, proxies and certificates.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -39,11 +39,11 @@ impl LanewayTransport {
         sent.headers.remove(HOST);
         sent.expected = expected(request.method(), request.headers());
         sent.body = Iterator::fold(request.body().clone(), Body::empty(), Body::and);
-        // Fetched for each request, because a child of a fork has its own lanes.
+        // This is looked up for each request, because a forked child process has connections of its own.
         let lanes = laneway::internal::lanes(&self.client)
             .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine has been shut down").set_source(e))?;
         let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
-        // Only the beginning of an error's page is kept, enough for the message.
+        // Laneway keeps only the beginning of an error's body, so `Content-Length` isn't the length of what is read.
         let is_whole = request.method() != Method::HEAD && head.status.is_success();
         let size = head.content_length().filter(|_| is_whole);
         let body = HttpBody::new(body.map(|chunk| chunk.map(Buffer::from).map_err(error)), size);
@@ -68,7 +68,7 @@ impl HttpTransport for LanewayTransport {
                 if *request.uri() != asked {
                     response.extensions_mut().insert(HttpRedirect::new(request.uri().clone()));
                 }
-                // OpenDAL's errors name the request.
+                // OpenDAL shows this URI in its errors, so it must be that of the original request.
                 response.extensions_mut().insert(asked);
                 return Ok(response);
             };
@@ -78,8 +78,8 @@ impl HttpTransport for LanewayTransport {
     }
 }
 
-/// Returns the request that a redirect demands (RFC 9110 section 15.4), or `None` if the answer is final. Another host
-/// gets only the request itself without credentials, and only if it changes nothing there.
+/// Returns the request that follows a redirect (RFC 9110 section 15.4), or `None` if the response is final or the
+/// redirect isn't safe to follow. Another host gets only GET and HEAD requests, without credentials.
 fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> Option<Request<Buffer>> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let keeps_method = match status {
@@ -111,10 +111,15 @@ fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> 
     Some(next)
 }
 
-/// Converts an error. It is temporary if another attempt may help; OpenDAL decides about that attempt.
+/// Converts an error. It is marked as temporary if another attempt may help, and OpenDAL's `RetryLayer` then decides
+/// about a retry.
 fn error(error: LanesError) -> Error {
     let is_transient = error.is_transient();
-    let message = if error.is_unsent() { "a request couldn't be sent" } else { "an exchange failed" };
+    let message = if error.is_unsent() {
+        "the request couldn't be sent"
+    } else {
+        "the request failed after it was sent"
+    };
     let shown = Error::new(ErrorKind::Unexpected, message).set_source(error);
     if is_transient { shown.set_temporary() } else { shown }
 }

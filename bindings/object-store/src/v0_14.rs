@@ -1,4 +1,4 @@
-//! The traits of object_store 0.14.
+//! Implements the traits of object_store 0.14.
 
 use std::ops::Range;
 
@@ -34,7 +34,8 @@ fn nothing_listed() -> ListResult {
     ListResult { common_prefixes: Vec::new(), objects: Vec::new(), extensions: Extensions::new() }
 }
 
-// 0.14 has one method more than 0.13. This trait is the only code that isn't shared.
+// This trait has one method more in 0.14 than in 0.13. So its implementations are separate, unlike the code in
+// `adapter`.
 #[async_trait]
 impl MultipartStore for LanewayStore {
     async fn create_multipart(&self, path: &Path) -> Result<MultipartId> {

@@ -3,8 +3,9 @@
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python dataloader.py http://127.0.0.1:9010 lake
 
-The script uploads the samples first. Each measurement has processes of its own, and the readers take turns. It counts from the first
-worker's start to the last sample, and prints the median of the rounds. `--method` chooses how workers are made.
+The script first uploads the samples. Each measurement runs in new processes, and the two packages take turns. The time runs from the
+start of the first worker to the arrival of the last sample. The script prints the median of all rounds. `--method` is the start method of
+Python's `multiprocessing`.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def main() -> None:
     arguments.add_argument("endpoint")
     arguments.add_argument("bucket")
     arguments.add_argument("--samples", type=int, default=10_000)
-    arguments.add_argument("--size", type=int, default=100_000, help="bytes of a sample")
+    arguments.add_argument("--size", type=int, default=100_000, help="the size of a sample in bytes")
     arguments.add_argument("--workers", type=int, default=4)
     arguments.add_argument("--batch", type=int, default=64)
     arguments.add_argument("--rounds", type=int, default=3)

@@ -3,9 +3,15 @@
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python objects.py http://127.0.0.1:9010 lake gets puts ranges
 
-`gets`: 1000 objects of 4000 bytes at once under asyncio. `puts`: 1000 objects of 4700 bytes. `ranges`: 400 random ranges of 4 to 64 KiB of an
-object of 1 GiB. `warm`: 2000 ranges of 4 KiB one after the other, over an open connection. `whole`: the GiB into the caller's buffer, and by
-`get().bytes()`; the last column, peak memory, shows that it is held once. The script uploads the objects first, and compares each result.
+The jobs are:
+- `gets` reads 1000 objects of 4000 bytes at once under asyncio.
+- `puts` writes 1000 objects of 4700 bytes in the same way.
+- `ranges` reads 400 random ranges of 4 to 64 KiB of an object of 1 GiB.
+- `warm` reads 2000 ranges of 4 KiB one after the other, over an open connection.
+- `whole` reads the object of 1 GiB into the caller's buffer, and by `get().bytes()`. The last column, peak memory, shows that the process
+  holds the content only once.
+
+The script first uploads the objects. After each measurement, it checks the result.
 """
 
 import argparse
@@ -36,7 +42,7 @@ def ranges() -> list[tuple[int, int]]:
 
 
 def expected(begin: int, end: int) -> bytes:
-    """Returns bytes of the object of 1 GiB. It repeats one block, whose first 8 bytes are the block's number."""
+    """Returns a range of the object of 1 GiB. The object repeats one block, but the first 8 bytes of each copy are its number."""
     parts = []
     while begin < end:
         block, at = divmod(begin, len(BLOCK))
@@ -269,7 +275,7 @@ def main() -> None:
     arguments.add_argument("bucket")
     arguments.add_argument("jobs", nargs="*", metavar="job", help=f"any of {', '.join(JOBS)} (default: all)")
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--filled", action="store_true", help="the objects are there from an earlier run")
+    arguments.add_argument("--filled", action="store_true", help="skip the upload, because an earlier run uploaded the objects")
     chosen = arguments.parse_args()
     place = Place(chosen.endpoint, chosen.bucket)
     if not chosen.filled:

@@ -1,4 +1,4 @@
-"""Runs measurements by turns, each in a process of its own, and prints their medians."""
+"""Runs several measurements in turns, each time in a new process, and prints their medians."""
 
 import multiprocessing
 import resource
@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Reading = Callable[[], Callable[[], object]]
-"""Prepares a measurement, untimed, and returns the function to time. If that function returns another function, it is
-called afterwards, untimed, to check the result."""
+"""A function that prepares a measurement, and returns the function to time. If the timed function returns a function, that one is called
+afterwards to check the result. The preparation and the check are not timed."""
 
 
 def connections_opened() -> int:
-    """Returns the TCP connections that this network namespace has opened since it began; 0 if the kernel doesn't tell.
-    """
+    """Returns the number of TCP connections that this network namespace has opened so far, or 0 if the kernel doesn't count them."""
     try:
         names, values = (line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:"))
     except OSError:
@@ -41,7 +40,8 @@ def measured(reading: Reading, results: multiprocessing.Queue) -> None:
 
 
 def compare(title: str, readings: Mapping[str, Reading], rounds: int) -> None:
-    """Prints a line for each reading: median seconds, their range, CPU seconds, connections opened, and the process's peak memory."""
+    """Runs each reading `rounds` times. Prints a line for each: seconds (median, minimum, maximum), CPU seconds, opened connections, and
+    peak memory of the process."""
     context = multiprocessing.get_context("fork")
     rows: dict[str, list[tuple[float, float, int, float]]] = {name: [] for name in readings}
     for _ in range(rounds):

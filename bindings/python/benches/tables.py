@@ -3,9 +3,13 @@
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python tables.py http://127.0.0.1:9010 lake
 
-`pandas` reads 3 of 50 columns of one file. `duckdb` sums the same columns by SQL. `dataset` reads them from 64 files as a pyarrow dataset. The
-table also shows the time of each query on local files: subtract it to compare the stores. The script writes the files locally and uploads them
-first. `--mib` is the size of all files together.
+The queries are:
+- `pandas` reads 3 of 50 columns of one file.
+- `duckdb` sums the same columns of the same file by SQL.
+- `dataset` reads the same columns of 64 files, as a pyarrow dataset.
+
+The script first writes the files locally and uploads them. `--mib` is the size of the single file, and also of the 64 files together. The
+output also has the time of each query on the local files. Subtract it from the other times to compare the stores.
 """
 
 import argparse
@@ -53,7 +57,7 @@ def put(folder: Path, endpoint: str, bucket: str) -> None:
 
 
 class Filesystems:
-    """The filesystems to compare. Each method returns a filesystem, and the prefix of the table's path in it."""
+    """The filesystems to compare. Each method returns a filesystem, and the folder in it with the Parquet files."""
 
     def __init__(self, endpoint: str, bucket: str, folder: Path) -> None:
         self.endpoint, self.there, self.folder = endpoint, f"{bucket}/{PREFIX}", folder

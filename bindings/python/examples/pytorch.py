@@ -1,10 +1,10 @@
-"""Reads training data in a bucket with the workers of PyTorch's DataLoader: an object for each sample, or tar files of many.
+"""Reads training data in a bucket with the workers of PyTorch's DataLoader. Each object is a sample, or a tar file of samples.
 
     python pytorch.py s3://lake/samples/ --workers 4          # or gs://
     python pytorch.py s3://lake/shards/ --tar --workers 4
 
-Workers may be forked or spawned: the store goes with its dataset, and each worker has an engine of its own. Laneway finds credentials
-and the endpoint where AWS's and Google's own tools find them.
+The script prints the samples and megabytes per second. Workers may be forked or spawned: each gets a copy of the dataset with its
+store, and starts its own engine. Laneway finds credentials and the endpoint where AWS's and Google's own tools find them.
 """
 
 import argparse
@@ -20,18 +20,18 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_
 
 Decode = Callable[[str, bytes], Any]
 
-# The objects that a worker reads at once. They wait for the network, so there may be more of them than processors.
+# The number of objects that a worker reads at once. The reads mostly wait for the network, so there may be more of them than processors.
 READS = 16
 
 
 def raw(name: str, content: bytes) -> tuple[str, bytes]:
-    """Returns a sample as it is. Replace this with your own decoder, which runs in the workers."""
+    """Returns the name and the bytes of a sample unchanged. Replace this with your own decoder, which runs in the workers."""
     return name, content
 
 
 class Objects(Dataset[Any]):
-    """A dataset with an object for each sample. DataLoader requests whole batches, and the objects of a batch are read
-    at once."""
+    """A map-style dataset, in which each object is a sample. DataLoader requests whole batches, and a worker reads the
+    objects of a batch at once."""
 
     def __init__(self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw) -> None:
         self.store, self.keys, self.decode = store, keys, decode
@@ -49,8 +49,8 @@ class Objects(Dataset[Any]):
 
 
 class Shards(IterableDataset[Any]):
-    """The samples of tar files, in their order. Each worker reads files of its own, and so does each process of a group
-    (`rank`)."""
+    """An iterable dataset of the samples in tar files, in their order. The files are divided among the `ranks` processes
+    of distributed training, and then among the workers of each process."""
 
     def __init__(
         self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw, rank: int = 0, ranks: int = 1
@@ -62,7 +62,7 @@ class Shards(IterableDataset[Any]):
         worker = get_worker_info()
         first, step = (worker.id, worker.num_workers) if worker else (0, 1)
         for key in self.keys[self.rank :: self.ranks][first::step]:
-            # `r|` never seeks, so the file is read as a stream, and the engine reads ahead.
+            # The mode `r|` never seeks, so the engine sees a sequential read, and reads ahead.
             with self.store.open_reader(key) as file, tarfile.open(fileobj=file, mode="r|") as tar:
                 for member in tar:
                     content = tar.extractfile(member)
@@ -71,8 +71,8 @@ class Shards(IterableDataset[Any]):
 
 
 class Shuffled(Sampler[int]):
-    """The numbers of samples in an order that depends only on `seed` and `epoch`, beginning at position `start`. A
-    checkpoint has to hold these three."""
+    """Yields the indices of samples in a random order that depends only on `seed` and `epoch`, from position `start`. To
+    continue after an interruption, store these three numbers in the checkpoint."""
 
     def __init__(self, size: int, seed: int, epoch: int = 0, start: int = 0) -> None:
         self.size, self.seed, self.epoch, self.start = size, seed, epoch, start
@@ -88,7 +88,7 @@ class Shuffled(Sampler[int]):
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("url")
-    arguments.add_argument("--tar", action="store_true", help="the objects are tar files of samples")
+    arguments.add_argument("--tar", action="store_true", help="read each object as a tar file of samples")
     arguments.add_argument("--workers", type=int, default=4)
     arguments.add_argument("--batch", type=int, default=64)
     chosen = arguments.parse_args()

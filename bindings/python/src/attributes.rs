@@ -1,4 +1,4 @@
-//! The properties of a new object besides its bytes.
+//! The properties of a new object: attributes, tags, and the mode of the write.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use pyo3::types::PyDict;
 
 use crate::error;
 
-/// Returns the options of a write: attributes by their header names (others are user metadata), tags, and the
-/// mode.
+/// Returns the options of a write. Attributes whose names are known headers become these headers, and other attributes
+/// become user metadata.
 ///
 /// # Errors
-/// If the mode doesn't exist, or the store can't compare the version.
+/// Fails if the mode doesn't exist, or the store can't compare the version.
 pub(crate) fn options(
     names: VersionNames,
     attributes: Option<&Bound<'_, PyDict>>,
@@ -39,13 +39,13 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
             "overwrite" => Ok(Condition::None),
             "create" => Ok(Condition::Absent),
             _ => Err(PyValueError::new_err(format!(
-                "there is no mode {name:?}: 'create', 'overwrite', or a dict with 'e_tag' and 'version'"
+                "there is no mode {name:?}: use 'create', 'overwrite', or a dict with 'e_tag' and 'version'"
             ))),
         };
     }
     let Ok(state) = mode.cast::<PyDict>() else {
         return Err(PyTypeError::new_err(
-            "a mode is 'create', 'overwrite', or a dict with 'e_tag' and 'version'",
+            "a mode must be 'create', 'overwrite', or a dict with 'e_tag' and 'version'",
         ));
     };
     let text = |name| {
@@ -56,14 +56,16 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
     let state = state.map(|text| self::version(mode.py(), names, &text)).transpose()?;
     state.map(Condition::Matches).ok_or_else(|| {
         let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };
-        PyValueError::new_err(format!("the version to replace is given as {wanted}"))
+        PyValueError::new_err(format!(
+            "the mode doesn't name the version to replace: on this store, give {wanted}"
+        ))
     })
 }
 
-/// Parses the version of an object, in the form of conditions.
+/// Parses the version of an object: a generation on GCS, and an ETag on S3.
 ///
 /// # Errors
-/// If the text isn't a generation, on GCS.
+/// Fails if the text isn't a generation, on GCS.
 pub(crate) fn version(py: Python<'_>, names: VersionNames, text: &str) -> PyResult<Version> {
     laneway_bindings_core::attributes::version(names, text).map_err(|failure| error::failed(py, &failure))
 }

@@ -1,6 +1,6 @@
-//! Python buffers that are lent to the engine, without a copy.
+//! Python buffers that the engine reads or writes directly, without a copy.
 
-#![expect(unsafe_code, reason = "buffers of Python's are raw memory")]
+#![expect(unsafe_code, reason = "Python's buffers are raw memory")]
 
 use std::slice;
 
@@ -12,35 +12,36 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::kept::Kept;
 
-/// Writable buffers up to this size are copied. That costs less than an export that lasts longer than the
-/// call. Meanwhile a `bytearray` couldn't be resized, and an `mmap` couldn't be closed.
+/// Writable buffers up to this size are copied. Without a copy, the engine may hold the buffer even after the call has
+/// ended. Until the engine releases it, a `bytearray` can't be resized, and an `mmap` can't be closed.
 const COPIED_MAX: usize = 1 << 20;
 
-/// Memory of an object that is kept alive, and exported so that it doesn't move.
+/// The memory of a Python object. The object is kept alive, and its buffer is exported, so that the memory doesn't
+/// move.
 struct Lent {
     start: *const u8,
     len: usize,
     _object: Kept,
 }
 
-// SAFETY: it is only read, from any thread, by pointers that are valid while the object is kept.
+// SAFETY: the memory is only read, and the pointer is valid for as long as `_object` is kept.
 unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
 
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's
-        // length. A program that writes to a buffer while it is sent breaks the rules on the package's page.
-        // The store then refuses the bytes by their checksum.
+        // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's length. A
+        // program that writes to the buffer meanwhile breaks the rule in the package's README. The store then refuses
+        // the bytes, because their checksum is wrong.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// Returns the bytes of an object that has a buffer, or `None` if it has none.
+/// Returns the bytes of an object that supports the buffer protocol, or `None` if it doesn't.
 ///
 /// # Errors
-/// If the buffer isn't contiguous.
+/// Fails if the buffer isn't contiguous.
 pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(bytes) = object.cast::<crate::bytes::Bytes>() {
         return Ok(Some(bytes.get().0.clone()));
@@ -66,19 +67,19 @@ pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     Ok(Some(Bytes::from_owner(lent)))
 }
 
-/// A caller's buffer that is written to.
+/// A buffer of the caller, into which the engine writes.
 pub(crate) struct Into {
     start: *mut u8,
     len: usize,
     _object: Kept,
 }
 
-// SAFETY: its owner is the only one in Rust that writes there, on any thread.
+// SAFETY: only the owner of this value writes to the memory from Rust, and it may do so on any thread.
 unsafe impl Send for Into {}
 
 impl Into {
     /// # Errors
-    /// If the object has no buffer, or one that is read-only or not contiguous.
+    /// Fails if the object has no buffer, or one that is read-only or not contiguous.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let view = PyMemoryView::from(object)?;
         let buffer = PyUntypedBuffer::get(&view)?;
@@ -96,8 +97,8 @@ impl Into {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: the export keeps the memory in place, with its length. Other Python threads may read it
-        // meanwhile, as with any buffer that a call fills while the lock is released.
+        // SAFETY: the export keeps the memory at its address and length. Other Python threads may read it meanwhile, as
+        // they may with any call that fills a buffer and releases the interpreter's lock.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that the engine has received, and that Python reads in place.
+//! Bytes that the engine has received. Python reads them from the engine's memory, without a copy.
 
 #![expect(unsafe_code, reason = "the buffer protocol is C's")]
 
@@ -26,11 +26,12 @@ impl Bytes {
         let Some(buffer) = buffer else { return Ok(Self(::bytes::Bytes::new())) };
         match buffer::lent(buffer)? {
             Some(bytes) => Ok(Self(bytes)),
-            None => Err(PyTypeError::new_err("an object with a buffer is needed")),
+            None => Err(PyTypeError::new_err("a bytes-like object is required")),
         }
     }
 
-    /// Returns `bytes`: many libraries take a buffer only if `isinstance(buffer, bytes)`. `type` returns `Bytes`.
+    /// Returns `bytes`, so that `isinstance` says that this is `bytes`. Many libraries accept no other buffers.
+    /// `type()` still returns `Bytes`.
     #[getter]
     fn __class__<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
         py.get_type::<PyBytes>()
@@ -57,7 +58,7 @@ impl Bytes {
                 let bytes = self.0.slice(start..start + range.slicelength);
                 return Ok(Self(bytes).into_pyobject(py)?.into_any());
             }
-            // This is rare, so Python does it.
+            // A slice with a step is rare, so let Python's own `bytes` compute it.
             let own = self.to_bytes(py).get_item(slice)?;
             let bytes = buffer::lent(&own)?.unwrap_or_default();
             return Ok(Self(bytes).into_pyobject(py)?.into_any());
@@ -79,7 +80,7 @@ impl Bytes {
         let py = other.py();
         let answer = match (buffer::lent(other).ok().flatten(), how) {
             (Some(other), _) => how.matches(self.0.cmp(&other)),
-            // An object without a buffer is unequal.
+            // An object without a buffer is never equal to bytes.
             (None, CompareOp::Eq) => false,
             (None, CompareOp::Ne) => true,
             (None, _) => return Ok(py.NotImplemented()),
@@ -108,21 +109,22 @@ impl Bytes {
     }
 
     /// # Safety
-    /// Python calls it, with a view to fill.
+    /// Only Python may call it, with a view that it may fill.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         if view.is_null() {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
         let bytes = &slf.get().0;
-        // Empty bytes still need an address.
+        // A view of no bytes also needs an address that isn't null.
         let start = if bytes.is_empty() {
             ptr::NonNull::<u8>::dangling().as_ptr()
         } else {
             bytes.as_ptr().cast_mut()
         };
         let len = ffi::Py_ssize_t::try_from(bytes.len())?;
-        // SAFETY: the view is the caller's to fill. The bytes don't move while the object lives, which the
-        // view keeps alive. They are immutable: the view is marked read-only, and a writable one is refused.
+        // SAFETY: the caller passes a valid view to fill. The bytes don't move while the object lives, and the view
+        // keeps it alive. They are immutable, because the view is marked read-only, and a request for a writable view
+        // fails.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast::<c_void>(), len, 1, flags) };
         match filled {
@@ -132,7 +134,8 @@ impl Bytes {
     }
 }
 
-/// Adds methods of Python's own `bytes`, which work on a copy. New bytes are a `Bytes` too.
+/// Adds the methods of Python's own `bytes`, which are called on a copy. If a method returns `bytes`, it returns a
+/// `Bytes` here.
 macro_rules! methods_of_bytes {
     ($($method:ident),+) => {
         #[pymethods]

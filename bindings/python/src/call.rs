@@ -1,4 +1,4 @@
-//! Waits for a verb's call: on a thread that releases the interpreter's lock, or in an event loop.
+//! Waits for a call of the library: on a thread that releases the interpreter's lock, or in an event loop.
 
 mod completions;
 mod pending;
@@ -16,11 +16,10 @@ use self::pending::Pending;
 use crate::memory::UnderWay;
 use crate::{error, kept, log};
 
-/// The interval in which a waiting thread checks for signals, such as Ctrl-C's. A person at a keyboard doesn't notice
-/// it.
+/// A waiting thread checks this often for signals, such as Ctrl-C's. A user doesn't notice the delay.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// The result of a call. A thread that holds the interpreter's lock makes a Python object of it.
+/// The result of a call. A thread that holds the interpreter's lock runs it to make the Python object.
 type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 /// A call of the library, and the conversion of its result.
@@ -44,16 +43,17 @@ impl Call {
         Self { client: client.clone(), future: Box::pin(future) }
     }
 
-    /// Returns the same call with `None` as its result. Only its error matters.
+    /// Returns the same call, but with `None` as its result if it succeeds.
     pub(crate) fn giving_none(self) -> Self {
         let Self { client, future } = self;
         Self::new(&client, future, |py, answer| answer(py).map(|_| py.None()))
     }
 
-    /// Waits with the interpreter's lock released. A signal's handler may raise, which ends the call.
+    /// Waits for the call, with the interpreter's lock released. If a signal's handler raises an exception, the call
+    /// ends.
     ///
     /// # Errors
-    /// The call's error, or the handler's.
+    /// Returns the call's error, or the exception of a signal's handler.
     pub(crate) fn wait(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         log::attend(py, false);
         let Self { client, future } = self;
@@ -62,10 +62,11 @@ impl Call {
         done?(py)
     }
 
-    /// Does the same for a result that is often here already. It checks that first, without another thread.
+    /// Does the same as [`wait`](Self::wait) for a call that is often done at once. It first checks for a result on
+    /// this thread.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Fails in the same cases as [`wait`](Self::wait).
     pub(crate) fn wait_if_need_be(mut self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let answer = match (&mut self.future).now_or_never() {
             Some(done) => done.map_err(|error| error::raised(py, &error))?(py),
@@ -74,10 +75,11 @@ impl Call {
         Ok(answer?.into_bound(py))
     }
 
-    /// Returns an awaitable for an event loop's task: a future of asyncio's, or a coroutine if no such loop runs.
+    /// Returns an awaitable: an `asyncio.Future` if an asyncio loop runs on this thread, otherwise a coroutine (under
+    /// trio, for example).
     ///
     /// # Errors
-    /// If the system gives no pipe, or the engine can't start.
+    /// Fails if no pipe can be created, or if the engine can't start.
     pub(crate) fn awaited(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         kept::release(py);
         log::attend(py, false);
@@ -97,7 +99,7 @@ impl Call {
 /// Waits for a call.
 ///
 /// # Errors
-/// The call's error, or that of a signal's handler, which ends the call.
+/// Returns the call's error, or the exception of a signal's handler, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,
@@ -116,7 +118,7 @@ pub(crate) fn blocking<T: Send + 'static>(
     }
 }
 
-/// Returns the asyncio loop that runs on this thread. `None` means trio, or that the loop begins later, as with
+/// Returns the asyncio loop that runs on this thread. It is `None` under trio, and if the loop starts later, as with
 /// `asyncio.run(store.get_async(path))`.
 fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

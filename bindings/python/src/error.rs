@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions, which `laneway/exceptions.py` defines.
+//! Converts errors of the library to exceptions, whose classes are in `laneway/exceptions.py`.
 
 use laneway_bindings_core::failure::Failure;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// Makes the exception of an error's kind.
+/// Creates the exception for an error.
 pub(crate) fn raised(py: Python<'_>, error: &laneway::Error) -> PyErr {
     failed(py, &Failure::from(error))
 }
 
-/// Makes the exception of a failure's kind.
+/// Creates the exception for a failure.
 pub(crate) fn failed(py: Python<'_>, failure: &Failure) -> PyErr {
     let details = || {
         let details = PyDict::new(py);
@@ -25,7 +25,8 @@ pub(crate) fn failed(py: Python<'_>, failure: &Failure) -> PyErr {
     details().unwrap_or_else(|error| error)
 }
 
-/// Makes the exception of this package's own failure, with one of the library's kinds.
+/// Creates the exception for a failure that this package itself detects. `kind` is one of the library's kinds of
+/// errors.
 pub(crate) fn own(py: Python<'_>, kind: laneway::ErrorKind, message: &str) -> PyErr {
     failed(py, &Failure::own(kind, message))
 }
@@ -36,12 +37,12 @@ fn made(py: Python<'_>, arguments: Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(of.call1(arguments.cast_into()?)?))
 }
 
-/// Makes the exception for using a closed file or stream.
+/// Creates the exception for using a closed file or stream.
 pub(crate) fn closed(why: &'static str) -> PyErr {
     PyValueError::new_err(why)
 }
 
-/// Makes the exception for a method that files of a store don't support: `io.UnsupportedOperation`.
+/// Creates the exception for a method of Python's files that objects don't support: `io.UnsupportedOperation`.
 pub(crate) fn unsupported(py: Python<'_>, method: &str) -> PyErr {
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     match TYPE.import(py, "io", "UnsupportedOperation") {
@@ -50,7 +51,7 @@ pub(crate) fn unsupported(py: Python<'_>, method: &str) -> PyErr {
     }
 }
 
-/// Makes the exception for a call that the engine abandoned.
+/// Creates the exception for a call that was lost, because the engine ended.
 pub(crate) fn ended() -> PyErr {
     PyRuntimeError::new_err("the engine ended before the call was done")
 }

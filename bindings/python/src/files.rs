@@ -1,6 +1,6 @@
-//! Objects as files, with the methods of Python's own files as far as objects have them.
+//! Objects as files. They have those methods of Python's own files that make sense for objects.
 
-/// Adds methods of Python's files that objects don't have. They raise `io.UnsupportedOperation`.
+/// Adds the methods of Python's files that objects don't support. They raise `io.UnsupportedOperation`.
 macro_rules! refused {
     ($file:ident: $($method:ident),+) => {
         #[pymethods]

@@ -1,5 +1,5 @@
-//! Whole jobs, which copy, sync or remove files, trees and patterns. `python/laneway/_jobs.py` runs them, and
-//! reports their progress.
+//! Jobs, which copy, sync or remove many files and objects. `python/laneway/_jobs.py` runs them, and reports their
+//! progress.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::call::Call;
 use crate::{error, settings, turns, value};
 
-/// A running job. Dropping it cancels it.
+/// A running job. Dropping it cancels the job.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Job {
     client: Client,
@@ -27,7 +27,7 @@ pub(crate) struct Job {
 
 #[pymethods]
 impl Job {
-    /// Begins a job, by the name of its verb.
+    /// Starts a job. `verb` is `copy`, `sync` or `remove`.
     #[staticmethod]
     fn begin(
         py: Python<'_>,
@@ -38,8 +38,8 @@ impl Job {
         wishes: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let client = settings::client(py, settings)?;
-        let verb =
-            JobVerb::named(verb).ok_or_else(|| PyValueError::new_err("a job copies, syncs or removes"))?;
+        let verb = JobVerb::named(verb)
+            .ok_or_else(|| PyValueError::new_err("the verb of a job must be copy, sync or remove"))?;
         let options = value::named(wishes, options::kind_of)?;
         let request = JobRequest { verb, sources, destination, options, put: PutOptions::default() };
         let job = options::begin(&client, request).map_err(|failure| error::failed(py, &failure))?;
@@ -47,18 +47,19 @@ impl Job {
         Ok(Self { client, job: Turns::new(job), progress, canceller })
     }
 
-    /// Returns the events so far, or a moment later: failures, warnings, items that a dry run would do, and the
-    /// summary once the job has ended.
+    /// Waits for events of the job, and returns those since the last call: failures, warnings, and the planned items of
+    /// a dry run. Once the job has ended, it also returns the summary.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.happened(py)?.wait(py)
     }
 
-    /// As `wait`, to be awaited.
+    /// The awaitable form of `wait`.
     fn wait_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.happened(py)?.awaited(py)
     }
 
-    /// Returns its progress: bytes done and found, items done and found, and whether all are found.
+    /// Returns the job's progress: bytes done, bytes found, items done, items found, and whether all items have been
+    /// found.
     fn progress(&self) -> (u64, u64, u64, u64, bool) {
         let progress = &self.progress;
         let bytes = (progress.bytes_done(), progress.bytes_found());
@@ -70,7 +71,8 @@ impl Job {
         format!("<laneway.Job items={done}/{found}>")
     }
 
-    /// Begins nothing more, abandons work under way and cleans up. The summary comes when that is done.
+    /// Cancels the job: it starts no more items, abandons those under way, and cleans up. After that, `wait` returns
+    /// the summary.
     fn cancel(&self) {
         self.canceller.cancel();
     }
@@ -81,7 +83,7 @@ impl Job {
         let line = turns::line(&self.job, py)?;
         let happened = async move {
             let Some(mut job) = line.turn().await else { return Ok(JobEvents::default()) };
-            // A child of a `fork` gets no more events of its parent's job.
+            // In a forked child, `next_events` returns nothing, because the job runs in the parent. Report it as ended.
             let ended = || JobEvents { summary: Some(Summary::default()), ..JobEvents::default() };
             Ok(next_events(&mut job).await.unwrap_or_else(ended))
         };

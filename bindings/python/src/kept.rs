@@ -1,9 +1,9 @@
-//! Python objects that the engine's threads hold.
+//! Python objects that the engine's threads own and may drop.
 //!
-//! Releasing one takes the interpreter's lock, for which those threads must not wait. So they put it on a
-//! pile, which the next call that holds the lock clears.
+//! Releasing a Python object needs the interpreter's lock, for which the engine's threads must not wait. So they put
+//! the object on a list (`PILE`). The next call that holds the lock releases all objects on it.
 
-#![expect(unsafe_code, reason = "an object is moved out of what is dropped")]
+#![expect(unsafe_code, reason = "`drop` moves the object out of the value")]
 
 use std::mem::ManuallyDrop;
 
@@ -27,7 +27,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // SAFETY: nothing uses it after its drop.
+        // SAFETY: `drop` runs once, and nothing uses the object after it.
         PILE.lay_down(unsafe { ManuallyDrop::take(&mut self.0) });
     }
 }

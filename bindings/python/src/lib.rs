@@ -1,12 +1,12 @@
-//! The library for Python: stores with their verbs, files, and jobs.
+//! The Python package: stores with their verbs, files, and jobs.
 //!
-//! It wraps the library and decides nothing. It shares `laneway-bindings-core` with other bindings. A verb is
-//! a file of `verbs`, which turns arguments into a call of the library. `call` waits for the call with the
-//! interpreter's lock released, or completes a future of an event loop. `python/laneway` has everything that
-//! needs no Rust: configuration keys, exceptions, and puts from files and iterators.
+//! It wraps the Rust library, and makes no decisions of its own about requests. It shares `laneway-bindings-core` with
+//! other bindings. Each verb has a file in `verbs`, which turns arguments into a call of the library. `call` waits for
+//! that call with the interpreter's lock released, or completes a future of an event loop. `python/laneway` contains
+//! the parts that are written in Python: configuration keys, exceptions, and puts from files and iterators.
 //!
-//! Buffers of Python may be dropped on the engine's threads, which never wait for the interpreter (`kept`).
-//! By the rules of the core's `fork`, a child of a `fork` can't hang on locks that its parent's threads held.
+//! The engine's threads may drop Python's buffers, but they never wait for the interpreter (see `kept`). After a
+//! `fork`, the child never hangs on a lock that a thread of its parent held (see `fork` in `laneway-bindings-core`).
 
 mod attributes;
 mod buffer;
@@ -30,7 +30,7 @@ mod verbs;
 
 use pyo3::prelude::*;
 
-/// The module that Python imports. The package's modules give its items their names.
+/// The native module. The modules in `python/laneway` import its items and give them their public names.
 #[pymodule(gil_used = true)]
 mod _laneway {
     #[pymodule_export]

@@ -1,10 +1,10 @@
-//! The engine's messages, as records of Python's `logging`.
+//! Passes the engine's log messages to Python's `logging`.
 //!
-//! The engine's threads produce them, and must not wait for the interpreter. They put records on a pile,
-//! without a lock because of `fork`. Then they wake a thread that hands the records to the logger `laneway`.
-//! That thread starts with the first record.
+//! The engine's threads write messages, but must not wait for the interpreter. So they put each message on a list
+//! (`PILE`), which has no lock, because a `fork` could leave a lock held. Then they wake a thread that passes the
+//! messages to the logger `laneway`. [`attend`] starts that thread.
 
-#![expect(unsafe_code, reason = "the thread's handle is read without a lock")]
+#![expect(unsafe_code, reason = "threads read the handle of the logging thread without a lock")]
 
 use std::process;
 use std::ptr;
@@ -19,25 +19,26 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tracing::Level;
 
-/// The time until the logger's level is read again.
+/// After this time, the logger's level is read again, because the program may have changed it.
 const LEVEL_KEPT: Duration = Duration::from_millis(200);
 
-/// The lowest of Python's levels that is wanted.
+/// The logger's level, as Python's number. Messages below it are dropped.
 static LEVEL: AtomicU8 = AtomicU8::new(WARNING);
 const WARNING: u8 = 30;
 
 static PILE: Pile<(u8, String)> = Pile::new();
 
-/// The thread that hands on records, and its process. A parent's thread is left alone.
+/// The thread that passes messages to Python, and the id of the process in which it runs. A forked child starts its
+/// own.
 static THREAD: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Python's number for the level that logs each packet. Python itself has no level that low.
+/// The number for the engine's trace level. Python has no name for a level below DEBUG (10).
 const TRACE: u8 = 5;
 
-/// Reads the logger's level, and starts the thread that hands on records. It is called often, with the
-/// interpreter's lock held. A recent level is kept, unless `now`.
+/// Reads the logger's level, and starts the logging thread if it doesn't run. Calls happen often, so the level isn't
+/// read again within [`LEVEL_KEPT`], unless `now` is true. The interpreter's lock must be held.
 pub(crate) fn attend(py: Python<'_>, now: bool) {
     static LOOKED: PyOnceLock<std::sync::Mutex<Option<Instant>>> = PyOnceLock::new();
     let looked = LOOKED.get_or_init(py, Default::default);
@@ -58,14 +59,13 @@ pub(crate) fn attend(py: Python<'_>, now: bool) {
     if PROCESS.swap(process::id(), Ordering::Relaxed) != process::id() {
         let spawned = thread::Builder::new().name("laneway-logging".into()).spawn(hand_on);
         if let Ok(thread) = spawned {
-            // One handle for each process, which is never freed: any thread may be using it to wake the
-            // thread.
+            // There is one handle for each process. It is never freed, because another thread may be using it just now.
             THREAD.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::Release);
         }
     }
 }
 
-/// Ends the thread, because the interpreter ends.
+/// Ends the logging thread. The package calls this before the interpreter ends.
 #[pyfunction]
 pub(crate) fn end_logging() {
     IS_OVER.store(true, Ordering::Relaxed);
@@ -83,7 +83,7 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(LOGGER.get_or_try_init(py, made)?.bind(py))
 }
 
-/// Sleeps, and hands on the records on the pile.
+/// Runs on the logging thread: waits until it is woken, and passes the messages on the list to Python.
 fn hand_on() {
     while !IS_OVER.load(Ordering::Relaxed) {
         thread::park();
@@ -93,7 +93,7 @@ fn hand_on() {
         }
         let handed = Python::try_attach(|py| {
             for (level, text) in lines {
-                // A failing handler doesn't concern the engine.
+                // If a logging handler of the program fails, ignore it.
                 let _ = logger(py)
                     .and_then(|logger| logger.call_method1(intern!(py, "log"), (level, "%s", text)));
             }
@@ -112,7 +112,7 @@ fn wake() {
     }
 }
 
-/// Puts records on the pile, and wakes the thread.
+/// The receiver of the engine's messages. It puts them on the list, and wakes the logging thread.
 struct ToPython;
 
 impl LogSink for ToPython {

@@ -1,7 +1,7 @@
-//! Returns the memory of a burst of calls to the system.
+//! After a burst of calls, returns free memory to the operating system.
 //!
-//! glibc keeps free memory between blocks that are still in use: 90 MB after 5,000 puts that were awaited
-//! together. On request it returns all but 6 MB, in 10 ms.
+//! glibc keeps free memory that lies between blocks in use. After 5,000 puts that were awaited together, this was 90
+//! MB. When asked with `malloc_trim`, glibc returned all but 6 MB, in 10 ms.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,18 +9,20 @@ use std::time::Duration;
 
 use laneway::{Client, Spawned};
 
-/// A burst has at least this many calls at once. Fewer calls leave a few MB, which the next ones use.
+/// If at least this many calls ran at once, it was a burst. Fewer calls leave only a few MB, which later calls use
+/// again.
 const BURST_MIN: usize = 500;
-/// The time without calls before memory is returned. Another burst would allocate it again.
+/// Memory is returned after this time without calls. Earlier, the next burst might just allocate it again.
 const REST: Duration = Duration::from_secs(1);
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// The most calls that were under way at once since the last moment without any.
+/// The peak number of concurrent calls since there were none.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The task that returns memory after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
 
-/// A call that an event loop waits for. Memory is given back when the last of many is dropped.
+/// Counts a call that an event loop waits for, until it is dropped. When the last call of a burst is dropped, memory is
+/// returned.
 pub(crate) struct UnderWay(Client);
 
 impl UnderWay {
@@ -43,7 +45,8 @@ impl Drop for UnderWay {
             }
             drop(client);
         };
-        // If another thread is here, or the engine has ended, only memory stays allocated.
+        // If this fails, because another thread does the same or the engine has ended, the memory merely stays
+        // allocated.
         if let (Ok(mut afterwards), Ok(spawned)) = (AFTERWARDS.try_lock(), self.0.spawn(rest)) {
             *afterwards = Some(spawned);
         }
@@ -61,7 +64,7 @@ mod system {
     }
 
     pub(super) fn take_back() {
-        // SAFETY: any thread may call it at any time, and it frees nothing that is in use.
+        // SAFETY: the function is thread-safe, and it doesn't touch memory that is in use.
         let _ = unsafe { malloc_trim(0) };
     }
 }

@@ -1,4 +1,4 @@
-//! The store's metadata of an object, as Python dictionaries.
+//! Converts an object's metadata to Python dictionaries.
 
 use laneway::{ObjectMeta, Version, Written};
 use laneway_bindings_core::attributes::ATTRIBUTES;
@@ -52,7 +52,7 @@ pub(crate) fn attributes<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bo
     Ok(dict)
 }
 
-/// Returns the result of a write.
+/// Returns the result of a write as a dictionary.
 pub(crate) fn written<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let (e_tag, version) = state(written.version.as_ref());

@@ -1,4 +1,4 @@
-//! The program `laneway`, for the package's entry point.
+//! The program `laneway`, which the Python package contains and starts by its entry point.
 
 use std::ffi::OsString;
 

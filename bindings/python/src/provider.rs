@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::kept::Kept;
 
-/// A callable that returns credentials, or a coroutine for them, as obstore's providers do.
+/// A callable that returns credentials, or a coroutine that does. obstore's providers are such callables.
 pub(crate) struct Asked(Arc<Kept>);
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -21,7 +21,7 @@ impl Asked {
         Self(Arc::new(Kept::new(callable.unbind())))
     }
 
-    /// Asks on a thread of its own, because the engine's threads don't wait for the interpreter.
+    /// Calls the callable on a new thread, because the engine's threads must not wait for the interpreter.
     async fn ask<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
@@ -37,7 +37,7 @@ impl Asked {
                 Some(Err(error)) => Err(error.to_string()),
                 None => Err("the interpreter has ended".to_owned()),
             };
-            // The caller may have given up.
+            // Sending fails if the caller no longer waits, which is fine.
             drop(answer.send(read));
         })?;
         Ok(answered.await.map_err(|_| "the provider ended without an answer")??)
@@ -87,7 +87,7 @@ fn text(given: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     given.get_item(name)?.extract()
 }
 
-/// Returns the time of expiry, or `None` if it doesn't expire.
+/// Returns the time when the credentials expire, or `None` if they don't.
 fn end(given: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     given.call_method1("get", ("expires_at",))?.extract()
 }

@@ -1,4 +1,4 @@
-//! A client's settings by name.
+//! Creates clients from settings that Python passes by name.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use pyo3::types::PyDict;
 use crate::provider::Asked;
 use crate::{error, log, value};
 
-/// A setting that is a callable, and therefore in no table.
+/// The one setting that isn't in the table of settings, because its value is a callable.
 const PROVIDER: &str = "credential_provider";
 
-/// Makes a client from the environment and these settings, which override it.
+/// Creates a client from the environment and from these settings, which override it.
 ///
 /// # Errors
-/// If a setting doesn't exist or can't be read; as `ClientBuilder::build`.
+/// Fails if a setting doesn't exist, if its value is invalid, or if `ClientBuilder::build` fails.
 pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Client> {
     log::attend(py, true);
     let provider = settings
@@ -28,7 +28,7 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
         others.del_item(PROVIDER)?;
     }
     let mut named = value::named(&others, settings::kind_of)?;
-    // The variables are the process's, unless the caller's configuration replaces them.
+    // Use the process's environment variables, unless the caller passes its own set of variables.
     if !named.iter().any(|(name, _)| name == "variables") {
         named.push(("environment".to_owned(), Value::Flag(true)));
     }

@@ -1,4 +1,4 @@
-//! A bucket, or the part of one below a prefix.
+//! A store: a bucket, or the part of a bucket below a prefix.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::call::Call;
 use crate::value::KeyArgument;
 use crate::{error, meta, settings};
 
-/// The object with the verbs. Its subclasses `GCSStore` and `S3Store` read configuration by common names.
+/// The class that has the verbs. The subclasses `GCSStore` and `S3Store`, which are written in Python, translate
+/// configuration keys.
 #[pyclass(frozen, subclass, module = "laneway")]
 pub(crate) struct ObjectStore {
     pub(crate) bucket: Bucket,
@@ -30,7 +31,7 @@ impl ObjectStore {
         Ok(Self { bucket })
     }
 
-    /// Returns its URL, with the prefix.
+    /// Returns the store's URL, with the prefix.
     #[getter]
     fn url(&self) -> String {
         self.bucket.url()
@@ -46,7 +47,7 @@ impl ObjectStore {
         self.bucket.name()
     }
 
-    /// Returns the prefix of every key in the bucket, or `None` for the whole bucket.
+    /// Returns the prefix that the store puts before every path, or `None` if the store is the whole bucket.
     #[getter]
     fn prefix(&self) -> Option<&str> {
         Some(self.bucket.prefix()).filter(|prefix| !prefix.is_empty())
@@ -58,7 +59,8 @@ impl ObjectStore {
         self.bucket.provider().scheme()
     }
 
-    /// Returns the engine's counts so far, for all stores that reach servers in the same way.
+    /// Returns the engine's counters so far. Stores with the same network settings (certificates, proxies, timeouts) share connections, and
+    /// so these counters.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in counters(&self.bucket.client().counters()) {
@@ -68,8 +70,8 @@ impl ObjectStore {
     }
 }
 
-/// Lists the versions of an object that its bucket keeps, to be awaited. S3 lists the newest first, with delete
-/// markers, and GCS the oldest.
+/// Returns an awaitable for the versions of an object that its bucket keeps. S3 lists the newest version first, and
+/// includes delete markers. GCS lists the oldest first.
 #[pyfunction]
 #[pyo3(signature = (store, path, /))]
 pub(crate) fn versions_async<'py>(
@@ -104,7 +106,8 @@ pub(crate) fn versions_async<'py>(
     call.awaited(py)
 }
 
-/// Changes the user metadata of an object in place, to be awaited. `None` removes an entry; others stay.
+/// Changes the user metadata of an object in place, and returns an awaitable. The value `None` removes an entry.
+/// Entries that aren't named stay.
 #[pyfunction]
 #[pyo3(signature = (store, path, changes, /))]
 pub(crate) fn set_metadata_async<'py>(
@@ -115,7 +118,8 @@ pub(crate) fn set_metadata_async<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (client, at) = (store.bucket.client(), store.location(&path));
     if at.is_pattern() {
-        let why = format!("{at}: the metadata of a key with *, ? or [ can't be changed");
+        let why =
+            format!("{at}: Laneway can't change the metadata of an object whose key contains *, ? or [");
         return Err(error::own(py, ErrorKind::Unsupported, &why));
     }
     let change = changes.into_iter().fold(MetaChange::default(), |change, (name, value)| match value {
@@ -135,7 +139,7 @@ pub(crate) fn set_metadata_async<'py>(
     Call::new(client, done, |py, ()| Ok(py.None())).awaited(py)
 }
 
-/// Lists the names of an account's buckets, to be awaited. `url` has none: `gs://` or `s3://`.
+/// Returns an awaitable for the names of an account's buckets. `url` is `gs://` or `s3://`.
 #[pyfunction]
 #[pyo3(signature = (url, settings, /))]
 pub(crate) fn buckets_async<'py>(

@@ -1,4 +1,5 @@
-//! Values that Python passes: keys, numbers, and those of options and settings by the tables of the bindings' core.
+//! Converts values from Python: keys, numbers, and the values of options and settings, whose types are in tables of
+//! `laneway-bindings-core`.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::error;
 
-/// A key of a store: text, or a path of `pathlib`.
+/// The key of an object, which Python passes as `str` or as a path of `pathlib`.
 #[derive(Debug)]
 pub(crate) struct KeyArgument(String);
 
@@ -47,7 +48,7 @@ impl FromPyObject<'_, '_> for KeyArgument {
     }
 }
 
-/// The beginning of keys. A path stands for a folder, so a slash follows it.
+/// A prefix of keys. A path of `pathlib` stands for a folder, so a slash is added to it.
 #[derive(Default, Debug)]
 pub(crate) struct PrefixArgument(String);
 
@@ -72,7 +73,8 @@ impl FromPyObject<'_, '_> for PrefixArgument {
     }
 }
 
-/// A number of bytes or objects, or an offset. `u64` would make a negative one an `OverflowError`.
+/// A number of bytes or objects, or an offset. A negative number raises `ValueError` here. With a plain `u64`, it would
+/// raise `OverflowError`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct NumberArgument(pub(crate) u64);
 
@@ -89,10 +91,10 @@ impl FromPyObject<'_, '_> for NumberArgument {
     }
 }
 
-/// Reads the values of a dictionary. `kind` returns their kinds by name.
+/// Converts the values of a dictionary. `kind` returns the type of a value by its name.
 ///
 /// # Errors
-/// If a name is unknown, or a value has another type.
+/// Fails if a name is unknown, or a value has another type.
 pub(crate) fn named(
     values: &Bound<'_, PyDict>,
     kind: impl Fn(&str) -> Result<Kind, Failure>,
@@ -113,7 +115,7 @@ fn of_kind(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         Kind::Texts => Value::Texts(value.extract()?),
         Kind::Pairs => Value::Pairs(value.extract()?),
         Kind::Time => Value::Time(value.extract()?),
-        // In seconds.
+        // The value is a number of seconds.
         Kind::Duration => {
             Value::Duration(Duration::try_from_secs_f64(value.extract()?).unwrap_or(Duration::MAX))
         }

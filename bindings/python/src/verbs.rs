@@ -1,4 +1,4 @@
-//! The verbs, one file each: the methods of a store, and their awaited twins.
+//! The verbs, one file each. Each verb is a method of a store, and most have a second one whose name ends in `_async`.
 
 mod copy;
 mod delete;

@@ -284,7 +284,7 @@ def test_metadata_of_objects_is_read_and_changed(fs, folder):
     assert fs.cat_file(path) == b"bytes" and fs.info(path)["content_type"] == "text/x"
     with pytest.raises(FileNotFoundError):
         fs.setxattr(f"{folder}/nothing", colour="red")
-    with pytest.raises(NotImplementedError, match="can't be changed"):
+    with pytest.raises(NotImplementedError, match="can't change the metadata"):
         fs.setxattr(f"{folder}/*", colour="red")
 
 
@@ -744,5 +744,5 @@ def test_register(server, folder):
     with fsspec.open(f"gs://{folder}/k", "wb", base_url=server, skip_signature=True) as file:
         file.write(b"k")
     assert fsspec.filesystem("gcs", base_url=server, skip_signature=True).cat_file(f"gs://{folder}/k") == b"k"
-    with pytest.raises(ValueError, match="'ftp' is none of"):
+    with pytest.raises(ValueError, match="unknown protocol 'ftp'"):
         laneway_fsspec.register("ftp")

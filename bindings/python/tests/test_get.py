@@ -16,7 +16,7 @@ def test_bytes_and_what_is_known_of_them(store):
     assert got.meta["last_modified"].tzinfo is not None
     assert got.attributes["Content-Type"] == "text/plain"
     assert got.bytes() == b"one line\n"
-    with pytest.raises(ValueError, match="read already"):
+    with pytest.raises(ValueError, match="already been read"):
         got.bytes()
 
 

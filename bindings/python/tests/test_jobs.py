@@ -179,7 +179,7 @@ def test_what_failed_is_raised(store, tree, reached):
 
 def test_a_second_copy_beside_the_first_is_refused(store, tree):
     laneway.copy(tree, (store, ""), recursive=True)
-    with pytest.raises(ValueError, match=r"holds only the folder tree/.*delete=True would copy all again.*add force=True"):
+    with pytest.raises(ValueError, match=r"holds only the folder tree/.*delete=True would copy everything again.*add force=True"):
         laneway.sync(tree, store, delete=True)
     assert laneway.sync(tree, (store, PurePosixPath("tree")), delete=True)["unchanged"] == 30
     forced = laneway.sync(tree, store, delete=True, force=True)

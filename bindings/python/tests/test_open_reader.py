@@ -58,7 +58,7 @@ def test_ranges_are_on_their_way_while_others_are_read(store):
         fetched = file.fetch(starts=[0, 100], ends=[2, 103])
         assert file.read(3) == LINES[:3]
         assert fetched.result() == [LINES[:2], LINES[100:103]]
-        with pytest.raises(ValueError, match="returned already"):
+        with pytest.raises(ValueError, match="already been returned"):
             fetched.result()
         with pytest.raises(FileNotFoundError):
             store.open_reader("none")

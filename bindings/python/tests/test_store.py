@@ -66,8 +66,8 @@ def test_a_folder_of_a_store_is_a_store(make):
     ("arguments", "says"),
     [
         ({"regoin": "r"}, "no key 'regoin'"),
-        ({"config": {"disable_tagging": True}}, "'disable_tagging' means nothing here: tags"),
-        ({"client_options": {"http2_only": True}}, "'http2_only' means nothing here: the engine"),
+        ({"config": {"disable_tagging": True}}, "'disable_tagging' has no meaning here: tags"),
+        ({"client_options": {"http2_only": True}}, "'http2_only' has no meaning here: the engine"),
         ({"client_options": {"region": "r"}}, "no client option 'region'"),
         ({"retry_config": {"max_retries": 3}}, "retry_timeout"),
     ],

@@ -94,7 +94,7 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Print each object, connection and retry on stderr; -vv also prints each request
     ///
-    /// LANEWAY_LOG=debug has the same effect on every command.
+    /// To log every command, set LANEWAY_LOG=info (as -v) or LANEWAY_LOG=debug (as -vv).
     ///
     /// Example: laneway cp -v photo.jpg gs://my-bucket/
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
@@ -133,22 +133,22 @@ pub(crate) struct Options {
     pub(crate) max_connections: Option<usize>,
     /// Give up after retrying for TIME without a response: 30s, 10m [default: 2m, or 15s for a server that has never answered]
     ///
-    /// 0 disables retries. LANEWAY_RETRY_FOR sets the same for every command.
+    /// 0 disables retries. LANEWAY_RETRY_FOR sets the time for every command.
     ///
     /// Example: laneway ls --retry-for 30s gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
     /// Send this header with each request to the store; repeat for more
     ///
-    /// Laneway adds it to requests for objects, listings, batches of deletes and buckets, but not to requests for
-    /// credentials.
+    /// Laneway adds the header to every request for objects, listings and buckets, batch deletes included. It doesn't add it to requests
+    /// for credentials.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
     pub(crate) headers: Vec<(String, String)>,
     /// Also trust the certificates in this PEM file; repeat for more
     ///
-    /// AWS_CA_BUNDLE and SSL_CERT_FILE work too.
+    /// The environment variables AWS_CA_BUNDLE and SSL_CERT_FILE can name such a file too.
     ///
     /// Example: laneway ls --ca-cert company-ca.pem s3://my-bucket
     #[arg(
@@ -162,7 +162,7 @@ pub(crate) struct Options {
 
     /// Send no credentials
     ///
-    /// Public buckets need none.
+    /// Public buckets can be read without credentials.
     ///
     /// Example: laneway ls --anonymous gs://gcp-public-data-landsat
     #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
@@ -223,7 +223,7 @@ pub(crate) struct Options {
     pub(crate) s3_endpoint: Option<String>,
     /// Put S3 bucket names into the path (https://host/bucket/key) or into the host name (virtual: https://bucket.host/key)
     ///
-    /// By default the AWS profile decides, then the endpoint.
+    /// By default Laneway follows the AWS profile. If the profile doesn't say, it chooses by the endpoint.
     ///
     /// Example: laneway ls --s3-addressing path s3://my-bucket
     #[arg(
@@ -245,12 +245,12 @@ pub(crate) struct Options {
     pub(crate) encryption: EncryptionOptions,
 }
 
-/// Returns the definition, with help arranged.
+/// Returns the definition of the command line, in which each verb's help shows only the options that have an effect on it.
 pub(crate) fn command() -> Command {
     relevance::arranged(whole())
 }
 
-/// Returns the whole definition, for the manual, which lists every option of every verb.
+/// Returns the definition with every option of every verb, for the manual.
 pub(crate) fn whole() -> Command {
     let statuses = exit::sentence();
     let topics = topics::sentence();
@@ -263,8 +263,8 @@ pub(crate) fn whole() -> Command {
 /// Parses a command line.
 ///
 /// # Errors
-/// If the command line can't be parsed. Help and the version also come as errors, but [`clap::Error::use_stderr`] is
-/// false for them.
+/// Fails if the command line can't be parsed. Help and the version also come as errors, but [`clap::Error::use_stderr`]
+/// is false for them.
 pub(crate) fn parsed<T: Into<OsString> + Clone>(
     line: impl IntoIterator<Item = T>,
 ) -> Result<CommandLine, clap::Error> {
@@ -281,7 +281,7 @@ pub(crate) fn is_common(option: &str) -> bool {
 /// Parses a command without the options that every verb accepts.
 ///
 /// # Errors
-/// As [`parsed`].
+/// Fails in the same cases as [`parsed`].
 pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<Verb, clap::Error> {
     let command = Command::new("laneway").subcommand_required(true).disable_help_subcommand(true);
     let mut command = Verb::augment_subcommands(command);
@@ -299,13 +299,13 @@ pub(crate) enum Addressing {
 /// Returns the text that `-h` prints for a verb.
 pub(crate) fn short_help(verb: &str) -> String {
     let mut command = command();
-    // Building fills in the options that every verb accepts.
+    // `build` adds the options that every verb accepts to each verb.
     command.build();
     command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
 }
 
-/// Returns the text that `--help` prints for a verb, such as `["bench", "all"]`; without a verb, for the program. Returns `None` if the
-/// verb is unknown.
+/// Returns the text that `--help` prints for a verb, such as `["bench", "all"]`. Without a verb, it is the text for the program. Returns
+/// `None` if the verb is unknown.
 pub(crate) fn long_help(verb: &[String]) -> Option<String> {
     let mut command = command();
     command.build();
@@ -330,11 +330,11 @@ pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match name.bytes().all(is_taken) {
         true => Ok((name, value)),
-        false => Err(format!("the name {name:?} may hold letters, digits and any of !#$%&'*+-.^_`|~")),
+        false => Err(format!("the name {name:?} may hold only letters, digits and any of !#$%&'*+-.^_`|~")),
     }
 }
 
-/// The most connections that `--max-connections` allows. A host has no more ports.
+/// The maximum that `--max-connections` accepts. A client's address has no more ports.
 const CONNECTIONS_MAX: usize = 65_535;
 
 fn connections(text: &str) -> Result<usize, String> {
@@ -342,7 +342,7 @@ fn connections(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| format!("not a number between 1 and {CONNECTIONS_MAX}"))
 }
 
-/// Parses `--header`. Unlike clap, its error doesn't repeat a bad header: it may be a token.
+/// Parses `--header`. The error doesn't repeat an invalid header, as clap's own error would, because the header may hold a secret token.
 #[derive(Clone)]
 struct HeaderParser;
 
@@ -366,7 +366,7 @@ impl TypedValueParser for HeaderParser {
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
     let (name, value) = (name.trim(), value.trim());
-    // Check the header already here, where the message names the option.
+    // Check the header now: an error from this parser names the option, and a later error wouldn't.
     match Client::builder().header(name, value) {
         Ok(_) => Ok((name.to_owned(), value.to_owned())),
         Err(error) => Err(error.to_string()),
@@ -378,7 +378,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 pub(crate) struct ManifestOption {
     /// Record outcomes in FILE, and skip items that FILE records as done
     ///
-    /// Each outcome is one line of JSON. Laneway repeats items whose source has changed since.
+    /// Each outcome is one line of JSON. Laneway repeats an item if its source has changed since FILE recorded it.
     ///
     /// Example: laneway cp -r --manifest done.jsonl photos gs://my-bucket/photos
     #[arg(long = "manifest", value_name = "FILE")]
@@ -401,7 +401,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "LANEWAY_CUSTOMER_KEY, LANEWAY_SOURCE_CUSTOMER_KEY",
-        "Keys, instead of --customer-key-file and --source-customer-key-file",
+        "Encryption keys, instead of --customer-key-file and --source-customer-key-file",
     ),
     ("GOOGLE_APPLICATION_CREDENTIALS", "File with credentials for gs://"),
     ("CLOUDSDK_CONFIG", "Folder where gcloud keeps its login"),

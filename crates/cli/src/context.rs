@@ -25,9 +25,9 @@ pub(crate) struct Context {
     pub(crate) output: Arc<StandardOutput>,
     /// The state that this command shares with other commands of `laneway run`.
     pub(crate) together: Option<Arc<SharedEngine>>,
-    /// The place of a command of `laneway run`, as `FILE:LINE`.
+    /// The line of a command in the input of `laneway run`, as `FILE:LINE`.
     pub(crate) line: Option<String>,
-    /// The command in the manifest of `laneway run`.
+    /// The command's entry in the manifest of `laneway run`.
     pub(crate) command: Option<RunCommand>,
 }
 
@@ -43,8 +43,8 @@ impl Context {
         }
     }
 
-    /// Returns the context for a command of `laneway run`. The statistics of all commands are reported
-    /// together.
+    /// Returns the context for a command of `laneway run`. `laneway run` reports the statistics of all its commands together, so a command
+    /// reports none.
     pub(crate) fn one_of(&self, together: Arc<SharedEngine>) -> Self {
         let options = Options { stats: false, ..self.options.clone() };
         let (started, output) = (self.started, Arc::clone(&self.output));
@@ -56,10 +56,10 @@ impl Context {
         own.map(Manifest::from).or_else(|| self.command.clone().map(Manifest::from))
     }
 
-    /// Reports and counts the failure of one of several places. `url` is the place.
+    /// Reports and counts the failure of `url`, which is one of several in the command.
     ///
     /// # Errors
-    /// If `--json` can't write to standard output.
+    /// Fails if `--json` can't write to standard output.
     pub(crate) fn fail(
         &self,
         url: &Location,
@@ -70,7 +70,7 @@ impl Context {
         self.report_failure(Some(&url.to_string()), &error.to_string(), class(error.kind()))
     }
 
-    /// Prints a failure on stderr, in one line. In `laneway run`, the line names the command's place.
+    /// Prints a failure on stderr, in one line. In `laneway run`, it begins with the command's `FILE:LINE`.
     pub(crate) fn complain(&self, message: &str) {
         match &self.line {
             Some(line) => complain(&format!("{line}: {message}")),
@@ -83,10 +83,10 @@ impl Context {
         self.together.as_ref().is_some_and(|together| together.is_stopped())
     }
 
-    /// Prints a failure, of a place or of the whole command.
+    /// Prints the failure of `url`, or of the whole command if `url` is `None`.
     ///
     /// # Errors
-    /// As [`fail`](Self::fail).
+    /// Fails in the same cases as [`fail`](Self::fail).
     pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
         let message = output::plain(message);
         self.complain(&message);
@@ -96,7 +96,7 @@ impl Context {
     /// Reports that a bucket was `made` or `removed`.
     ///
     /// # Errors
-    /// As [`fail`](Self::fail).
+    /// Fails in the same cases as [`fail`](Self::fail).
     pub(crate) fn bucket(&self, url: &Location, outcome: &'static str) -> io::Result<()> {
         let url = url.to_string();
         if self.options.json {
@@ -117,7 +117,7 @@ impl Context {
     /// Prints the statistics of a command without a summary, if `--stats` was given.
     ///
     /// # Errors
-    /// If standard output can't be written.
+    /// Fails if standard output can't be written.
     pub(crate) fn print_stats(&self, client: &Client) -> io::Result<()> {
         let Some(stats) = self.stats(client, None) else { return Ok(()) };
         if self.options.json {
@@ -131,7 +131,7 @@ impl Context {
     /// Returns the library's client, configured by the environment and by the options, which override it.
     ///
     /// # Errors
-    /// As [`ClientBuilder::build`]; bad usage for an invalid key.
+    /// Fails if [`ClientBuilder::build`] fails. Returns bad usage for an invalid key.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         if let Some(together) = &self.together {
             return Ok(together.client.clone());
@@ -204,10 +204,10 @@ fn can_ask_for_mfa() -> bool {
 /// Asks on the terminal for the code of an MFA device.
 ///
 /// # Errors
-/// If there is no terminal, or no answer.
+/// Fails if there is no terminal, or the user enters no code.
 fn ask_for_mfa(serial: &str) -> io::Result<String> {
     say(&format!("MFA code of {serial}:"));
-    // Don't use standard input's buffer: the command may read objects from it.
+    // Don't read through `io::stdin`: its buffer could take bytes that the command is to upload.
     let terminal = std::fs::File::open("/dev/tty")?;
     let mut line = String::new();
     io::BufReader::new(terminal).read_line(&mut line)?;

@@ -3,7 +3,7 @@
 /// Each status with its meaning, for help and the manual.
 pub(crate) const STATUSES: &[(&str, &str)] = &[
     ("0", "all done"),
-    ("1", "something failed, the rest is done"),
+    ("1", "something failed; everything else is done"),
     ("2", "bad usage"),
     ("130", "interrupted"),
 ];
@@ -39,7 +39,7 @@ impl Exit {
     }
 }
 
-/// The outcome of a command over several places. If a place fails, the command goes on with the others.
+/// The outcome of a command with several URLs. If one fails, the command goes on with the others.
 #[derive(Default, Debug)]
 pub(crate) struct OutcomeTally {
     done: bool,
@@ -82,13 +82,13 @@ impl BadUsage {
         Self { message: message.into(), about: None }
     }
 
-    /// Returns the error about a URL or a path.
+    /// Returns an error about a URL or a path, which the message then begins with.
     pub(crate) fn of(about: impl Into<String>, message: impl std::fmt::Display) -> Self {
         let about = about.into();
         Self { message: format!("{about}: {message}"), about: Some(about) }
     }
 
-    /// Adds the place, if there is only one.
+    /// Records the URL or path that the error is about, if the command names only one.
     pub(crate) fn on(mut self, places: &[impl ToString]) -> Self {
         if let [place] = places {
             self.about = Some(place.to_string());

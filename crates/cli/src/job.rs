@@ -22,14 +22,14 @@ use crate::report::line::Wording;
 /// Starts a job and runs it to its end. Prints each failure at once, and goes on with the rest of the job.
 ///
 /// # Errors
-/// If the job can't begin, or the reader of standard output has gone away.
+/// Fails if the job can't begin, or the reader of standard output has gone away.
 pub(crate) fn run(
     context: &Context,
     wording: Wording,
     start: impl FnOnce(&Client) -> Job,
 ) -> anyhow::Result<Exit> {
     let client = context.client()?;
-    // The job starts its requests before anything watches it.
+    // Start the job first, so that its requests don't wait for the progress bar and the signal handlers.
     let mut job = start(&client);
     let canceller = job.canceller();
     let alone = context.together.is_none().then(|| SingleJob::begin(context, &client, &job)).transpose()?;
@@ -64,7 +64,7 @@ pub(crate) fn run(
         if !output::is_closed(&error) {
             return Err(error.into());
         }
-        // Like a program that a broken pipe ends, print nothing, and don't claim success.
+        // Most programs whose output pipe is closed end without a message, and with a status other than 0. Do the same.
         return Ok(Exit::Failed);
     }
     if seen.reader_left {
@@ -72,7 +72,7 @@ pub(crate) fn run(
     }
     let summary = summary.unwrap_or_default();
     match print_end(context, &wording, &client, &summary, &seen, throttled) {
-        // A reader that stopped reading doesn't change the result.
+        // The work is done, so the result stays the same if the reader of standard output has closed it.
         Err(error) if output::is_closed(&error) => {}
         printed => printed?,
     }
@@ -140,8 +140,8 @@ impl JobRemarks {
     }
 }
 
-/// Returns whether an object was abandoned because the reader of standard output went away, as with
-/// `cp gs://b/k - | head`. That is no failure. But in a move it is, because the source is still there.
+/// Returns whether a copy ended early because the reader of standard output closed it, as in `cp gs://b/k - | head`. For `cp` this isn't a
+/// failure. For `mv` it is, because the source wasn't removed.
 fn has_enough(item: &Item, error: &laneway::Error) -> bool {
     error.is_broken_pipe() && item.op != Op::Move && item.destination.as_deref() == Some("-")
 }
@@ -153,7 +153,7 @@ fn print_warning(context: &Context, warning: &Warning) -> std::io::Result<()> {
 
 fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     let options = &context.options;
-    // One line says that Ctrl-C was pressed. The items that it ended have no lines of their own.
+    // Ctrl-C prints a single message. The items that it cancels print none.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
         && !has_enough(item, error)
@@ -207,7 +207,7 @@ fn print_end(
         say(&stats.table());
     }
     if summary.interrupted {
-        let whole = if wording.moves_bytes { "No partial files. " } else { "" };
+        let whole = if wording.moves_bytes { "Every file at its final name is complete. " } else { "" };
         let kept = match summary.kept_bytes {
             0 => String::new(),
             bytes => format!("; {} of partial transfers will be reused", quantity::size(bytes)),
@@ -220,7 +220,7 @@ fn print_end(
     context.output.flush()
 }
 
-/// A second signal within this time belongs to the first: `timeout` signals a program and then its group.
+/// A second signal within this time is ignored: `timeout` sends one signal twice, to the program and then to its process group.
 const SAME_PRESS: Duration = Duration::from_millis(300);
 
 /// Listens for signals until it is dropped.
@@ -232,7 +232,7 @@ impl Interrupt {
     /// second. It doesn't handle SIGHUP, so `nohup` works.
     ///
     /// # Errors
-    /// If the system refuses a handler or a thread.
+    /// Fails if the signal handler can't be installed, or the thread can't be started.
     pub(crate) fn listen(first: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
@@ -304,13 +304,13 @@ impl SharedEngine {
         self.lock().is_stopped
     }
 
-    /// Locks the jobs. No code under the lock can panic.
+    /// Locks the jobs. No code panics while it holds the lock, so a poisoned lock needs no handling.
     fn lock(&self) -> std::sync::MutexGuard<'_, RunningJobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A running job.
+/// The registration of a running job. Dropping it removes the job from the engine.
 #[derive(Debug)]
 pub(crate) struct JobRegistration<'a> {
     together: &'a SharedEngine,

@@ -1,9 +1,9 @@
 //! The program `laneway`: arguments, progress, output, exit codes.
 //!
-//! The program decides nothing about transfers. A verb turns its options into a request to the library
-//! `laneway`, and the library's events into lines. Output for programs (`--json`, listings) goes to standard
-//! output. Messages for people go to standard error. The crate is a library so that other programs can embed
-//! it, as the Python package does. The program itself is `main.rs`.
+//! The program decides nothing about transfers. A verb turns its options into a request to the library `laneway`, and
+//! the library's events into lines. Output for programs (`--json`, listings) goes to standard output. Messages for the
+//! user go to standard error. The crate is a library so that other programs can embed it, as the Python package does.
+//! The program itself is `main.rs`.
 
 mod arguments;
 mod context;
@@ -38,7 +38,7 @@ pub fn run(line: Vec<OsString>) -> u8 {
     };
     let context = Context::new(options, started);
     let ended = carry_out(verb, &context).and_then(|exit| match context.output.flush() {
-        // A reader that stopped reading doesn't change the result.
+        // The work is done, so the result stays the same if the reader of standard output has closed it.
         Err(error) if output::is_closed(&error) => Ok(exit),
         flushed => Ok(flushed.map(|()| exit)?),
     });
@@ -51,7 +51,8 @@ fn usage(line: &[OsString], error: clap::Error) -> Exit {
     if error.use_stderr() {
         let text = arguments::explained(line, error);
         complain(&text);
-        // `--json` promises a record, although the rest of the command line isn't known yet.
+        // With `--json`, the error is also printed as a record. Look for the option among the arguments, because the
+        // command line couldn't be parsed.
         if line.iter().any(|argument| argument == "--json") {
             let message = text.lines().next().unwrap_or_default();
             let record = ErrorRecord::new(locations::only_url(line), message, ErrorKind::Usage.name());

@@ -6,27 +6,27 @@ use laneway::{Client, Entry, Error, ListRequest, Location};
 
 use crate::exit::BadUsage;
 
-/// Parses places that must be in a store. Text that looks like a version is a part of the key.
+/// Parses URLs that must name a bucket or an object. A `#` and the text after it are part of the key, not a version.
 ///
 /// # Errors
-/// If the scheme is unknown, the URL has no bucket, or the path is local.
+/// Fails if the scheme is unknown, the URL has no bucket, or the path is local.
 pub(crate) fn remote(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| Ok(remote_one(text)?.as_written())).collect()
 }
 
-/// Parses places in a store, for commands that accept versions of objects.
+/// Parses URLs of a bucket or an object, for commands that accept versions of objects.
 ///
 /// # Errors
-/// As [`remote`].
+/// Fails in the same cases as [`remote`].
 pub(crate) fn versioned(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
 }
 
-/// Returns the objects that a place means: itself, or the matches of a pattern. A pattern without a match
-/// stands for the object of that name, so that the store reports that there is none.
+/// Returns the objects that a location stands for: itself, or the matches of its pattern. A pattern without a match is returned as the name
+/// of an object, so that the store's error says that there is no such object.
 ///
 /// # Errors
-/// The listing's error.
+/// Returns the listing's error.
 pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, Error> {
     let Location::Object { provider, .. } = at else { return Ok(vec![at.clone()]) };
     if !at.is_pattern() {
@@ -50,7 +50,7 @@ pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, E
     Ok(found)
 }
 
-/// Returns the URL in a command line that can't be parsed, if there is exactly one.
+/// Returns the URL in a command line, if there is exactly one. It looks at all words, because the command line couldn't be parsed.
 pub(crate) fn only_url(line: &[OsString]) -> Option<&str> {
     let is_url = |word: &&str| ["gs://", "s3://"].iter().any(|scheme| word.starts_with(scheme));
     let mut urls = line.iter().filter_map(|word| word.to_str()).filter(is_url);

@@ -28,7 +28,7 @@ const VARIABLE: &str = "LANEWAY_LOG";
 /// only retries are reported, unless `-q` silences them. Times are seconds since the program `started`.
 ///
 /// # Errors
-/// [`BadUsage`] if the value of `LANEWAY_LOG` is used and can't be parsed.
+/// Returns [`BadUsage`] if the value of `LANEWAY_LOG` is used and can't be parsed.
 pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
     let wanted = match options.verbose {
         0 => std::env::var(VARIABLE).unwrap_or_default(),
@@ -77,18 +77,18 @@ fn ours(level: LevelFilter) -> Targets {
     Targets::new().with_target("laneway", level).with_default(level.min(LevelFilter::WARN))
 }
 
-// Notices say that a server is away or back, and for which credentials a run waits. Without them, a run whose
-// server accepts no connections would print nothing until it gives up.
+// Notices say that a server can't be reached or answers again, or that a source of credentials is slow. Without them, a run whose server
+// accepts no connections would print nothing until it gives up.
 
 static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether an origin has been reported yet.
+/// Returns whether a notice has been printed yet.
 pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Receives only messages about origins that are away or back, and about slow sources of credentials. Each
-/// change prints one line, however many requests it affects.
+/// Receives only messages about origins that can't be reached or answer again, and about slow sources of credentials. Each change prints
+/// one line, however many requests it affects.
 #[derive(Debug)]
 pub(crate) struct Notices;
 
@@ -170,7 +170,7 @@ impl Subscriber for Notices {
         output::line(&change.line());
     }
 
-    // No span is enabled.
+    // `enabled` is false for spans, so these methods do nothing.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

@@ -1,9 +1,9 @@
-//! The program `laneway`; see the library beside it.
+//! The program `laneway`. Its code is in the library of this crate.
 
 use std::process::ExitCode;
 
-/// glibc's arenas are slow when threads free memory of other threads. A small upload makes some hundred
-/// allocations on two threads and frees them on a third.
+/// glibc's allocator is slow when a thread frees memory that another thread allocated. A small upload makes about a hundred allocations on
+/// two threads and frees them on a third.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

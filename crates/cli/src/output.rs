@@ -1,5 +1,5 @@
-//! The standard streams. Standard output has buffered lines, and a reader that may go away. Standard error has lines for
-//! people, above the progress bar if there is one.
+//! The standard streams. Lines for standard output are buffered, and its reader may close it early. Messages for the
+//! user go to standard error, above the progress bar if there is one.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
@@ -11,13 +11,13 @@ use indicatif::ProgressBar;
 
 use crate::standard_streams;
 
-/// The buffer's size in bytes. A listing of a million names then takes few system calls.
+/// The buffer's size in bytes. It is large so that a listing of a million names takes few system calls.
 const BUFFER: usize = 64 * 1024;
 
 /// Standard output. The thread that prints shares it with the ticker, which flushes buffered lines.
 #[derive(Debug)]
 pub(crate) struct StandardOutput {
-    /// A file, because [`io::Stdout`] reports success if the descriptor can't be written.
+    /// A file, because [`io::Stdout`] reports success even if the descriptor isn't open for writing.
     writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
@@ -33,7 +33,8 @@ impl StandardOutput {
     /// Adds a line to the buffer.
     ///
     /// # Errors
-    /// As `write` on stdout. [`is_closed`] tells whether its reader has gone away.
+    /// Fails if standard output can't be written. [`is_closed`] tells whether the reason is that the reader has closed its
+    /// end of a pipe.
     pub(crate) fn line(&self, line: &str) -> io::Result<()> {
         self.with(|writer| {
             writer.write_all(line.as_bytes())?;
@@ -44,7 +45,7 @@ impl StandardOutput {
     /// Adds a value as one line of JSON.
     ///
     /// # Errors
-    /// As [`StandardOutput::line`].
+    /// Fails in the same cases as [`StandardOutput::line`].
     pub(crate) fn json(&self, value: &impl serde::Serialize) -> io::Result<()> {
         self.with(|writer| {
             serde_json::to_writer(&mut *writer, value)?;
@@ -55,7 +56,7 @@ impl StandardOutput {
     /// Adds bytes as they are.
     ///
     /// # Errors
-    /// As [`StandardOutput::line`].
+    /// Fails in the same cases as [`StandardOutput::line`].
     pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
         self.with(|writer| writer.write_all(bytes))
     }
@@ -63,10 +64,10 @@ impl StandardOutput {
     /// Writes everything in the buffer.
     ///
     /// # Errors
-    /// As [`StandardOutput::line`].
+    /// Fails in the same cases as [`StandardOutput::line`].
     pub(crate) fn flush(&self) -> io::Result<()> {
         match &*self.lock() {
-            // Nothing was written, or the writer has received the error.
+            // Standard output couldn't be opened. A call that tried to write has already returned the error.
             Err(_) => return Ok(()),
             Ok(writer) if writer.buffer().is_empty() => return Ok(()),
             Ok(_) => {}
@@ -122,16 +123,16 @@ pub(crate) fn is_closed(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// The current bar. A command draws at most one.
+/// The progress bar. A command draws at most one.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Prints lines above `bar` from now on.
+/// From now on, prints messages above `bar`, or without a bar if it is `None`.
 pub(crate) fn share_with(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// Returns an error's text without its number. Also replaces the system's words for "no thread can start",
-/// which don't mention threads.
+/// Removes `(os error N)` from an error's text. Also replaces the system's message for a thread that can't be started, which doesn't
+/// mention threads.
 pub(crate) fn plain(text: &str) -> String {
     let text = text.replace("Resource temporarily unavailable", "not enough memory to start threads");
     let mut parts = text.split(" (os error ");
@@ -147,7 +148,7 @@ pub(crate) fn line(text: &str) {
     let _ = StderrLines.write_all(format!("{}\n", plain(text)).as_bytes());
 }
 
-/// Writes whole lines.
+/// Standard error as a writer of whole lines, which appear above the progress bar.
 #[derive(Debug)]
 pub(crate) struct StderrLines;
 

@@ -18,24 +18,23 @@ const TICK: Duration = Duration::from_millis(100);
 /// A job that ends within this time needs no bar.
 const QUIET_START: Duration = Duration::from_millis(300);
 const STEPS: u64 = 1000;
-/// A job that has no connection after this time says so. A host that drops every packet causes no error for
-/// half a minute.
+/// If a job has no connection after this time, a message says so. If a host drops every packet, the first error comes only after half a
+/// minute.
 const UNCONNECTED: Duration = Duration::from_secs(2);
-/// If nothing moves for this long, the job counts as stalled. The first pauses of a retry are shorter.
+/// If nothing moves for this long, the job counts as stalled. The first pauses between retries are shorter, so they aren't reported.
 const STALLED: Duration = Duration::from_secs(5);
-/// The time left is shown until this long after the last byte. By then the smoothed rate has fallen to a
-/// quarter, so an estimate would be wrong.
+/// The estimate of the time left is hidden once no byte has moved for this long. By then the smoothed rate has fallen to a quarter, so the
+/// estimate would be wrong.
 const FORETOLD: Duration = Duration::from_secs(2);
 /// Throttling for at least this long is reported. Shorter throttling is over before the user has read the
 /// message.
 const THROTTLED_FOR: Duration = Duration::from_secs(3);
-/// After this long without a throttle, the line no longer mentions it.
+/// After this long without a throttled request, the progress line no longer shows `throttled`.
 const THROTTLED_SHOWN: Duration = Duration::from_secs(20);
-/// Throttles further apart belong to separate series. By default, Laneway waits for no `Retry-After` longer
-/// than this.
+/// Throttled responses further apart than this belong to separate series. By default, Laneway doesn't wait for a `Retry-After` that is
+/// longer.
 const THROTTLED_UNTIL: Duration = Duration::from_secs(120);
-/// The most bytes that a bandwidth limit lets pass at once. The limit paces each read and send of a
-/// connection.
+/// The maximum number of bytes that a bandwidth limit lets pass at once. A connection pauses before each read or send of up to this size.
 const PACED_MAX: u64 = 256 << 10;
 
 /// The state of a job at one moment.
@@ -45,7 +44,7 @@ struct ProgressSnapshot {
     items_found: u64,
     bytes_done: u64,
     bytes_found: u64,
-    /// The part of the bytes done that an earlier run moved.
+    /// The part of `bytes_done` that an earlier run moved.
     bytes_there: u64,
     scan_complete: bool,
 }
@@ -53,16 +52,17 @@ struct ProgressSnapshot {
 /// The reasons why a job is held up at a moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct DelayReasons {
-    /// The time without progress.
+    /// The time since the job last made progress.
     still: Duration,
-    /// True if that time counts as a stall.
+    /// True if `still` is long enough to count as a stall.
     stalls: bool,
     /// The host that a stalled job waits for, if it is known.
     host: Option<String>,
     is_throttled: bool,
 }
 
-/// Draws and flushes while a job runs, until it is dropped.
+/// The thread that draws the progress bar and flushes standard output while a job runs. The thread ends when this value
+/// is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     bar: Option<ProgressBar>,
@@ -71,8 +71,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread if it has work: a bar to draw, lines of `output` to flush while the job is busy, or
-    /// a `client` to report that gets no connection.
+    /// Starts the thread if there is work for it: drawing a bar, flushing the lines of `output`, or reporting that `client` has no
+    /// connection or stalls.
     pub(crate) fn start(
         progress: Arc<Progress>,
         draws: bool,
@@ -94,7 +94,7 @@ impl Ticker {
             let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
-                    // If the reader has gone away, the next line that is printed reports it.
+                    // Ignore errors here. If the reader has closed its end, the next call that prints a line returns the error.
                     let _ = output.flush();
                 }
                 let (elapsed, now) = (started.elapsed(), ProgressSnapshot::of(&progress));
@@ -151,8 +151,8 @@ impl Drop for Ticker {
     }
 }
 
-/// Returns the time without progress that counts as a stall. A bandwidth `limit` in bytes a second adds the
-/// pauses that Laneway makes to keep to it.
+/// Returns the time without progress that counts as a stall. With a bandwidth `limit` in bytes a second, the longest pause that the limit
+/// causes is added.
 fn stalled_after(limit: Option<u64>) -> Duration {
     let pause = limit.map_or(0, |limit| PACED_MAX / limit.max(1));
     STALLED + Duration::from_secs(pause)
@@ -166,11 +166,11 @@ struct StallClock {
 }
 
 impl StallClock {
-    /// Returns the time without progress, at a time since the job's beginning.
+    /// Returns the time without progress. `at` is the time since the job began.
     fn update(&mut self, progress: &Progress, at: Duration) -> Duration {
         let tally = progress.tally();
         let (found, done) = (progress.items_found(), progress.items_done());
-        // Reading local files takes no request.
+        // Count `bytes_done` too, because a job that only reads local files makes progress without requests.
         let now = [tally.bytes_sent(), tally.bytes_received(), found, done, progress.bytes_done()];
         if std::mem::replace(&mut self.seen, now) != now {
             self.since = at;
@@ -190,7 +190,7 @@ struct ThrottleClock {
 }
 
 impl ThrottleClock {
-    /// Notes the number of throttles so far. Returns whether the job is being throttled.
+    /// Takes the number of throttled requests so far. Returns whether to show that the job is being throttled.
     fn update(&mut self, throttles: u64, at: Duration) -> bool {
         if let Some((_, last)) = self.spell
             && at - last > THROTTLED_UNTIL
@@ -296,8 +296,7 @@ impl ProgressSnapshot {
                 text += &format!("  {rate}");
             }
             let left = self.bytes_found.saturating_sub(self.bytes_done);
-            // Once all bytes are sent, the last ones are still on their way, and the time until their answer
-            // is unknown.
+            // Once all bytes are sent (`left` is 0), the last responses are outstanding, and the time until they arrive is unknown.
             if self.scan_complete && rate > 0 && left > 0 && held.still < FORETOLD {
                 let left = left.div_ceil(rate);
                 text += &format!("  {} left", time_shown(left));

@@ -1,9 +1,9 @@
 //! Detects the standard streams that were closed when the program started.
 //!
-//! Before `main`, Rust opens `/dev/null` in place of closed streams, so that no file that the program opens
-//! becomes standard output. After that, a closed standard input looks empty, and a closed standard output
-//! accepts everything. `cp -` would store an empty object, and `cat` would succeed without writing a byte. So
-//! this module checks the streams before Rust opens `/dev/null`.
+//! Before `main`, Rust opens `/dev/null` in place of closed streams. Otherwise the next file that the program opens would become its
+//! standard output. From then on, a closed standard input looks empty, and a closed standard output accepts everything. So `cp -` would
+//! store an empty object, and `cat` would succeed without writing a byte. This module therefore checks the streams before Rust opens
+//! `/dev/null`.
 #![allow(unsafe_code, reason = "only a function that the loader calls runs before Rust's start-up")]
 
 use std::io;
@@ -32,10 +32,10 @@ fn is_closed(descriptor: libc::c_int) -> bool {
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
 }
 
-/// Checks that standard output can be written.
+/// Checks that standard output was open when the program started.
 ///
 /// # Errors
-/// If it was closed.
+/// Fails if the program was started with it closed.
 pub(crate) fn output() -> io::Result<()> {
     refuse(OUTPUT_CLOSED.load(Relaxed), "standard output is closed")
 }
@@ -47,7 +47,7 @@ fn input() -> io::Result<()> {
 /// Checks that the standard streams a copy uses are open.
 ///
 /// # Errors
-/// If one of them was closed.
+/// Fails if one of them was closed when the program started.
 pub(crate) fn check(request: &CopyRequest) -> anyhow::Result<()> {
     if request.sources.contains(&Location::Standard) {
         input().context("-")?;

@@ -35,7 +35,11 @@ fn a_url_is_all_that_is_printed_and_headers_to_be_sent_are_told_to_people() {
     assert!(record["expires_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{record}");
     let shown =
         laneway.run(["sign", "--method", "PUT", "--header", "Content-Type: a/b", "s3://bucket/k"]).succeeds();
-    assert!(shown.stderr.contains("send this header with it: content-type: a/b"), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("send this header with the request: content-type: a/b"),
+        "{}",
+        shown.stderr
+    );
 }
 
 #[test]
@@ -45,7 +49,7 @@ fn what_cannot_be_signed_is_said_of_its_object() {
     for (line, why) in [
         (&["sign", "gs://bucket/k", "--anonymous"][..], "anonymous"),
         (&["sign", "gs://bucket/k", "--expires", "8d"], "7 days"),
-        (&["sign", "gs://bucket/k", "--query", "X-Goog-Expires=1"], "signature's own"),
+        (&["sign", "gs://bucket/k", "--query", "X-Goog-Expires=1"], "belongs to the signature"),
     ] {
         laneway.run(line).exits(1).complains(&[why, "gs://bucket/k"]);
     }
@@ -114,7 +118,7 @@ fn a_customers_key_comes_from_a_file_or_a_variable_and_is_never_shown() {
         assert_eq!(with_variable.run(["cat", &url]).succeeds().text(), "bytes");
         let shown = with_variable.run(["stat", &url]).succeeds();
         assert!(shown.text().contains("customer AES256") && !shown.text().contains(KEY), "{}", shown.text());
-        assert_eq!(laneway.run(["cat", &url]).status, Some(1), "without its key");
+        assert_eq!(laneway.run(["cat", &url]).status, Some(1), "the object's key is missing");
     }
 }
 

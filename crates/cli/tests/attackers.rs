@@ -1,4 +1,5 @@
-//! `laneway serve` against clients that mean harm: it stays small, and serves others meanwhile.
+//! `laneway serve` under attack by malicious clients. Its memory stays small, and it goes on
+//! serving other clients.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
@@ -13,17 +14,17 @@ use laneway_testkit::{Peer, Program, Running, connect, connect_tls};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// What it may have at most.
+/// Upper bound on the server's memory.
 const MEMORY_MAX: u64 = 128 << 20;
 
-/// How long an attacker waits for the store to take more.
+/// The time an attacker waits for the server to accept more bytes.
 const STUCK: Duration = Duration::from_secs(2);
 
-/// How much one attack sends at most, and how long it lasts.
+/// Upper bounds on the bytes and the duration of one attack.
 const SENT_MAX: usize = 256 << 20;
 const LASTS: Duration = Duration::from_secs(3);
 
-/// A store that serves a bucket with one small object, and one of 8 MiB.
+/// A server with one small object and one of 8 MiB in a bucket.
 struct Store {
     running: Running,
     address: SocketAddr,
@@ -56,34 +57,34 @@ impl Store {
         }
     }
 
-    /// A connection that attacks.
+    /// Opens a connection for an attack.
     fn attack(&self, protocol: &[u8]) -> Box<dyn Peer> {
         let peer = self.connect(protocol);
         peer.socket().set_write_timeout(Some(STUCK)).expect("a timeout");
         peer
     }
 
-    /// The same over HTTP/2, which has begun.
+    /// Opens an HTTP/2 connection for an attack and completes its preface.
     fn attack_h2(&self, own: &[(u16, u32)]) -> Box<dyn Peer> {
         let mut peer = self.attack(b"h2");
         assert!(peer.send(&[PREFACE, &settings(own), &frame(SETTINGS, ACK, 0, &[])].concat()));
         peer
     }
 
-    /// Another client's request on a connection of its own.
+    /// Sends another client's request on its own connection.
     fn ask(&self, line: &str, body: &[u8]) -> Vec<u8> {
         let mut peer = self.connect(b"http/1.1");
         let head =
             format!("{line}\r\nHost: h\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
         assert!(peer.send(&[head.as_bytes(), body].concat()), "{line}");
         let mut answer = Vec::new();
-        // Some servers end TLS without saying so.
+        // Some servers close TLS without a close_notify.
         let _ = peer.read_to_end(&mut answer);
         assert!(answer.starts_with(b"HTTP/1.1 200 "), "{line}: {}", String::from_utf8_lossy(&answer));
         answer
     }
 
-    /// That others are served, and it has stayed small.
+    /// Panics unless the server still serves other clients and its memory has stayed small.
     #[track_caller]
     fn holds(&self) {
         assert!(self.ask("GET /bkt/small HTTP/1.1", b"").ends_with(b"good"));
@@ -92,7 +93,7 @@ impl Store {
     }
 }
 
-/// Does it again and again, until it can't be done any more or the attack has lasted.
+/// Repeats an attack until it fails or its time is over.
 fn again_and_again(mut attack: impl FnMut() -> bool) {
     let began = Instant::now();
     while began.elapsed() < LASTS && attack() {}
@@ -127,13 +128,13 @@ fn a_head_that_is_continued_without_end() {
     assert!(peer.send(&frame(HEADERS, END_STREAM, 1, &request("GET", "/bkt/small"))));
     let more = header("x-more", &"x".repeat(8000)).repeat(2);
     let sent = peer.flood(&frame(CONTINUATION, 0, 1, &more), SENT_MAX);
-    assert!(sent < SENT_MAX, "it takes {sent} bytes of a head");
+    assert!(sent < SENT_MAX, "the server accepts {sent} bytes of one header block");
     store.holds();
-    // Frames of nothing, which no limit of bytes counts.
+    // Empty frames, which a limit on bytes doesn't count.
     let mut peer = store.attack_h2(&[]);
     assert!(peer.send(&frame(HEADERS, END_STREAM, 1, &request("GET", "/bkt/small"))));
     let sent = peer.flood(&frame(CONTINUATION, 0, 1, &[]), SENT_MAX);
-    assert!(sent < SENT_MAX, "it takes {sent} bytes of empty frames");
+    assert!(sent < SENT_MAX, "the server accepts {sent} bytes of empty frames");
     store.holds();
 }
 
@@ -192,7 +193,7 @@ fn answers_that_nobody_reads() {
         let store = Store::start(options);
         let mut attackers = Vec::new();
         for _ in 0..4 {
-            // As much window as there can be, and no reading.
+            // The largest possible window, and a client that reads nothing.
             let mut peer = store.attack_h2(&[(4, 0x7fff_ffff)]);
             assert!(peer.send(&window_update(0, 0x7fff_0000)));
             let asked: Vec<u8> = (0..100).flat_map(|n| get(2 * n + 1, "/bkt/large")).collect();
@@ -229,7 +230,7 @@ fn heads_that_come_slowly_and_connections_that_nobody_uses() {
     }
 }
 
-/// Of each document as much comes as is read, but for its end.
+/// The attacker sends as much of each document as the server reads, but never its end.
 #[test]
 fn documents_that_are_large_and_never_end() {
     let store = Store::start(&["--tls"]);
@@ -247,7 +248,7 @@ fn documents_that_are_large_and_never_end() {
             batch.extend(frame(HEADERS, END_HEADERS, 2 * stream + 1, &head));
         }
         let mut is_open = peer.send(&batch);
-        // 64 MiB on each connection, if they are taken.
+        // 64 MiB on each connection, if the server accepts them.
         for _ in 0..50 {
             let chunks = (0..100).flat_map(|stream| frame(DATA, 0, 2 * stream + 1, chunk.as_bytes()));
             is_open = is_open && peer.send(&chunks.collect::<Vec<u8>>()) && peer.drain();
@@ -255,12 +256,12 @@ fn documents_that_are_large_and_never_end() {
         attackers.push(peer);
         store.holds();
     }
-    // One by itself that has no end.
+    // A single document without an end.
     let mut peer = store.attack(b"http/1.1");
     let head = "POST /bkt?delete HTTP/1.1\r\nHost: h\r\nx-amz-decoded-content-length: 99999999999\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert!(peer.send(format!("{head}10000\r\n").as_bytes()));
     let sent = peer.flood(&[b"<a>".repeat(21_845), b" \r\n10000\r\n".to_vec()].concat(), SENT_MAX);
-    assert!(sent < SENT_MAX, "it takes {sent} bytes of a document");
+    assert!(sent < SENT_MAX, "the server accepts {sent} bytes of one document");
     store.holds();
 }
 

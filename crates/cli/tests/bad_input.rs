@@ -1,5 +1,5 @@
-//! What bad input gets: one line on stderr that names the object and the cause, the exit status of the design, and
-//! nothing lost or half-written.
+//! Bad input. The program prints one line on stderr that names the object and the cause. It exits with the documented status, and neither
+//! loses data nor leaves a half-written file.
 
 use std::fs;
 use std::path::Path;
@@ -25,12 +25,12 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A command, its exit status, and what it says on one line of stderr at least (with 0: on stdout or stderr).
+/// A command, its exit status, and a text that a line of stderr contains. With status 0 the text may be on stdout as well.
 ///
-/// Before it there are `f`, `tree/a`, `tree/b`, `empty/`, `lines` (a command for `run` that has an option of all commands), `not-json`, and in
-/// the bucket `k`, `p/a`, `p/b`.
+/// These exist beforehand: `f`, `tree/a`, `tree/b`, `empty/`, `lines` (a command for `run` with an option that all commands have)
+/// and `not-json`. The bucket has `k`, `p/a` and `p/b`.
 const CASES: &[(&str, i32, &str)] = &[
-    // What was answered badly.
+    // Input whose error message was poor in an earlier version.
     ("verify nodir gs://bucket/p", 2, "nodir: does not exist"),
     ("verify f gs://bucket/p", 2, "f: is a file"),
     ("verify tree gs://bucket/p", 1, "b: "),
@@ -58,8 +58,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("sync tree gs://bucket/q --delete --max-delete -1", 2, "expects a count of 0 or more"),
     ("sync tree gs://bucket/q --delete --max-delete few", 2, "expects a count of 0 or more"),
     ("sync tree gs://bucket/q --delete --max-delete 99999999999999999999", 2, "expects a count of 0 or more"),
-    ("cp f gs://bucket/x --metadata 'a b=c'", 2, "the name \"a b\" may hold letters, digits"),
-    ("cp f gs://bucket/x --metadata 'ä=c'", 2, "may hold letters, digits"),
+    ("cp f gs://bucket/x --metadata 'a b=c'", 2, "the name \"a b\" may hold only letters, digits"),
+    ("cp f gs://bucket/x --metadata 'ä=c'", 2, "may hold only letters, digits"),
     ("cp f gs://bucket/x --metadata a", 2, "write it as key=value"),
     ("cp f gs://bucket/x --metadata =a", 2, "write it as key=value"),
     ("run lines", 2, "--anonymous belongs before run: laneway --anonymous run ..."),
@@ -156,8 +156,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp gs:///key x", 2, "names no bucket"),
     ("rm gs://", 2, "names no bucket"),
     ("sync gs:// tree", 2, "gs://"),
-    ("cp '' gs://bucket/x", 2, "an empty name"),
-    ("ls ''", 2, "an empty name"),
+    ("cp '' gs://bucket/x", 2, "the name is empty"),
+    ("ls ''", 2, "the name is empty"),
     ("ls gs://buck*t", 2, "wildcards match keys"),
     ("ls gs://user:password@bucket", 2, "a URL can't hold a user or a password"),
     ("cp f gs://bucket#1/x", 1, "bucket#1"),
@@ -175,7 +175,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("mb gs://bucket/k", 2, "gs://bucket/k"),
     ("rb gs://bucket/k", 2, "gs://bucket/k"),
     ("mb s3://ab", 1, "InvalidBucketName"),
-    // What isn't there.
+    // Sources that don't exist.
     ("ls gs://nowhere", 1, "gs://nowhere"),
     ("ls s3://nowhere", 1, "NoSuchBucket"),
     ("du gs://nowhere", 1, "gs://nowhere"),
@@ -204,7 +204,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("sync tree gs://bucket/x --exclude-from none", 2, "none"),
     ("rb gs://nowhere", 1, "gs://nowhere"),
     ("--ca-cert none ls gs://bucket", 2, "CA file none"),
-    // What doesn't go together.
+    // Combinations that the program refuses.
     ("cp f f2", 2, "one end of a copy has to be in a store"),
     ("sync tree empty", 2, "one end of a sync has to be in a store"),
     ("verify gs://bucket/p gs://bucket/p", 2, "is compared with itself"),
@@ -223,7 +223,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp -z '' f gs://bucket/x", 2, "extension"),
     ("cp --json gs://bucket/k -", 2, "standard output carries the object's bytes"),
     ("cp f gs://bucket/x --expect-size 1", 0, "1 file"),
-    ("cp gs://bucket/k x --expect-size 1", 2, "no stream is uploaded"),
+    ("cp gs://bucket/k x --expect-size 1", 2, "only for uploads from standard input"),
     ("sync gs://bucket/p gs://bucket/p/q", 2, "overlap"),
     ("sync tree gs://bucket/q --max-delete 1", 2, "--delete"),
     ("sync tree gs://bucket/q --existing --ignore-existing", 2, "cannot be used with"),
@@ -232,7 +232,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp f gs://bucket/x --lock-mode governance", 2, "--lock-until"),
     ("cp f gs://bucket/x --lock-mode soft --lock-until 2030-01-01", 2, "governance or compliance"),
     ("cp f gs://bucket/x --lock-mode governance --lock-until soon", 2, "2027-01-31"),
-    // Values.
+    // Invalid values.
     ("cp f gs://bucket/x --header 'Content-Length: 5'", 2, "framing"),
     ("cp f gs://bucket/x --header 'Host: elsewhere'", 2, "framing"),
     ("cp f gs://bucket/x --header nothing", 2, "'Name: value'"),
@@ -261,7 +261,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("serve --like azure", 2, "azure"),
     ("serve --bucket Capital", 2, "Capital"),
     ("sign --expires soon s3://bucket/k", 2, "soon"),
-    ("sign --expires 30d s3://bucket/k", 1, "7 days at most"),
+    ("sign --expires 30d s3://bucket/k", 1, "at most 7 days"),
     ("completions cobol", 2, "cobol"),
     // Commands.
     ("", 2, "Usage"),
@@ -279,7 +279,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("du --inventory not-json gs://bucket", 1, "not-json"),
 ];
 
-/// How the standard library words what went wrong, and advice that helps nobody.
+/// The standard library's wording of errors, and advice that doesn't help. No message may contain them.
 const RAW: &[&str] =
     &["os error", "invalid digit found", "number too large", "from empty string", "as a value, use"];
 
@@ -304,7 +304,7 @@ fn each_case_of_bad_input_gets_its_answer() {
     ] {
         fs::write(endpoint.folder().join(name), text).expect("written");
     }
-    // Each at the times that it has there.
+    // Make the tree's files older than any object.
     let before = std::time::UNIX_EPOCH;
     for name in ["tree/a", "tree/b"] {
         let file = fs::File::options().write(true).open(endpoint.folder().join(name)).expect("opened");
@@ -427,7 +427,7 @@ fn expired_credentials_are_refused_at_once() {
 #[test]
 fn an_unreachable_host_is_named() {
     let (endpoint, laneway) = plain();
-    // Port 1 of the loopback interface: nobody listens there.
+    // No server listens on port 1 of the loopback interface.
     let run = laneway.run(["--s3-endpoint", "http://127.0.0.1:1", "cp", "s3://bucket/f", "g"]).exits(1);
     run.complains(&["s3://bucket/f", "127.0.0.1:1"]);
     let run =
@@ -463,7 +463,7 @@ fn a_ca_file_that_cannot_be_read_is_named() {
     laneway.run(["ls", "s3://bucket"]).complains(&["/no/such/bundle.pem", "AWS_CA_BUNDLE"]);
 }
 
-/// Who sets it means these certificates: without them each server would be refused, and nobody knew why.
+/// A user who sets the variable means these certificates. Ignoring it would refuse each server without a visible reason.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_unreadable_ssl_cert_file_is_named() {
@@ -595,11 +595,11 @@ fn removing_by_an_inventory_what_a_source_lacks_is_bad_usage() {
     fs::write(endpoint.folder().join("i"), "").expect("written");
     let run =
         laneway.run(["sync", "--delete", "--inventory", "i", "gs://bucket/p", "s3://bucket/q"]).exits(2);
-    run.complains(&["i: ", "since it was made"]);
+    run.complains(&["i: ", "received later"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["q/since"]);
 }
 
-/// What a server answers that is no store, and what is said of it.
+/// Answers of servers that aren't object stores, and the text of each error.
 fn strange_answers() -> Vec<(Vec<u8>, &'static str)> {
     let html = b"<html><body>Welcome</body></html>";
     vec![
@@ -609,7 +609,7 @@ fn strange_answers() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             answer(302, &[("Location", "http://login.example/portal?token=secret")], b""),
-            "it leads to http://login.example/portal, and redirects are not followed; is there a captive portal?",
+            "the server redirects to http://login.example/portal, and Laneway doesn't follow redirects; is there a captive portal?",
         ),
         (answer(200, &[("Content-Type", "text/html")], html), "it sent HTML; check the endpoint"),
         (answer(200, &[], html), "it sent HTML; check the endpoint"),
@@ -638,7 +638,7 @@ fn a_server_that_is_no_store_is_told_by_what_it_answers() {
 fn a_silent_server_is_told_of_and_given_up_within_retry_for() {
     let (endpoint, laneway) = plain();
     fs::write(endpoint.folder().join("f"), "x").expect("written");
-    // Connections are taken by the system, and nothing answers on them.
+    // The system accepts the connections, and no program answers on them.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     for scheme in ["gs", "s3"] {
@@ -687,7 +687,7 @@ fn a_file_of_the_kernel_has_no_size_to_go_by() {
     let (endpoint, laneway) = plain();
     for scheme in ["gs", "s3"] {
         let run = laneway.run(["cp", "/proc/version", &format!("{scheme}://bucket/v")]).exits(1);
-        run.complains(&["/proc/version: its size can't be told"]);
+        run.complains(&["/proc/version: its size is unknown"]);
     }
     assert!(endpoint.server().store().keys("bucket").is_empty());
 }

@@ -1,4 +1,4 @@
-//! `laneway bench`: its output, and the page that it leaves, in a real browser.
+//! `laneway bench`: its output, and its HTML page in a real browser.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 fn program(home: &Path) -> Program {
     let temporary = home.join("tmp");
     std::fs::create_dir(&temporary).expect("made");
-    // Without programs that this machine happens to have.
+    // An empty path hides the tools that this machine happens to have.
     let path = home.join("bin");
     std::fs::create_dir(&path).expect("made");
     Program::new(LANEWAY, home).with("TMPDIR", &temporary).with("PATH", &path).in_folder(home)
 }
 
-/// The records of a kind, and their fields.
+/// Returns the number of records of a kind, and their fields.
 fn fields(lines: &[Value], kind: &str, bench: Option<&str>) -> (usize, BTreeSet<String>) {
     let records =
         lines.iter().filter(|line| line["kind"] == kind && bench.is_none_or(|b| line["bench"] == b));
@@ -67,7 +67,7 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
         fields(&lines, "slices", None),
         (1, set(&["kind", "store", "size", "path", "rtt_s", "floor_s"]))
     );
-    // Each run is a process of its own, whose use of the machine can be told.
+    // Each run is its own process, so that its use of the CPU can be measured.
     assert!(lines[0]["cpu_s_per_gib"].as_f64().expect("a number") > 0.0, "{}", lines[0]);
 
     let words = [
@@ -129,7 +129,7 @@ fn tool(home: &Path, name: &str, script: &str) {
 fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
-    // One that refuses, one that only seems to work, and one that is there but doesn't run.
+    // One tool refuses, one only seems to work, and one exists but doesn't run.
     tool(
         home.path(),
         "s5cmd",
@@ -147,7 +147,7 @@ fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     assert_eq!(found("program-s5cmd").as_deref(), Some("s5cmd ended badly: exit status 4: no such endpoint"));
     let gcloud = found("program-gcloud").expect("a failure");
     assert!(gcloud.starts_with("0 of 2 objects are in the store"), "{gcloud}");
-    // Beside them this program is one, in both tongues.
+    // The program itself has a row beside them, in both dialects.
     for (rung, group) in
         [("program-laneway-gcs", "GCS, whole programs"), ("program-laneway-s3", "S3, whole programs")]
     {
@@ -193,7 +193,7 @@ fn the_demo_shows_three_jobs_and_nothing_that_its_page_lacks() {
     ] {
         assert!(text.contains(job), "{job}: {text}");
     }
-    // Each time stands in a bar's or a line's third field from the right, or alone, behind its method.
+    // Each bar's row ends with its time and the unit.
     let figures = text.lines().filter(|line| line.starts_with("   ") && line.contains('█'));
     let figures: Vec<&str> = figures.filter_map(|line| line.split_whitespace().rev().nth(1)).collect();
     assert_eq!(figures.len(), 11, "{text}");
@@ -242,14 +242,14 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
     laneway
         .run_with_input(["bench", "errand"], b"nonsense")
         .exits(1)
-        .complains(&["an order for a benchmark"]);
+        .complains(&["describe a run of a benchmark"]);
 }
 
 #[test]
 fn a_link_is_measured_in_each_course_and_a_line_says_how_to_repeat_it() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
-    // The quickest: the least that is moved over any link takes some two seconds on it.
+    // The fastest link of all: even the smallest job takes about two seconds on it.
     let link = "2ms,250Mbit/s,256KiB,0.1%";
     let words = ["--json", "bench", "links", "--link", link, "--runs", "1", "--report", "r.html"];
     let lines = laneway.run(words).succeeds().json();
@@ -267,7 +267,7 @@ fn a_link_is_measured_in_each_course_and_a_line_says_how_to_repeat_it() {
         if course != "down-h1" {
             continue;
         }
-        // Over a link that costs no time. Whoever wants HTTP/2 there finds none.
+        // A link without delay. Its server doesn't offer HTTP/2.
         let quick =
             command.replace(" --rtt 2ms --bandwidth 250Mbit/s --queue 256KiB --loss 0.1%", " --rtt 0s");
         let again = ["--json"].into_iter().chain(quick.split(' ').skip(1)).chain(["--runs", "1"]);
@@ -298,7 +298,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     {
         assert!(html.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
-    // One run of each method proves nothing, and the page says so.
+    // One run per method proves nothing, and the page says so.
     let sections = [
         "<b>0</b> wins",
         "<b>0</b> ties",
@@ -319,7 +319,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
         "{}",
         run.text()
     );
-    assert_eq!(html.matches("<svg").count() % 2, 0, "each plot stands there for a screen and for a phone");
+    assert_eq!(html.matches("<svg").count() % 2, 0, "each plot has a form for screens and one for phones");
     assert!(html.matches("<figure>").count() >= 15 && !html.contains("<script"));
     assert!(!html.contains("failed:"), "{}", run.text());
 
@@ -348,7 +348,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     }
 }
 
-/// The page with a script that tells what a reader would see. It stands in the test's copy only.
+/// Adds a script to the page that reports what a reader would see. Only the test's copy has it.
 fn probed(html: &str) -> String {
     let script = include_str!("benchmarks/probe.js");
     html.replace("</body>", &format!("<script>{script}</script></body>"))
@@ -362,7 +362,7 @@ fn browser() -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Opens a page and reads what its probe found.
+/// Opens a page and returns its probe's findings.
 fn open(browser: &Path, home: &Path, page: &Path, width: u32, scheme: u8) -> Value {
     let profile = tempfile::tempdir_in(home).expect("a folder");
     let output = Command::new(browser)
@@ -372,7 +372,7 @@ fn open(browser: &Path, home: &Path, page: &Path, width: u32, scheme: u8) -> Val
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--window-size={},900", width.max(500)))
-        // Of the page's own time, which stands still while anything loads: the probe's message is in by then.
+        // The page's virtual time stops while anything loads, so the probe's message has arrived by then.
         .arg("--virtual-time-budget=5000")
         .arg("--dump-dom")
         .arg(frame(home, page, width).display().to_string())
@@ -385,7 +385,8 @@ fn open(browser: &Path, home: &Path, page: &Path, width: u32, scheme: u8) -> Val
     serde_json::from_str(&found.replace("&quot;", "\"")).expect("JSON")
 }
 
-/// A window is never narrower than 500 px, so that a phone's width needs a frame. The probe tells the frame's owner.
+/// A window is at least 500 px wide, so a phone's width needs a frame. The probe sends its message to the frame's
+/// parent.
 fn frame(home: &Path, page: &Path, width: u32) -> PathBuf {
     let path = home.join(format!("frame-{width}.html"));
     let name = page.file_name().expect("a name").to_string_lossy();

@@ -51,7 +51,8 @@ fn a_tree_goes_up_and_comes_back_where_few_files_may_be_open() {
     for n in 0..300 {
         write(&endpoint, &format!("tree/{n}/a/b/{n}"), b"x");
     }
-    // So many connections pay that a process of few descriptors had none left for its files.
+    // The delays make so many connections worthwhile that a process with few descriptors would have none left for its
+    // files.
     let rules = ["put delay 20ms", "get delay 20ms"];
     endpoint.server().set_faults(Faults::parse(rules).expect("rules"));
     let limited = endpoint.program("/bin/sh").in_folder(endpoint.folder());
@@ -323,7 +324,7 @@ fn no_clobber_leaves_what_is_there() {
         let piped = laneway.run_with_input(["cp", "--json", "-n", "-", &url], b"new").succeeds();
         assert!(piped.record("item")["skipped"].is_string());
         let writes = endpoint.server().counters().requests_by_verb.get("put").copied();
-        assert_eq!(writes.unwrap_or(0), 0, "nothing is sent that is not wanted");
+        assert_eq!(writes.unwrap_or(0), 0, "-n sends nothing to an existing object");
         laneway.run(["cp", "-n", &url, "f"]).succeeds();
         assert_eq!(read(&endpoint, "f"), b"new");
         laneway.run(["cp", "f", &url]).succeeds();

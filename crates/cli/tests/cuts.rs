@@ -1,4 +1,5 @@
-//! Networks that drop everything for a while, as a route that is gone does. No end hears of it, so no fault of a server imitates it.
+//! Networks that drop all packets for a while, as after the loss of a route. Neither end is notified, so no fault of a server can
+//! imitate it.
 
 #![cfg(target_os = "linux")]
 
@@ -15,14 +16,14 @@ const NET: &str = "10.77.0.0/24";
 const SERVER: &str = "10.77.0.1";
 const CLIENT: &str = "10.77.0.2";
 
-/// Two hosts on a wire: network namespaces, which end with it.
+/// Two hosts on a wire. They are network namespaces, which end with this value.
 struct Wire {
     server: String,
     client: String,
 }
 
 impl Wire {
-    /// `None` where only root may lay one and the test has to be skipped, by its name.
+    /// Returns `None` if only root may create the namespaces. The test of that name is then skipped.
     fn lay(test: &str) -> Option<Self> {
         let host = |end: &str| format!("laneway-{}-{test:.8}-{end}", std::process::id());
         let wire = Self { server: host("s"), client: host("c") };
@@ -31,7 +32,7 @@ impl Wire {
             return None;
         }
         ip(&["netns", "add", &wire.client]);
-        // Known hardware addresses: without a route the server answers no question for its own.
+        // Fixed hardware addresses. Without a route the server answers no ARP request.
         let [server, client] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
         let peer = ["peer", "name", "wire", "address", client, "netns", &wire.client];
         let link = ["link", "add", "wire", "address", server, "netns", &wire.server, "type", "veth"];
@@ -46,12 +47,12 @@ impl Wire {
         Some(wire)
     }
 
-    /// The program as it runs on one of them.
+    /// Starts the program on one of the hosts.
     fn start(&self, host: &str, laneway: &Program, arguments: &[&str]) -> Running {
         laneway.start([&["netns", "exec", host, LANEWAY][..], arguments].concat())
     }
 
-    /// Drops what the server sends for so long. The client's packets arrive, and nothing comes back.
+    /// Drops the server's packets for that long. The client's packets still arrive.
     fn cut_for(&self, time: Duration) {
         ip(&["-n", &self.server, "route", "delete", NET]);
         sleep(time);
@@ -94,9 +95,9 @@ fn a_network_that_is_cut_for_less_than_retry_for_fails_nothing() {
     let options = ["--anonymous", "--gcs-endpoint", &url, "--retry-for", "16s"];
     let copy = [&["cp", "-r"], &options[..], &["up", "gs://bucket"]].concat();
     let running = wire.start(&wire.client, &laneway, &copy);
-    // The bucket's own description, and the first object's.
+    // The bucket's own description and the first object's.
     assert!(changes.wait_while_runs(&running, || fs::read_dir(&bucket).expect("read").count() > 1));
-    // The kernel sends what was not acknowledged after some 6, 13 and 25 s, and the SYNs of one socket after 3, 7 and 15 s.
+    // The kernel retransmits unacknowledged data after about 6, 13 and 25 s, and a socket's SYN after 3, 7 and 15 s.
     wire.cut_for(Duration::from_secs(14));
     let run = running.end().succeeds();
     assert!(run.stderr.contains("answers again"), "{}", run.stderr);

@@ -1,5 +1,5 @@
-//! Endpoints, credentials and certificates. A wrong endpoint gets one line that names where it was written and how to write it.
-//! Program and library refuse a server that they can't trust at once, with the cause by its name and before anything was sent.
+//! Endpoints, credentials and certificates. For a wrong endpoint the program prints one line: where it was configured, and the
+//! right form. Program and library refuse an untrusted server at once and before they send anything. The error names the cause.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -26,8 +26,8 @@ fn plain() -> (Endpoint, Program) {
     (endpoint, program)
 }
 
-/// Lists and uploads at a port that wants TLS, in plain HTTP. The second job has several files, of which the first says it
-/// for all.
+/// Lists and uploads in plain HTTP at a port that expects TLS. The second job has several files, and reports the cause once, at
+/// the first.
 fn asked_in_plain_http(url: &str) -> (String, String) {
     let (endpoint, laneway) = plain();
     fs::create_dir(endpoint.folder().join("d")).expect("made");
@@ -42,7 +42,7 @@ fn asked_in_plain_http(url: &str) -> (String, String) {
 
 #[test]
 fn http_to_a_port_that_answers_with_a_tls_alert_names_https_at_once() {
-    // Protocol version, length, fatal, unexpected message.
+    // A TLS alert: version, length, fatal, unexpected message.
     let alert = Scripted::serve(|_| vec![0x15, 3, 1, 0, 2, 2, 10]);
     let (listed, copied) = asked_in_plain_http(&alert.url());
     assert!(listed.contains("1 attempt in"), "{listed}");
@@ -136,7 +136,7 @@ fn an_endpoint_that_is_no_url_is_named() {
     run.complains(&["nonsense"]);
 }
 
-/// A server with one object, and the program of a user whose AWS configuration is this. Nothing in the environment
+/// Starts a server with one object, and returns the program of a user with this AWS configuration. No environment variable
 /// names the server or its keys.
 fn configured(wire: Wire, config: impl FnOnce(&Endpoint) -> String) -> (Endpoint, Program) {
     let endpoint = Endpoint::start(wire);
@@ -214,7 +214,7 @@ fn a_program_that_gives_keys_leaves_standard_input_to_the_upload() {
         .expect("written");
     let laneway = laneway.with("AWS_ENDPOINT_URL", endpoint.url());
     let bytes = random_bytes(2, 1 << 20);
-    // The program asks first for an object that exists.
+    // Before the upload the program asks whether the object exists.
     laneway.run_with_input(["cp", "-n", "-", "s3://bucket/piped"], &bytes).succeeds();
     assert!(laneway.run(["cat", "s3://bucket/piped"]).succeeds().stdout == bytes);
 }
@@ -230,7 +230,7 @@ fn the_option_for_addressing_goes_before_the_profiles() {
     laneway.run(["ls", "s3://bucket/", "--s3-addressing", "both"]).exits(2);
 }
 
-/// It is read from the terminal itself and not from standard input's buffer, and the answer goes to STS.
+/// The program reads the MFA code from the terminal, not from standard input's buffer, and sends it to STS.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_mfa_code_is_asked_for_on_the_terminal() {
@@ -265,7 +265,7 @@ fn an_mfa_code_is_asked_for_on_the_terminal() {
     grantpt(&terminal).expect("ours");
     unlockpt(&terminal).expect("unlocked");
     let name = ptsname(&terminal, Vec::new()).expect("a name").into_string().expect("text");
-    // The first terminal that a session's leader opens becomes its own.
+    // The first terminal that a session leader opens becomes its controlling terminal.
     let line = format!("exec \"$0\" \"$@\" <{name} 2>{name}");
     let running = Program::new("setsid", laneway.home())
         .with("AWS_ENDPOINT_URL_S3", endpoint.url())
@@ -285,7 +285,7 @@ fn an_mfa_code_is_asked_for_on_the_terminal() {
     assert!(asked.contains("TokenCode=123456") && asked.contains("SerialNumber="), "{asked}");
 }
 
-/// The host of a certificate, and the name in it.
+/// Parameters of a certificate for a host, with a common name.
 fn params(host: &str, name: &str) -> CertificateParams {
     let mut params = CertificateParams::new([host.to_owned()]).expect("a name");
     params.distinguished_name = DistinguishedName::new();
@@ -293,7 +293,7 @@ fn params(host: &str, name: &str) -> CertificateParams {
     params
 }
 
-/// An authority, and its own certificate.
+/// Creates an authority and its own certificate.
 fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
     let mut params = params("authority.test", name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -301,7 +301,7 @@ fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
     (params.self_signed(&key).expect("signed").pem(), Issuer::new(params, key))
 }
 
-/// A certificate and its key, as PEM.
+/// Issues a certificate, and returns it and its key as PEM.
 fn issued(params: &CertificateParams, by: Option<&Issuer<'static, KeyPair>>) -> (String, String) {
     let key = KeyPair::generate().expect("a key");
     let signed = match by {
@@ -311,7 +311,7 @@ fn issued(params: &CertificateParams, by: Option<&Issuer<'static, KeyPair>>) -> 
     (signed.expect("signed").pem(), key.serialize_pem())
 }
 
-/// Asks for an object by program and library, in both dialects. Both are told to trust the authority.
+/// Requests an object through program and library, in both dialects. Both trust the authority, and both must refuse.
 fn refused(folder: &Path, url: &str, ca: &Path, words: &[&str]) {
     let laneway =
         Program::new(LANEWAY, folder).with("STORAGE_EMULATOR_HOST", url).with("AWS_ENDPOINT_URL_S3", url);
@@ -371,7 +371,7 @@ fn each_certificate_that_is_not_to_be_trusted_is_refused_with_its_cause() {
         refused(folder.path(), &format!("https://localhost:{}", server.addr().port()), &ca, words);
         assert_eq!(server.counters().requests, 0, "{words:?}: a request was sent");
     }
-    // A right one is accepted, so the others have no other fault.
+    // A valid certificate is accepted, so each one above fails only for its own defect.
     let (cert, key) = issued(&params("localhost", "right"), Some(&trusted));
     let tls = Tls::Files { cert: write("cert.pem", &cert), key: write("key.pem", &key) };
     let server = Server::start(Config { tls: Some(tls), ..Config::default() }).expect("it starts");
@@ -383,7 +383,7 @@ fn each_certificate_that_is_not_to_be_trusted_is_refused_with_its_cause() {
     assert!(error.is_not_found() && server.counters().requests > 0, "{error}");
 }
 
-/// The head of an answer in a version of TLS that is too old, and the alert of a server that has nothing newer.
+/// The start of an answer in an outdated version of TLS, and the alert of a server that supports nothing newer.
 fn old_answers() -> [Vec<u8>; 3] {
     let hello = |version: u8| {
         let body = [&[3, version][..], &[7; 32], &[0, 0, 0x2f, 0]].concat();
@@ -407,13 +407,13 @@ fn a_server_that_speaks_only_tls_1_0_or_1_1_is_refused_with_that_cause() {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 counted.fetch_add(1, SeqCst);
                 let mut hello = [0; 4096];
-                // Read, so that closing is no reset; what the client makes of the answer is what the test looks at.
+                // Read the request first, because closing a socket with unread data resets the connection.
                 let _ = stream.read(&mut hello).and_then(|_| stream.write_all(&answer));
                 let _ = stream.read(&mut hello);
             }
         });
         refused(folder.path(), &format!("https://127.0.0.1:{port}"), &ca, &["neither TLS 1.2 nor 1.3"]);
-        // Two dialects, by program and library.
+        // Two dialects, each through program and library.
         assert_eq!(accepted.load(SeqCst), 4, "it was tried again");
     }
 }

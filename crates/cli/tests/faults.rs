@@ -1,5 +1,5 @@
-//! The program's face on the faults of the embedded store: each meets each of some commands once, in one dialect and protocol or
-//! another, and ends in exact success or an error of the right class. `crates/laneway/tests/fault_matrix` has all of them, through the library.
+//! The program under the embedded store's faults. Each fault meets each of some commands once, in one dialect and protocol. The command
+//! succeeds exactly or fails with the right class. `crates/laneway/tests/fault_matrix` tries all faults through the library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const SIZE: usize = 5000;
 const KINDS: [(Wire, &str); 4] =
     [(Wire::Plain, "s3"), (Wire::TlsH2, "gs"), (Wire::TlsH2, "s3"), (Wire::Plain, "gs")];
 
-/// A command that a fault meets.
+/// A command for a fault to meet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Command {
     Download,
@@ -21,10 +21,10 @@ enum Command {
     List,
     Remove,
     Sync,
-    /// Inside the store.
+    /// A move inside the store.
     Move,
     Verify,
-    /// Several commands with a manifest, of which one is hit.
+    /// Several commands with a manifest, one of which meets the fault.
     Run,
 }
 
@@ -32,11 +32,11 @@ use Command::*;
 
 const COMMANDS: [Command; 9] = [Download, Upload, Cat, List, Remove, Sync, Move, Verify, Run];
 
-/// What is done at once: each is about keys of its own.
+/// The lines run concurrently, so each uses its own keys.
 const LINES: &str = "cp source STORE://bucket/new\ncp STORE://bucket/t/k STORE://bucket/copied\nrm STORE://bucket/u/k\n\
     setmeta --content-type a/b STORE://bucket/v\nverify STORE://bucket/t STORE://bucket/w\n";
 
-/// What passes for every command.
+/// Faults that every command survives.
 const PASSING: [&str; 17] = [
     "status 429",
     "status 429 retry-after 1s",
@@ -72,10 +72,10 @@ const OTHERS: [&str; 12] = [
     "delay 50ms",
 ];
 
-/// What has to follow; `None` where the fault can't meet the request.
+/// Returns the expected outcome, or `None` if the fault can't apply to the command's request.
 fn expected(command: Command, fault: &str) -> Option<Expected> {
     let is_content = matches!(command, Download | Cat);
-    // A deletion's answer is its status, whatever comes behind it.
+    // A deletion's answer is its status alone. The body doesn't matter.
     let is_removal = command == Remove;
     Some(match fault {
         "status 403" => Failure(&["permission"]),
@@ -97,7 +97,7 @@ fn expected(command: Command, fault: &str) -> Option<Expected> {
         "error-in-200" if is_content || is_removal => Failure(&["server"]),
         "error-in-200" => Either(&["server", "integrity"]),
         "garble" | "malformed" => Either(&["server", "integrity"]),
-        fault => panic!("{fault} is nobody's"),
+        fault => panic!("no outcome is listed for {fault}"),
     })
 }
 
@@ -105,7 +105,7 @@ fn run_again() -> Vec<String> {
     ["run", "--json", "--manifest", "manifest", "lines"].map(str::to_owned).to_vec()
 }
 
-/// A store of one kind and a folder.
+/// A store of one kind, and a folder.
 struct Rig {
     endpoint: Endpoint,
     scheme: &'static str,
@@ -135,7 +135,7 @@ impl Rig {
         }
         fs::write(self.endpoint.folder().join("lines"), LINES.replace("STORE", self.scheme))
             .expect("written");
-        // Of the run before.
+        // The previous run's manifest.
         let _ = fs::remove_file(self.endpoint.folder().join("manifest"));
     }
 
@@ -158,16 +158,16 @@ impl Rig {
         run
     }
 
-    /// Whether several commands, begun again where nothing fails, do what is left of them.
+    /// Returns true if a second run without faults completes the remaining commands.
     fn ends_when_begun_again(&self) -> bool {
         let run = self.endpoint.program(LANEWAY).run(run_again());
         run.status == Some(0) && self.endpoint.stored("new").is_some_and(|there| there == self.bytes)
     }
 
-    /// What is wrong with what a command has left, or with what it has written, where it has `succeeded` or not.
+    /// Checks a command's output and the state that it leaves, and describes what is wrong.
     fn problem(&self, command: Command, run: &Run, succeeded: bool) -> Option<String> {
         let stored = |key| self.endpoint.stored(key);
-        // Another writer may have come between.
+        // Another writer may have replaced the object meanwhile.
         let is_right = |there: &[u8]| there == self.bytes || there == inverted(&self.bytes);
         let names: Vec<_> = fs::read_dir(self.out())
             .expect("read")
@@ -182,7 +182,7 @@ impl Rig {
                 there.as_ref().is_none_or(|there| *there == self.bytes) && (there.is_some() || !succeeded)
             }
             Cat if succeeded => is_right(&run.stdout),
-            // What has been handed on can't be taken back.
+            // Bytes already written to standard output can't be taken back.
             Cat => self.bytes.starts_with(&run.stdout),
             List => {
                 !succeeded || run.json().iter().any(|record| record["url"].to_string().ends_with("t/k\""))
@@ -194,7 +194,7 @@ impl Rig {
                 let is_moved = source.is_none() && moved.is_some();
                 is_one(&source) && is_one(&moved) && (is_moved || !succeeded && source.is_some())
             }
-            // They are equal, and nobody may say that they aren't.
+            // The prefixes are equal, so `verify` must not report a difference.
             Verify => !succeeded || run.record("summary")["files"] == 1,
             Run => {
                 let content_type = self
@@ -211,12 +211,11 @@ impl Rig {
                 others_are_done && is_whole && (new.is_some() || !succeeded) && self.ends_when_begun_again()
             }
         };
-        (!is_so)
-            .then(|| format!("it has left or written something else: {names:?}, {} bytes", run.stdout.len()))
+        (!is_so).then(|| format!("wrong result: {names:?}, {} bytes", run.stdout.len()))
     }
 }
 
-/// How a cell has ended that did not end as it has to.
+/// Runs one command under a fault. Returns a description if the outcome is wrong.
 fn failure(rig: &Rig, command: Command, fault: &str, expected: Expected) -> Option<String> {
     rig.prepare();
     let before = rig.endpoint.server().counters().faults_fired;
@@ -225,7 +224,7 @@ fn failure(rig: &Rig, command: Command, fault: &str, expected: Expected) -> Opti
         Some(format!("{command:?} {fault} {}: {what}; {:?} {}", rig.scheme, run.status, run.stderr))
     };
     if rig.endpoint.server().counters().faults_fired == before {
-        return wrong("the fault has met no request".into());
+        return wrong("no request met the fault".into());
     }
     let kinds = match (run.status, expected) {
         (Some(0), Success | Either(_)) => None,
@@ -234,9 +233,9 @@ fn failure(rig: &Rig, command: Command, fault: &str, expected: Expected) -> Opti
     };
     if let Some(kinds) = kinds {
         if !run.stderr.lines().any(|line| line.starts_with("laneway: ")) {
-            return wrong("nothing was said".into());
+            return wrong("stderr has no error".into());
         }
-        // What writes objects to standard output has no records.
+        // `cat` writes objects to standard output, so it prints no records.
         let records = if command == Cat { Vec::new() } else { run.json() };
         let classes: Vec<&str> = records.iter().filter_map(|record| record["class"].as_str()).collect();
         if command != Cat && (classes.is_empty() || !classes.iter().all(|class| kinds.contains(class))) {

@@ -1,5 +1,5 @@
-//! The program against stores that mean harm or whose listings are wrong. Each ends with an error of its own, in bounded time and
-//! memory, and no command removes anything by what such a listing doesn't show.
+//! The program against malicious stores and wrong listings. Each command ends with a specific error, in bounded time and memory. No
+//! command removes anything because such a listing doesn't show it.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -12,14 +12,14 @@ use laneway_testkit::{Asked, Peer, Played, Program, Run, Scripted, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// What the program may have at most, with the stacks of its threads: a page of a listing may be 64 MiB. The kernel sees to it, as a
-/// program that ends soon may have ended before anybody has looked.
+/// Upper bound on the program's memory, thread stacks included. A page of a listing may take 64 MiB. The kernel enforces the limit,
+/// because a short-lived program may end before it can be measured.
 const MEMORY_MAX: u64 = 256 << 20;
 
 /// The bytes of a flood. A program that keeps them all exceeds its memory.
 const FLOOD: usize = 48 << 20;
 
-/// The program with a home, and what it moves.
+/// The program in a home folder, and a file to transfer.
 struct Stage {
     laneway: Program,
     home: tempfile::TempDir,
@@ -33,7 +33,7 @@ impl Stage {
         Self { laneway: laneway.with("LANEWAY_RETRY_FOR", "0s"), home }
     }
 
-    /// A client of this store, in both dialects.
+    /// Returns the program, with this store as its endpoint in both dialects.
     fn at(&self, url: &str, ca_pem: Option<&str>) -> Program {
         let program =
             self.laneway.clone().with("STORAGE_EMULATOR_HOST", url).with("AWS_ENDPOINT_URL_S3", url);
@@ -48,7 +48,7 @@ impl Stage {
     }
 }
 
-/// Runs a command that has to fail, and not for want of memory.
+/// Runs a command that must fail, but not for lack of memory.
 #[track_caller]
 fn fails(program: &Program, command: &[&str], about: &str) -> Run {
     let program = program.clone().with_memory_max(MEMORY_MAX);
@@ -59,7 +59,7 @@ fn fails(program: &Program, command: &[&str], about: &str) -> Run {
     run
 }
 
-/// Whether memory was refused: for a thread, for what an error is made of, or without the program being asked.
+/// Returns true if an allocation failed: for a thread, for an error's text, or before the program started.
 fn lacks_memory(run: &Run) -> bool {
     let words = ["memory", "os error 11)", "os error 12)"];
     run.status.is_none() || words.iter().any(|words| run.stderr.contains(words))
@@ -77,14 +77,14 @@ fn what_takes_more_memory_than_it_may_have_is_found_out() {
     }
 }
 
-/// A store that speaks HTTP/2, begins as one does, and then plays.
+/// A store that completes HTTP/2's preface and then follows a script.
 fn plays(play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
     plays_with(&[], play)
 }
 
 fn plays_with(own: &'static [(u16, u32)], play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
     Played::serve(move |peer| {
-        // Both take the other's settings, whatever those are.
+        // Each side acknowledges the other's settings unread.
         if peer.send(&[settings(own), frame(SETTINGS, ACK, 0, &[])].concat()) {
             peer.drain();
             play(peer);
@@ -92,11 +92,11 @@ fn plays_with(own: &'static [(u16, u32)], play: impl Fn(&mut dyn Peer) + Send + 
     })
 }
 
-/// The commands that a store is tried by.
+/// The commands to try against each store.
 const COMMANDS: [&[&str]; 3] =
     [&["ls", "gs://bkt/"], &["cp", "s3://bkt/k", "got"], &["cp", "f", "gs://bkt/k"]];
 
-/// Tries a store by each command, side by side.
+/// Tries each command against a store, side by side.
 fn try_all(about: &str, url: &str, ca_pem: Option<&str>) {
     thread::scope(|scope| {
         for command in COMMANDS {
@@ -201,13 +201,13 @@ fn windows_that_overflow_and_bodies_beyond_them() {
         peer.drain();
     });
     try_all("a window larger than any", setting.url(), Some(setting.ca_pem()));
-    // As if there were no windows.
+    // A server that ignores flow control windows.
     let beyond = plays(|peer| {
         peer.send(&frame(HEADERS, END_HEADERS, 1, &status(200)));
         peer.flood(&frame(DATA, 0, 1, &[7; 16_000]), 4 * FLOOD);
     });
     try_all("more than the window", beyond.url(), Some(beyond.ca_pem()));
-    // Each takes the room of a frame.
+    // A server that sends many tiny frames, each of which needs a buffer.
     let tiny = plays(|peer| {
         peer.send(&frame(HEADERS, END_HEADERS, 1, &status(200)));
         peer.flood(&frame(DATA, 0, 1, b"x"), FLOOD);
@@ -215,7 +215,7 @@ fn windows_that_overflow_and_bodies_beyond_them() {
     try_all("a body of tiny frames", tiny.url(), Some(tiny.ca_pem()));
 }
 
-/// Large documents that come byte by byte, and begin as the expected ones do.
+/// Large documents that arrive byte by byte, with the expected beginning.
 #[test]
 fn listings_that_come_in_tiny_chunks_or_have_too_many_entries() {
     let beginnings = [
@@ -250,7 +250,7 @@ fn listings_that_come_in_tiny_chunks_or_have_too_many_entries() {
     });
 }
 
-/// What says that it is compressed: objects are stored as they come and compared, documents are not unpacked.
+/// Answers that claim to be compressed. Laneway stores and verifies objects as they arrive, and doesn't decompress documents.
 #[test]
 fn gzip_that_is_none_and_gzip_that_nobody_asked_for() {
     let bytes = b"these bytes are not gzip";
@@ -282,17 +282,17 @@ fn gzip_that_is_none_and_gzip_that_nobody_asked_for() {
     }
 }
 
-/// Pages: the keys of each, and the token of the next one.
+/// Pages of a listing: the keys of each, and the token for the next page.
 type Pages = &'static [(&'static [&'static str], Option<&'static str>)];
 
-/// The fault of a listing, its pages, and a part of the error.
+/// A wrong listing: its fault, its pages, and a part of the expected error.
 const LISTINGS: [(&str, Pages, &str); 3] = [
     ("a page that leads to itself", &[(&["p/a"], Some("1")), (&["p/c"], Some("1"))], "has come before"),
     ("a page that comes again", &[(&["p/a", "p/b"], Some("1")), (&["p/a", "p/b"], None)], "repeats itself"),
-    ("keys that nobody asked for", &[(&["p/a", "q/x"], None)], "none of those"),
+    ("keys that nobody asked for", &[(&["p/a", "q/x"], None)], "the requested prefix"),
 ];
 
-/// Listings in an order of the store's own, as Storj's are.
+/// Listings in the store's own order, as at Storj.
 const UNSORTED: [Pages; 2] =
     [&[(&["p/c", "p/d"], Some("1")), (&["p/a"], None)], &[(&["p/d", "p/c", "p/a"], None)]];
 
@@ -370,14 +370,14 @@ fn an_impossible_listing_ends_every_command_and_removes_nothing() {
                 &["rm", "-r", "--dry-run", &url],
             ] {
                 let run = program.run(command).exits(1);
-                // Pages that come again may be those of a store without order.
+                // Repeated pages may also come from an unsorted store.
                 let is_refused =
                     matches!(command[0], "sync" | "verify") && run.stderr.contains("in no order");
                 assert!(run.stderr.contains(why) || is_refused, "{about}, {command:?}: {}", run.stderr);
             }
             assert!(kept.join("kept").exists(), "{about}: {scheme}");
         }
-        // Batches are POSTs.
+        // Batch removals are POSTs.
         let asked = server.asked();
         let is_read = |asked: &&Asked| matches!(asked.method.as_str(), "GET" | "HEAD");
         assert_eq!(asked.iter().find(|asked| !is_read(asked)).map(|asked| &asked.target), None, "{about}");
@@ -411,7 +411,7 @@ fn a_listing_without_order_ends_only_what_compares() {
     }
 }
 
-/// GCS's pages say nothing but where to go on.
+/// A GCS page holds only the token for the next one.
 #[test]
 fn a_truncated_s3_page_that_comes_again_is_an_error() {
     let body = "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/a</Key><Size>1</Size></Contents></ListBucketResult>";

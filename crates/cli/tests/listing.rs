@@ -7,7 +7,7 @@ use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SCHEMES: [&str; 2] = ["gs", "s3"];
 
-/// A server with a few objects, and the program to look at them.
+/// Starts a server with a few objects, and returns it and the program.
 fn stocked() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     for (key, len) in [("a", 1), ("p/b", 4700), ("p/c", 0), ("p/q/d", 10)] {
@@ -173,7 +173,7 @@ fn du_counts_what_an_inventory_shows_and_lists_nothing() {
             laneway.run(["du", "-s", "--inventory", "i", &url("p")]).succeeds().text().starts_with("4710 ")
         );
         laneway.run(["du", "--inventory", "i", &url("none/")]).exits(1);
-        // The whole of it is read once for all sums, whatever its order.
+        // One pass over the inventory computes all sums, in any order.
         let sums = ["du", "-s", "-c", "--inventory", "i", &url("p"), &url("p/q/"), &url("none")];
         let run = laneway.run(sums).exits(1);
         let counted: Vec<_> =
@@ -248,7 +248,7 @@ fn cat_takes_ranges_as_http_counts_them() {
         for range in ["9-1", "0-1,9-1", "0-1,"] {
             assert!(laneway.run(["cat", "--range", range, &url]).exits(2).stdout.is_empty(), "{range}");
         }
-        // Nothing is written of an object that lacks a range: what follows would stand in its place.
+        // An unsatisfiable range prints nothing at all, because later bytes would take its place.
         for range in ["0-1,4700-,5-9", "0-1,4700-4701,5-9", "0-1,99999-"] {
             let run = laneway.run(["cat", "--range", range, &url]).exits(1).complains(&[&url]);
             assert!(run.stdout.is_empty(), "{range}");
@@ -259,7 +259,8 @@ fn cat_takes_ranges_as_http_counts_them() {
     }
 }
 
-/// What is short is held together in memory, what is long is written as it comes: either way it is of one state.
+/// Short ranges are collected in memory, long ones are written as they arrive. Either way all bytes come from
+/// one version.
 #[test]
 fn several_ranges_of_cat_are_of_one_state_of_the_object() {
     const MIB: usize = 1 << 20;
@@ -282,7 +283,7 @@ fn several_ranges_of_cat_are_of_one_state_of_the_object() {
         let run = laneway.run(["cat", "--range", ranges, &url]).succeeds();
         assert!(run.stdout == expected, "{scheme}: {} bytes", run.stdout.len());
 
-        // The pipe is full long before the object has been read.
+        // The pipe fills up long before the object has been read.
         let mut reading = laneway.start(["cat", "--range", "0-9,7-,5-", &url]);
         let mut begun = vec![0; 10];
         let mut stdout = reading.stdout();
@@ -318,7 +319,7 @@ fn rm_takes_one_object_at_its_word() {
         let (endpoint, laneway) = stocked();
         laneway.run(["rm", &format!("{scheme}://bucket/a")]).succeeds();
         assert_eq!(endpoint.server().store().keys("bucket"), ["p/b", "p/c", "p/q/d"]);
-        // A prefix is not an object, and without -r nothing below it is touched.
+        // A prefix is not an object. Without -r nothing below it is removed.
         laneway.run(["rm", &format!("{scheme}://bucket/p/")]).exits(2).complains(&["p/", "-r"]);
         assert_eq!(endpoint.server().store().keys("bucket"), ["p/b", "p/c", "p/q/d"]);
     }

@@ -1,4 +1,5 @@
-//! Servers that are away for a while, and other causes that all items of a job share: one line reports each.
+//! Servers that are down for a while, and other causes that affect all items of a job. One line reports each
+//! cause.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,7 +11,7 @@ use laneway_testkit::{Changes, Endpoint, Program, Running, Wire, claimed, random
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
 
-/// A server with one object.
+/// Starts a server with one object.
 fn serve(listen: SocketAddr, bandwidth: Option<u64>, bytes: &[u8]) -> Server {
     let server = Server::start(Config { listen, bandwidth, ..Config::default() }).expect("a server");
     server.create_bucket("bucket").expect("a bucket");
@@ -27,7 +28,7 @@ fn a_server_that_was_away_is_told_of_when_it_is_and_when_it_is_back() {
     }
     endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
     let running = laneway.start(["cp", "-r", "--retry-for", "2m", "s3://bucket/t", "out"]);
-    // The fifth attempt of the first request, at least a second and a half later.
+    // The first request makes its fifth attempt at least 1.5 s later.
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
     endpoint.server().set_faults(Faults::parse(["get:1-20 status 502"]).expect("a rule"));
     let run = running.end().succeeds();
@@ -42,10 +43,10 @@ fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
     endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
     let running = endpoint.program(LANEWAY).start(["cp", "--retry-for", "6s", "s3://bucket/big", "out"]);
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
-    // From now on each answer begins, and none ends.
+    // From now on each answer begins and never ends.
     endpoint.server().set_faults(Faults::parse(["stall@64KiB"]).expect("a rule"));
     let asked = endpoint.server().counters().requests;
-    // The first such answer has been given up by then.
+    // The program has given up the first such answer by then.
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= asked + 2));
     running.signal("-KILL");
     let run = running.end();
@@ -100,7 +101,8 @@ fn an_outage_ends_a_job_with_one_line_and_reports_kept_bytes() {
     assert!(claimed(&out) >= 12 * MIB);
 }
 
-/// Copies 300 small objects up and down by a server of four connections, and returns what the runs said.
+/// Copies 300 small objects up and down through a server that serves four connections. Returns the runs'
+/// stderr.
 fn copy_by_four(reset_surplus: bool) -> (Endpoint, String) {
     let config = Config { served_connections: Some(4), reset_surplus, ..Config::default() };
     let endpoint = Endpoint::start_with(Wire::Plain, config);
@@ -127,7 +129,7 @@ fn connections_that_a_server_lets_wait_are_given_up_after_seconds() {
 fn surplus_connections_that_are_reset_limit_later_dials() {
     let (endpoint, _) = copy_by_four(true);
     let connections = endpoint.server().counters().connections;
-    // 600 requests were made. Each run dials as many as pay at first, up to 128, and learns from them.
+    // 600 requests were made. Each run dials up to 128 connections at first, and then adapts to the server.
     assert!(connections <= 2 * 128, "{connections} connections");
 }
 
@@ -143,15 +145,15 @@ fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
     assert!(run.stderr.contains("1 attempt"), "{}", run.stderr);
     let laneway = laneway.with("LANEWAY_RETRY_FOR", "soon");
     laneway.run(dead).exits(2).complains(&["LANEWAY_RETRY_FOR"]);
-    // What the command line says goes before a variable, whatever that holds.
+    // An option takes precedence over its variable, even over an invalid one.
     laneway.run(dead.iter().chain(&["--retry-for", "0"])).exits(1);
 }
 
 const FILES: u64 = 4000;
-/// The most items on their way at the first answer: small ones reserve 40 KiB each of 64 MiB.
+/// Upper bound on the items under way at the first answer. Small ones reserve 40 KiB each of 64 MiB.
 const AT_ONCE: u64 = 1640;
 
-/// A server, and more files and objects than are on their way at once.
+/// Starts a server, with more files and objects than can be under way at once.
 fn stocked() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::TlsH2);
     fs::create_dir(endpoint.folder().join("d")).expect("made");
@@ -235,7 +237,7 @@ fn what_one_bucket_lacks_does_not_keep_another_from_being_read() {
 #[test]
 fn a_store_that_cannot_be_reached_ends_a_job_at_once() {
     let (_endpoint, laneway) = stocked();
-    // Port 1 of the loopback interface, where nobody listens, and a name that no resolver knows.
+    // No server listens on port 1 of the loopback interface, and no resolver knows the other name.
     for url in ["http://127.0.0.1:1", "http://no-such-host.invalid"] {
         let laneway = laneway.clone().with("STORAGE_EMULATOR_HOST", url).with("AWS_ENDPOINT_URL_S3", url);
         let laneway = laneway.with("LANEWAY_RETRY_FOR", "0");
@@ -258,7 +260,7 @@ fn a_store_that_cannot_be_reached_ends_a_job_at_once() {
 fn a_store_that_goes_away_for_good_ends_a_job_with_one_line() {
     for scheme in ["gs", "s3"] {
         let (endpoint, laneway) = stocked();
-        // Half of the files, then nothing but failures of a front end whose back end is gone.
+        // Half of the files arrive. Then a front end whose back end is gone fails every request.
         let gone = format!("put:2000-{} status 502", u64::MAX);
         endpoint.server().set_faults(Faults::parse([gone.as_str()]).expect("a rule"));
         let to = format!("{scheme}://bucket/up/");

@@ -1,4 +1,5 @@
-//! The program's output of a job: for people on stderr, for programs on stdout, and standard streams that are closed or full.
+//! The program's output about a job: on stderr for people, on stdout for programs. It also covers standard streams that are
+//! closed or full.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use laneway_testkit::{Endpoint, Program, Run, Scripted, Wire, answer, random_byt
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// A server, and three files to move.
+/// Starts a server, and creates three files to upload.
 fn stocked() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::TlsH2);
     fs::create_dir(endpoint.folder().join("d")).expect("made");
@@ -109,7 +110,12 @@ fn what_a_store_turns_out_not_to_take_is_told_once() {
     let run = laneway.run(["cp", "-v", "-n", "-r", "d", "s3://bucket/up/"]).succeeds();
     let count = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
     assert_eq!(count("INFO the endpoint refuses x-amz-checksum-crc32c"), 1, "{}", run.stderr);
-    assert_eq!(count("INFO the endpoint has shown its treatment of conditions"), 1, "{}", run.stderr);
+    assert_eq!(
+        count("INFO an answer has shown how the endpoint treats conditional writes"),
+        1,
+        "{}",
+        run.stderr
+    );
     let run = laneway.run(["cp", "-r", "d", "s3://bucket/quiet/"]).succeeds();
     assert!(!run.stderr.contains("endpoint"), "{}", run.stderr);
 }
@@ -282,7 +288,7 @@ fn a_summary_holds_the_stats_where_they_are_asked_for() {
     let run = laneway.run(["cp", "--json", "--stats", "-r", "s3://bucket/d", "back"]).succeeds();
     assert!(run.json().iter().all(|record| record["kind"] != "stats"), "{}", run.text());
     let stats = &run.record("summary")["stats"];
-    // One page of a listing, and three objects.
+    // One listing page and three objects.
     assert_eq!(
         stats["billed"],
         serde_json::json!([
@@ -351,7 +357,7 @@ fn help_and_version_are_no_failures() {
     laneway.run(["man", "nothing"]).exits(2);
 }
 
-/// A server with an object that no pipe holds.
+/// Starts a server with an object that is larger than a pipe's buffer.
 fn shell_scene() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     endpoint.server().store().put("bucket", "k", &random_bytes(1, 1 << 20)).expect("stored");
@@ -359,7 +365,7 @@ fn shell_scene() -> (Endpoint, Program) {
     (endpoint, shell)
 }
 
-/// Runs a line in which `$0` is the program.
+/// Runs a line of shell in which `$0` is the program.
 fn line(shell: &Program, line: &str) -> Run {
     shell.run(["-c", line, LANEWAY])
 }
@@ -399,7 +405,7 @@ fn a_closed_standard_output_is_a_failure_of_what_writes_to_it() {
 fn a_closed_standard_input_stores_nothing() {
     let (endpoint, shell) = shell_scene();
     line(&shell, "exec \"$0\" cp - gs://bucket/new <&-").exits(1).complains(&["standard input is closed"]);
-    // Open, but not for reading.
+    // The descriptor is open, but not for reading.
     line(&shell, "exec \"$0\" cp - s3://bucket/new 0>written").exits(1).complains(&["-"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["k"]);
     line(&shell, "exec \"$0\" cp -q - gs://bucket/new </dev/null").succeeds();
@@ -417,18 +423,18 @@ fn a_reader_that_has_enough_ends_the_program_without_a_word() {
             line(&shell, &format!("{{ \"$0\" {command}; echo \"status $?\" >&2; }} | head -c 1 >/dev/null"));
         assert_eq!(run.stderr, "status 0\n", "{command}");
     }
-    // The job claims nothing that it didn't do, and says no more than a broken pipe would.
+    // The job claims nothing that it hasn't done, and is as silent as under a broken pipe.
     let run = line(
         &shell,
         "{ \"$0\" cp --json -r s3://bucket/many d; echo \"status $?\" >&2; } | head -c 1 >/dev/null",
     );
     assert_eq!(run.stderr, "status 1\n");
-    // Nor does a reader that leaves make good what had failed.
+    // A reader that leaves early doesn't hide an earlier failure.
     for command in ["cp --json gs://bucket/none d/none", "cat gs://bucket/none gs://bucket/k"] {
         let piped = format!("{{ \"$0\" {command} 2>/dev/null; echo \"status $?\" >&2; }} | :");
         assert_eq!(line(&shell, &piped).stderr, "status 1\n", "{command}");
     }
-    // The object of a move is still there, which its owner should know.
+    // The move's source still exists, and the program tells the user.
     let run = line(&shell, "{ \"$0\" mv s3://bucket/k -; echo \"status $?\" >&2; } | head -c 1 >/dev/null");
     assert!(run.stderr.contains("Broken pipe") && run.stderr.contains("status 1"), "{}", run.stderr);
     assert!(endpoint.server().store().keys("bucket").contains(&"k".to_owned()));

@@ -1,5 +1,4 @@
-//! `rm -r` removes what a listing brings, also where the listing breaks off. `--dry-run` says what would happen, and changes
-//! nothing.
+//! `rm -r` removes what its listing returns, even if the listing breaks off. `--dry-run` prints the changes and makes none.
 
 use std::fs;
 use std::fs::Permissions;
@@ -10,10 +9,10 @@ use laneway_server::{Faults, Versioning};
 use laneway_testkit::{Endpoint, Program, Run, Scripted, Wire, answer, connect};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
-/// Less than a call removes, so that no batch of them is ever full on S3.
+/// Fewer than one call removes, so that no batch is full on S3.
 const OBJECTS: usize = 900;
 
-/// A server whose listings break off in the middle of their only page, however often they are asked for.
+/// Starts a server whose only listing page always breaks off in the middle.
 fn stocked() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     for n in 0..OBJECTS {
@@ -48,7 +47,8 @@ fn a_reader_that_goes_away_ends_a_removal_whose_listing_fails() {
     assert!(!endpoint.server().store().keys("bucket").is_empty());
 }
 
-/// A bucket that keeps versions: `n` keys below `p/` with two each, the last of which is deleted where that is said.
+/// Creates a versioned bucket with `n` keys below `p/`, each with two versions. If `is_deleted` is set, the last key has a
+/// delete marker.
 fn versioned(n: usize, is_deleted: bool) -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     let store = endpoint.server().store();
@@ -145,7 +145,7 @@ fn where_there_is_no_terminal_nothing_is_asked() {
     assert_eq!(endpoint.server().store().keys("bucket"), ["p", "pq"]);
 }
 
-/// What `rm -r` of what a server holds asks on a terminal, where it is given this answer once it asks; none where it doesn't.
+/// Runs `rm -r` on a terminal, types the answer after the question, and returns the question. An empty answer expects no question.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(endpoint: &Endpoint, answer: &str, status: i32) -> String {
     use std::io::{Read as _, Write as _};
@@ -171,7 +171,7 @@ fn on_a_terminal(endpoint: &Endpoint, answer: &str, status: i32) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// A question and its answer go over the terminal, and what is on it is read to the question or the end.
+/// The question and its answer go over the terminal. The test reads it up to the question, or to the end.
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_terminal_a_question_is_asked_above_a_thousand_objects() {
@@ -230,7 +230,7 @@ fn a_delete_marker_stays_as_long_as_a_version_below_it() {
     assert!(endpoint.server().store().versions("bucket", "p/0000").is_empty());
 }
 
-/// A store that passes over what names a version, and what it was asked.
+/// Starts a store that ignores version ids, and records its requests.
 fn without_versions() -> (Endpoint, Scripted, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     let server = Scripted::serve(|asked| {
@@ -266,7 +266,7 @@ fn a_version_that_the_store_does_not_know_by_its_name_is_not_removed() {
     let is_removal = |method: &str| matches!(method, "DELETE" | "POST");
     assert!(!asked.is_empty() && !asked.iter().any(|asked| is_removal(&asked.method)), "{asked:?}");
     laneway.run(["rm", "s3://bucket/k#null"]).succeeds();
-    assert!(server.asked().iter().any(|asked| asked.method == "DELETE"), "it is the one there is");
+    assert!(server.asked().iter().any(|asked| asked.method == "DELETE"), "#null removes the live object");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn dry_run_scene() -> (Endpoint, Program) {
     (endpoint, program)
 }
 
-/// Runs a command dry; nothing may be different afterwards.
+/// Runs a command with `--dry-run`, and panics if it changes anything.
 fn dry(command: &str) -> Run {
     let (endpoint, laneway) = dry_run_scene();
     let run = laneway.run(command.split(' ').chain(["--dry-run"]));
@@ -379,7 +379,7 @@ fn a_dry_run_fails_unreadable_sources_and_plans_the_rest() {
         fs::write(folder.join(name), "x").expect("written");
     }
     fs::set_permissions(folder.join("shut"), Permissions::from_mode(0o000)).expect("shut");
-    // Root reads everything unless that capability is taken from it.
+    // Root can read every file unless it gives up that capability.
     let is_root = fs::metadata(&folder).expect("read").uid() == 0;
     let unprivileged = ["--bounding-set", "-dac_override,-dac_read_search", LANEWAY];
     for scheme in SCHEMES {

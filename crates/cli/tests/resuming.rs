@@ -1,4 +1,4 @@
-//! Large downloads and uploads that are killed, and the same command again; jobs with `--manifest`.
+//! Large downloads and uploads that are killed, and the next run of the same command; jobs with `--manifest`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use laneway_testkit::{
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
-/// What is fetched beside the object's missing bytes at most: at its end streams are cut, and each of them, thirty-two at most, has sent up to a read more.
+/// Upper bound on the bytes fetched twice. At the end of a download up to 32 streams are cut, and each has sent up to one read too many.
 const SLACK: u64 = 4 * MIB;
 
-/// Waits until so much is claimed in the folder; false if the program ended before.
+/// Waits until the folder's journals claim this many bytes. Returns false if the program ended first.
 fn wait_for_claims(running: &Running, changes: &Changes, folder: &Path, bytes: u64) -> bool {
     changes.wait_while_runs(running, || claimed(folder) >= bytes)
 }
@@ -28,8 +28,7 @@ fn copied(folder: &Path, to: PathBuf) -> PathBuf {
     to
 }
 
-/// A download killed with SIGKILL at ten points drawn from `seed`; after each of them a copy of what it left is gone on
-/// with to the end.
+/// Kills a download with SIGKILL at ten points drawn from `seed`. After each kill, a copy of the partial file is resumed to the end.
 fn killed_again_and_again(wire: Wire, scheme: &str, seed: u64, size: u64, bytes_per_second: u64) {
     let config = Config { bandwidth: Some(bytes_per_second), ..Config::default() };
     let endpoint = Endpoint::start_with(wire, config);
@@ -64,14 +63,14 @@ fn killed_again_and_again(wire: Wire, scheme: &str, seed: u64, size: u64, bytes_
         assert_eq!(fs::read_dir(&copy).expect("read").count(), 1, "nothing else stays");
         fs::remove_dir_all(copy).expect("removed");
     }
-    // A machine that stops the test for seconds may let a download end before it is killed.
+    // If the machine stalls the test for seconds, a download may end before its kill.
     assert!(kills >= 3, "killed {kills} times only");
     laneway.run(["cp", &source, "out/big"]).succeeds();
     assert!(fs::read(out.join("big")).expect("read") == bytes);
     assert_eq!(fs::read_dir(&out).expect("read").count(), 1);
 }
 
-/// `LANEWAY_SOAK_DOWNLOAD_MIB` sets another size than 48 MiB; a download takes a second or two then as well.
+/// `LANEWAY_SOAK_DOWNLOAD_MIB` replaces the size of 48 MiB. A download still takes a second or two.
 #[test]
 fn a_download_that_is_killed_ten_times_is_resumed_exactly_each_time() {
     let size = std::env::var("LANEWAY_SOAK_DOWNLOAD_MIB").map_or(48, |mib| mib.parse().expect("MiB")) * MIB;
@@ -123,7 +122,8 @@ fn an_interrupted_tree_is_completed_in_the_same_folder() {
         endpoint.server().store().put("bucket", "tree/d/big", &bytes).expect("stored");
         endpoint.server().store().put("bucket", "tree/small", b"x").expect("stored");
         let out = endpoint.folder().join("new");
-        // An object that is gone by the next run, and what an earlier version has begun in the tree's own folder.
+        // Partial files of an object that is gone by the next run. Others are in the tree's own folder, as an earlier version
+        // of the program left them.
         let left = ["new/tree/d", "new/d"].map(|folder| endpoint.folder().join(folder));
         for folder in &left {
             fs::create_dir_all(folder).expect("made");
@@ -155,15 +155,15 @@ fn an_interrupted_tree_is_completed_in_the_same_folder() {
 const PART: u64 = 16 << 20;
 const PARTS: u64 = 5;
 const SIZE: u64 = (PARTS - 1) * PART + 12_345;
-/// The most bytes that cross the network beside parts.
+/// Upper bound on the bytes that cross the network beside the parts.
 const UPLOAD_SLACK: u64 = 64 << 10;
 
-/// The ways to send a large file in parts.
+/// A method of sending a large file in parts.
 #[derive(Clone, Copy)]
 struct Case {
     wire: Wire,
     scheme: &'static str,
-    /// Whether it goes through a resumable session, here because the server has nothing else.
+    /// True for a resumable session, because the server offers nothing else.
     is_session: bool,
 }
 
@@ -174,7 +174,7 @@ const CASES: [Case; 4] = [
     Case { wire: Wire::TlsH2, scheme: "gs", is_session: true },
 ];
 
-/// A file, a server to send it to, and the command that does.
+/// A file, a server, and the command that uploads it.
 struct Scene {
     case: Case,
     endpoint: Endpoint,
@@ -205,14 +205,13 @@ impl Scene {
         self.endpoint.server().counters().requests_by_verb.get(verb).copied().unwrap_or_default()
     }
 
-    /// Starts the command, lets the store take so many more parts, and sends the program a signal.
+    /// Starts the command, lets the store accept this many more parts, and sends the program a signal.
     fn stop_after(&self, parts: u64, signal: &str) -> Run {
         self.faults(&[format!("part:{}-999 stall", parts + 1)]);
         let (had, before) = (self.recorded(), self.count("part"));
         let changes = Changes::of(&self.journals);
         let running = self.endpoint.program(LANEWAY).start(&self.arguments);
-        // The request that is the first to stall comes after the journal has been begun, and of a session after the
-        // chunks before it.
+        // When the first request stalls, the program has begun the journal. A session has also sent the earlier chunks.
         let timeout = Running::TIME_MAX;
         assert!(self.endpoint.server().wait_until(timeout, |counters| {
             counters.requests_by_verb.get("part").is_some_and(|count| *count > before + parts)
@@ -223,24 +222,24 @@ impl Scene {
         running.signal(signal);
         let run = running.end();
         self.all_is_quiet();
-        assert!(self.endpoint.server().store().keys("bucket").is_empty(), "an object of half the parts");
+        assert!(self.endpoint.server().store().keys("bucket").is_empty(), "an incomplete object is visible");
         self.tells_no_secret(&run);
         run
     }
 
-    /// Waits until the server has read and forgotten whatever a program that is gone had sent.
+    /// Waits until the server has handled everything that the ended program sent.
     fn all_is_quiet(&self) {
         self.faults(&[]);
         let server = self.endpoint.server();
         assert!(server.wait_until(Running::TIME_MAX, |counters| counters.connections_open == 0));
     }
 
-    /// How many parts the journal tells of.
+    /// Returns the number of parts in the journal.
     fn recorded(&self) -> u64 {
         recorded_parts(&self.journals).len() as u64
     }
 
-    /// The same command to its end, which sends all but the parts that the store has.
+    /// Runs the same command to its end. It must send only the parts that the store lacks.
     fn finish(&self, there: u64) {
         let kept: u64 = match self.case.is_session {
             true => there * PART,
@@ -249,7 +248,7 @@ impl Scene {
         self.finish_with(PARTS - there, SIZE - kept);
     }
 
-    /// The same command to its end, which sends only so many bytes in so many parts.
+    /// Runs the same command to its end. It must send exactly this many parts and bytes.
     fn finish_with(&self, parts: u64, bytes: u64) {
         let before = self.count("part");
         let run = self.endpoint.program(LANEWAY).run(&self.arguments).succeeds();
@@ -261,8 +260,8 @@ impl Scene {
         assert_eq!(self.count("part") - before, parts, "parts sent again");
         assert!(self.endpoint.server().store().read("bucket", "big").expect("it is there") == self.bytes);
         let counters = self.endpoint.server().counters();
-        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "an upload stays open");
-        assert_eq!(fs::read_dir(&self.journals).expect("read").count(), 0, "a journal stays");
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "an upload is still open");
+        assert_eq!(fs::read_dir(&self.journals).expect("read").count(), 0, "a journal is left");
         self.tells_no_secret(&run);
     }
 
@@ -385,7 +384,7 @@ fn a_session_goes_on_in_its_job_after_the_store_was_restarted() {
 
 const FILES: usize = 400;
 
-/// Killed again and again, each run does what the ones before have not, and at last nothing is left to do.
+/// Runs that are killed again and again complete the work step by step, until nothing is left to do.
 #[test]
 fn a_copy_that_is_killed_goes_on_where_its_manifest_ends() {
     let endpoint = Endpoint::start(Wire::Plain);
@@ -419,7 +418,7 @@ fn a_copy_that_is_killed_goes_on_where_its_manifest_ends() {
         let summary = again.record("summary");
         assert_eq!((&summary["files"], &summary["skipped"]), (&0.into(), &FILES.into()), "{summary}");
     }
-    // What a killed process leaves of a file beside it, nobody takes for one.
+    // A killed process leaves temporary files, which no run mistakes for files of the tree.
     let different = differences(&tree, &back).into_iter().filter(|name| !name.ends_with(".part"));
     assert_eq!(different.collect::<Vec<_>>(), Vec::<String>::new());
 }
@@ -433,10 +432,10 @@ fn a_manifest_of_another_command_is_refused_and_named() {
     }
     laneway.run(["rm", "s3://bucket/a", "--manifest", "m"]).succeeds();
     let other = laneway.run(["rm", "s3://bucket/b", "--manifest", "m"]).exits(1);
-    other.complains(&["m:1", "another job, of remove s3://bucket/a"]);
+    other.complains(&["m:1", "another job: remove s3://bucket/a"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["b"]);
     laneway.run(["rm", "s3://bucket/a", "--manifest", "m"]).succeeds();
-    // Commands of one run have manifests of their own.
+    // Each command of a run may have its own manifest.
     let run = laneway
         .run_with_input(["run", "-"], b"rm s3://bucket/b --manifest n\nmv s3://bucket/b d --manifest m\n");
     run.exits(1).complains(&["-:2: ", "another job"]);

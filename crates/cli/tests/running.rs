@@ -80,12 +80,12 @@ fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
     let run = || laneway.run(["run", "--manifest", "done", "lines"]).exits(1);
     assert!(run().stderr.contains("3 commands done, 2 failed"));
     store.put("bucket", "none", b"x").expect("stored");
-    // Done again, the move would fail: there is nothing any more.
+    // The move would fail if it ran again, because its source is gone.
     let again = run();
     assert!(again.stderr.contains("1 command done, 3 already done, 1 failed"), "{}", again.stderr);
     let record = laneway.run(["run", "--json", "--manifest", "done", "lines"]).exits(1).record("commands");
     assert_eq!((&record["done"], &record["skipped"], &record["failed"]), (&0.into(), &4.into(), &1.into()));
-    // What came anew is no longer what was removed.
+    // A new object is not the one that was removed.
     store.put("bucket", "none", b"x").expect("stored");
     std::fs::write(endpoint.folder().join("lines"), "rm s3://bucket/none\nnonsense\n").expect("written");
     assert!(run().stderr.contains("1 command done, 1 failed"));
@@ -162,13 +162,13 @@ fn a_done_line_is_skipped_only_for_the_same_source_and_store() {
     assert_eq!(elsewhere.server().counters().requests, 0);
 }
 
-/// A server whose transfers of keys with `big` in them stop moving after a while.
+/// Starts a server that stalls the transfers of keys with `big` in them.
 fn stalling(verb: &str) -> Endpoint {
     let faults = Faults::parse([format!("{verb} key=*big* stall@256KiB").as_str()]).expect("a rule");
     Endpoint::start_with(Wire::Plain, Config { faults, ..Config::default() })
 }
 
-/// Reads the first record, so that the transfer is known to be under way, and leaves the rest to a thread.
+/// Reads the first record, which shows that the transfer is under way. A thread reads the rest.
 fn first_record(running: &mut Running) -> (serde_json::Value, std::thread::JoinHandle<String>) {
     let mut stdout = BufReader::new(running.stdout());
     let mut line = String::new();
@@ -233,7 +233,7 @@ fn a_file_that_shrinks_while_it_is_sent_is_no_object() {
     for scheme in ["gs", "s3"] {
         let endpoint = Endpoint::start_with(
             Wire::Plain,
-            // Slow enough that most of the large file is still to be read when the small one has arrived.
+            // Most of the large file is still unread when the small one has arrived.
             Config { bandwidth: Some(8_000_000), ..Config::default() },
         );
         let laneway = endpoint.program(LANEWAY);
@@ -257,7 +257,7 @@ fn a_file_that_vanishes_from_a_tree_fails_alone() {
     let laneway = endpoint.program(LANEWAY);
     fs::create_dir(endpoint.folder().join("d")).expect("made");
     fs::write(endpoint.folder().join("d/there"), "x").expect("written");
-    // What a walk sees of a file that is gone when it is opened.
+    // A dangling link imitates a file that vanishes between the walk and its opening.
     std::os::unix::fs::symlink("gone", endpoint.folder().join("d/vanished")).expect("linked");
     laneway.run(["cp", "-r", "d", "s3://bucket/"]).exits(1).complains(&["d/vanished"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["d/there"]);

@@ -1,4 +1,4 @@
-//! No secret stands in anything that the program writes, wherever the secret came from and however the command ends.
+//! The program never writes a secret to any output, for every source of credentials and every way to end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,39 +12,39 @@ use memchr::memmem;
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// What every secret of these tests begins with: no output holds it, in no form.
+/// The start of every secret in these tests. No output may contain it in any form.
 const MARK: &str = "CANARY";
 
 const LATER: &str = "2099-01-01T00:00:00Z";
 
-/// Where a customer's own key is shown to S3, and from where in base64.
+/// The header that sends a customer's key to S3.
 const CUSTOMER_KEY: &str = "x-amz-server-side-encryption-customer-key";
 
 fn customer_key() -> String {
     BASE64_STANDARD.encode(format!("{MARK:-<32}"))
 }
 
-/// A secret, with what has to be escaped in URLs and in JSON.
+/// Returns a secret with characters that URLs and JSON escape.
 fn secret(of: &str) -> String {
     format!("{MARK}/{of}+7=\"&")
 }
 
-/// How the servers behave.
+/// The behaviour of the servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mood {
-    /// They hand out credentials, and the store does what it is asked.
+    /// The credential services issue credentials, and the store answers normally.
     Fine,
-    /// The store refuses, and repeats in its answer what it was shown, as S3 does where a signature doesn't match.
+    /// The store refuses and repeats the request in its answer, as S3 does if a signature doesn't match.
     Refusing,
-    /// The store refuses, and repeats it in the very words that are shown to people.
+    /// The store refuses and repeats the secrets in the error's code and message, which the program shows.
     Telling,
-    /// The services of credentials refuse, and repeat what they were shown.
+    /// The credential services refuse and repeat the request.
     Withholding,
-    /// The same, and what they repeat is the secret alone, without the scheme and the client that stand before it.
+    /// The same, but they repeat only the secret, without its scheme and user name.
     Quoting,
-    /// The services of credentials answer what nobody can read.
+    /// The credential services answer with truncated documents.
     Garbling,
-    /// The store lists, and repeats what it was shown where a size should stand.
+    /// The store puts the secrets in place of a size in its listing.
     Listing,
     /// The store closes each connection.
     Silent,
@@ -62,13 +62,13 @@ const MOODS: [Mood; 8] = [
 ];
 
 impl Mood {
-    /// Whether it is [`Mood::Fine`] to whoever asks no service of credentials.
+    /// Returns true if this mood changes only the credential services.
     fn is_of_services(self) -> bool {
         matches!(self, Self::Withholding | Self::Quoting | Self::Garbling)
     }
 }
 
-/// The services that hand out credentials, and a store behind them, at one address.
+/// Starts the credential services and a store, all at one address.
 fn serve(mood: Mood) -> Scripted {
     Scripted::serve(move |asked| match credentials(asked) {
         Some(handed) => match mood {
@@ -87,7 +87,7 @@ fn serve(mood: Mood) -> Scripted {
     })
 }
 
-/// An error that holds the request.
+/// Returns an error that repeats the request.
 fn repeated(asked: &Asked) -> String {
     let body = String::from_utf8_lossy(&asked.body);
     let headers = ["authorization", "x-amz-security-token", "x-amz-sso_bearer_token", CUSTOMER_KEY, "x-own"];
@@ -101,19 +101,19 @@ fn repeated(asked: &Asked) -> String {
     )
 }
 
-/// The request's headers that are secret.
+/// Returns the request's secret headers.
 fn shown(asked: &Asked) -> String {
     let headers = ["authorization", "x-amz-security-token", CUSTOMER_KEY, "x-own"];
     headers.map(|name| asked.header(name).unwrap_or_default()).join(" ")
 }
 
-/// A page of a listing whose only object has the request's headers for a size.
+/// Returns a listing page whose only object has the secret headers as its size.
 fn listing(asked: &Asked) -> String {
     let shown = shown(asked).replace('&', "&amp;").replace('<', "&lt;");
     format!("<ListBucketResult><Contents><Key>k</Key><Size>{shown}</Size></Contents></ListBucketResult>")
 }
 
-/// An error whose message holds the request's headers, in the form of either dialect.
+/// Returns an error whose message repeats the secret headers, in the request's dialect.
 fn telling(asked: &Asked) -> String {
     let shown = shown(asked);
     if asked.target.starts_with("/storage/") || asked.target.starts_with("/upload/") {
@@ -124,7 +124,7 @@ fn telling(asked: &Asked) -> String {
     format!("<Error><Code>{shown}</Code><Message>what is {shown}?</Message></Error>")
 }
 
-/// An error that holds what authorizes the request; the whole of one that nothing in its headers does.
+/// Returns an error that repeats only the request's authorization. If there is none, it repeats the whole request.
 fn quoted(asked: &Asked) -> String {
     let Some((scheme, secret)) = asked.header("authorization").and_then(|value| value.split_once(' ')) else {
         return repeated(asked);
@@ -142,7 +142,7 @@ fn keys() -> String {
     serde_json::json!({"Code": "Success", "AccessKeyId": "ID", "SecretAccessKey": key, "Token": token, "Expiration": LATER}).to_string()
 }
 
-/// What a service of credentials hands out; `None` where a store is asked.
+/// Returns the credentials that a service issues, or `None` for a request to a store.
 fn credentials(asked: &Asked) -> Option<String> {
     const ROLES: &str = "/latest/meta-data/iam/security-credentials";
     let path = asked.target.split('?').next().unwrap_or_default().trim_end_matches('/');
@@ -174,7 +174,7 @@ fn credentials(asked: &Asked) -> Option<String> {
     })
 }
 
-/// A store with one object.
+/// Answers as a store with one object.
 fn store(asked: &Asked) -> Vec<u8> {
     match (asked.method.as_str(), asked.target.contains("list-type")) {
         (_, true) => answer(
@@ -188,10 +188,10 @@ fn store(asked: &Asked) -> Vec<u8> {
     }
 }
 
-/// The sources that are bad usage, whatever the command.
+/// The sources that every command rejects as bad usage.
 const REFUSED: [&str; 3] = ["a header that is none", "a proxy that is none", "a customer's key that is none"];
 
-/// A place where credentials come from: variables, options of the command, and files below the home.
+/// A source of credentials: variables, options of the command, and files in the home folder.
 #[derive(Default)]
 struct Source {
     name: &'static str,
@@ -202,14 +202,14 @@ struct Source {
 }
 
 impl Source {
-    /// The moods that make a difference to it.
+    /// Returns the moods that this source can distinguish.
     fn moods(&self) -> Vec<Mood> {
         let asks_no_service = self.variables.iter().any(|(name, _)| *name == "AWS_SECRET_ACCESS_KEY");
         MOODS.into_iter().filter(|mood| !(asks_no_service && mood.is_of_services())).collect()
     }
 }
 
-/// All sources. `server` is the URL of the services, `home` that of the user's files.
+/// Returns all sources. `server` is the URL of the services, `home` the folder with the user's files.
 fn sources(server: &str, home: &Path) -> Vec<Source> {
     let host = server.trim_start_matches("http://").to_owned();
     let file = |name: &str| home.join(name).display().to_string();
@@ -326,11 +326,11 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
     ]
 }
 
-/// The secret itself, and what it is in base64 wherever it begins.
+/// The forms to look for: the secret itself, in hexadecimal, and in base64 at each offset.
 static FORMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let inner = [0, 1, 2].map(|shift| {
         let text = base64(&[&vec![b'-'; shift][..], MARK.as_bytes()].concat());
-        // What the bytes around it have no part in.
+        // Keep only the characters that don't depend on neighbouring bytes.
         text[if shift == 0 { 0 } else { shift + 1 }..text.len() - 4].to_vec()
     });
     let hex: String = MARK.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -359,7 +359,7 @@ fn holds_none(what: &str, bytes: &[u8]) {
     }
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files(below: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(below).into_iter().flatten().map(|entry| entry.expect("an entry").path()) {
@@ -371,10 +371,10 @@ fn files(below: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// All that the program and what it stands on can say.
+/// The most verbose logs of the program and its libraries.
 const TRACE: &str = "trace,h2=trace,rustls=trace,hyper=trace,tokio=trace,mio=trace";
 
-/// What `run` is given.
+/// The commands for `run`.
 const LINES: &str = "cp small STORE://bucket/k
 mv --manifest moved-in-run.manifest moved-in-run STORE://bucket/k
 setmeta --metadata a=b STORE://bucket/k
@@ -407,7 +407,7 @@ fn asked_with_and_without_logs(scheme: &str) -> Vec<Command> {
     lines.into_iter().flat_map(both).collect()
 }
 
-/// Each in one mood for a source, and in another for the next.
+/// Returns the commands that run in one mood per source. The next source runs them in another mood.
 fn asked_with_logs(scheme: &str) -> Vec<Command> {
     let lines = [
         "sync --json --delete --manifest synced-up tree STORE://bucket/",
@@ -430,14 +430,14 @@ fn asked_with_logs(scheme: &str) -> Vec<Command> {
     lines.into_iter().map(|line| (words(line, scheme), Some(TRACE))).collect()
 }
 
-/// What a source's `nth` mood is looked through with.
+/// Returns the commands for a source's `nth` mood.
 fn asked(scheme: &str, source: usize, nth: usize, moods: usize) -> Vec<Command> {
     let turned = asked_with_logs(scheme).into_iter().enumerate();
     let of_this_mood = turned.filter(|(turn, _)| (turn + source + nth).is_multiple_of(moods));
     asked_with_and_without_logs(scheme).into_iter().chain(of_this_mood.map(|(_, command)| command)).collect()
 }
 
-/// Runs commands in a home of its own and looks through all that they write.
+/// Runs commands in a new home folder and searches all their output for secrets.
 fn look_through(source: usize, nth: usize) {
     let moods = all_moods().swap_remove(source);
     let mood = moods[nth];
@@ -455,7 +455,7 @@ fn look_through(source: usize, nth: usize) {
     for file in ["small", "moved", "moved-in-run", "tree/a", "tree/b"] {
         fs::write(home.join(file), "x").expect("written");
     }
-    // As zeros that take no room on the disk.
+    // A sparse file of zeros, which takes no space on the disk.
     let large = fs::File::create(home.join("large")).expect("made");
     large.set_len(40 << 20).expect("lengthened");
     let scheme = if is_google { "gs" } else { "s3" };
@@ -470,7 +470,7 @@ fn look_through(source: usize, nth: usize) {
         .with("RUST_BACKTRACE", "full")
         .in_folder(&home);
     if is_google {
-        // What a token is shown to is Google's alone, and there it goes by a proxy that refuses.
+        // A Google token is sent to Google's hosts only. The request goes through a proxy, which refuses.
         laneway = laneway.with("HTTPS_PROXY", server.url()).with("https_proxy", server.url());
     }
     for (variable, value) in variables {
@@ -481,7 +481,7 @@ fn look_through(source: usize, nth: usize) {
         let run = laneway.run(command.iter().chain(&options));
         let what = format!("{name}, {mood:?}, {command:?}");
         holds_none(&format!("{what}: standard error"), run.stderr.as_bytes());
-        // What is signed is asked for: a URL with the token of temporary credentials, and the headers that go with it.
+        // `sign` prints secrets on request: a URL with the session token, and the headers to send with it.
         if command[0] != "sign" {
             holds_none(&format!("{what}: standard output"), &run.stdout);
         }
@@ -496,7 +496,7 @@ fn look_through(source: usize, nth: usize) {
     }
 }
 
-/// The moods that make a difference to each source.
+/// Returns the moods of each source.
 fn all_moods() -> Vec<Vec<Mood>> {
     sources("http://localhost", Path::new("/")).iter().map(Source::moods).collect()
 }
@@ -517,7 +517,7 @@ fn every_command_is_asked_of_every_source_and_in_every_mood() {
     assert_eq!(in_moods.len(), commands * MOODS.len());
 }
 
-/// As many at once as leave the machine to others.
+/// Four threads, so that other tests can run.
 #[test]
 fn no_source_of_credentials_shows_in_anything_that_is_written() {
     let moods = all_moods().into_iter().enumerate();
@@ -530,7 +530,7 @@ fn no_source_of_credentials_shows_in_anything_that_is_written() {
     });
 }
 
-/// The store and the services really were shown what the outputs don't hold.
+/// Checks that the store and the services did receive the secrets that no output may contain.
 #[test]
 fn the_secrets_are_used() {
     let server = serve(Mood::Fine);
@@ -556,7 +556,7 @@ fn the_secrets_are_used() {
     }
 }
 
-/// Over TLS and HTTP/2, with the logs of the libraries below.
+/// TLS and HTTP/2, with the logs of the libraries.
 #[test]
 fn logs_of_the_libraries_below_hold_no_header() {
     for wire in [Wire::TlsH2, Wire::TlsH1] {
@@ -576,7 +576,7 @@ fn logs_of_the_libraries_below_hold_no_header() {
     }
 }
 
-/// A signed URL is as good as a key while it lasts.
+/// A signed URL is as good as a key until it expires.
 #[test]
 fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
     let home = tempfile::tempdir().expect("a folder");

@@ -6,7 +6,7 @@ use laneway_testkit::{Program, Run, Running};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// A `laneway serve` that ends with the test.
+/// A `laneway serve` that the test stops at its end.
 struct Served {
     running: Running,
     url: String,
@@ -59,7 +59,7 @@ fn tls_is_served_with_a_ca_that_can_be_trusted() {
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     for (options, h2) in [(&["--tls"][..], 1), (&["--tls", "--h1-only"][..], 0)] {
         let served = Served::start(&laneway, &[options, &["--bucket", "bkt"]].concat());
-        let ca = served.ca.clone().expect("a CA is told");
+        let ca = served.ca.clone().expect("a CA file");
         let run = laneway
             .run([
                 "ls",

@@ -20,7 +20,7 @@ fn write(endpoint: &Endpoint, name: &str, text: &str) {
     fs::write(path, text).expect("written");
 }
 
-/// The fields of a run's summary.
+/// Runs a command and returns the fields of its summary.
 fn summary(laneway: &Program, arguments: &[&str]) -> [u64; 3] {
     let run = laneway.run([&["sync", "--json"], arguments].concat()).succeeds();
     let summary = run.record("summary");
@@ -40,7 +40,7 @@ fn a_tree_goes_round_all_places_and_a_second_time_nothing_moves() {
         }
         assert_eq!(differences(&tree, &endpoint.folder().join("back")), Vec::<String>::new());
     }
-    // What then changes is all that moves.
+    // A second sync transfers only the changed files.
     let first = endpoint.server().store().keys("bucket").into_iter().find(|key| key.starts_with("a/"));
     let first = first.expect("a key").split_off(2);
     fs::remove_file(tree.join(first)).expect("removed");
@@ -83,12 +83,12 @@ fn what_is_killed_again_and_again_is_done_by_the_same_command() {
         laneway.run(["sync", leg[0], leg[1], "--delete"]).succeeds();
         assert_eq!(summary(&laneway, &[leg[0], leg[1], "--delete"]), [0, 0, total as u64], "{leg:?}");
     }
-    // Killed, a program leaves temporary files of what was under way.
+    // A killed program leaves temporary files of its transfers.
     let differences = differences(&tree, &back).into_iter().filter(|line| !line.contains(".laneway-"));
     assert_eq!(differences.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
-/// The files of a tree that are whole.
+/// Returns the number of complete files in a tree.
 fn count(folder: &Path) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let count_one = |path: &Path| match path.is_dir() {
@@ -152,12 +152,12 @@ fn filters_apply_in_command_line_order_to_every_verb() {
     let listed =
         laneway.run(["ls", "-r", "s3://bucket/sync", "--include=*.jpg", "--max-size", "5"]).succeeds();
     assert_eq!(listed.lines(), ["s3://bucket/sync/a.jpg"]);
-    // Down, and from store to store.
+    // Now down, and from store to store.
     laneway.run(["cp", "-r", "s3://bucket/sync", "back/", "--exclude", "d/"]).succeeds();
     assert_eq!(count(&endpoint.folder().join("back/sync")), 2);
     laneway.run(["cp", "-r", "s3://bucket/sync", "gs://bucket/two", "--include", "*.txt"]).succeeds();
     assert_eq!(keys().into_iter().filter(|key| key.starts_with("two")).collect::<Vec<_>>(), ["two/d/z.txt"]);
-    // What has just been written is not older than an hour.
+    // The new files are less than an hour old.
     for arguments in [
         &["sync", "tree", "s3://bucket/sync", "--older", "1h"][..],
         &["cp", "-r", "tree", "s3://bucket/none", "--newer", "2100-01-01"],
@@ -251,10 +251,13 @@ fn a_file_that_changes_while_it_is_read_is_told_and_no_object() {
         }
         endpoint.server().set_faults(Faults::default());
         let run = running.end().exits(1);
-        // A part that is read after the cut finds the file shorter.
-        let said = ["changed while it was read; nothing was published", "became shorter while it was read"];
+        // A part read after the truncation finds the file shorter.
+        let said = [
+            "changed while it was read, so nothing was written to the destination",
+            "became shorter while it was read",
+        ];
         assert!(said.iter().any(|said| run.stderr.contains(said)), "{change} {scheme}: {}", run.stderr);
-        assert_eq!(endpoint.server().store().keys("bucket"), ["p/extra"], "nor is anything removed");
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p/extra"], "nothing is removed");
     }
 }
 

@@ -6,7 +6,8 @@ use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SCHEMES: [&str; 2] = ["gs", "s3"];
 
-/// A server whose bucket keeps versions, with two of `p/a`, one of `p/b`, and one of `gone` below its delete marker.
+/// Starts a server with a versioned bucket: two versions of `p/a`, one of `p/b`, and one of `gone` below a delete
+/// marker.
 fn stocked() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     let store = endpoint.server().store();
@@ -20,7 +21,7 @@ fn stocked() -> (Endpoint, Program) {
     (endpoint, program)
 }
 
-/// The URLs of what `ls -a` lists.
+/// Returns the URLs that `ls -a` lists.
 fn listed(laneway: &Program, scheme: &str, place: &str) -> Vec<String> {
     laneway.run(["ls", "-a", "-r", &format!("{scheme}://bucket/{place}")]).succeeds().lines()
 }
@@ -71,7 +72,7 @@ fn delete_markers_are_shown_as_such_and_are_no_objects() {
     let lines = listed(&laneway, "s3", "gone");
     assert!(lines.len() == 2 && lines[0].ends_with("  (delete marker)"), "{lines:?}");
     assert!(!lines[1].contains("marker"), "{lines:?}");
-    assert_eq!(listed(&laneway, "gs", "gone").len(), 1, "GCS has none");
+    assert_eq!(listed(&laneway, "gs", "gone").len(), 1, "GCS has no delete markers");
     laneway.run(["ls", "s3://bucket/gone"]).exits(1);
     let long = laneway.run(["ls", "-alr", "s3://bucket/"]).succeeds().lines();
     assert_eq!(long.last().map(String::as_str), Some("TOTAL: 4 objects, 14 bytes (14B)"), "{long:?}");
@@ -124,7 +125,7 @@ fn a_key_that_looks_like_a_version_is_named_by_a_pattern() {
     }
 }
 
-/// GCS's generation in an answer can't be mistaken; what passes over the name of a version answers with the live one's.
+/// A store that ignores the version in a request answers with the live object. A GCS answer states its generation, which gives it away.
 #[test]
 fn a_moved_version_stays_where_the_store_does_not_know_it_by_its_name() {
     let endpoint = Endpoint::start(Wire::Plain);
@@ -221,7 +222,7 @@ fn a_bucket_of_s3_is_made_in_the_region_that_is_asked_and_nowhere_else() {
     let endpoint = Endpoint::start_with(Wire::Plain, Config { s3, ..Config::default() });
     let laneway = endpoint.program(LANEWAY);
     laneway.run(["mb", "--region", "us-east-1", "s3://lake-2"]).exits(1);
-    let why = "no other region's buckets are made";
+    let why = "can't create buckets in other regions";
     laneway
         .run(["mb", "--region", "eu-west-1", "--location", "EU", "s3://lake-2"])
         .exits(1)
@@ -257,7 +258,7 @@ fn the_checksums_of_files_are_those_that_the_store_has_of_them() {
     laneway.run(["hash", "s3://bucket/f"]).exits(2).complains(&["laneway stat"]);
 }
 
-/// Three pages and a picture, all with a type, a language, and metadata.
+/// Starts a server with three pages and a picture, each with a type, a language and metadata.
 fn setmeta_scene() -> (Endpoint, Program) {
     let endpoint = Endpoint::start(Wire::Plain);
     for key in ["site/a.html", "site/b.html", "site/deep/c.html", "site/d.png"] {
@@ -393,7 +394,7 @@ fn encryption_stays_as_it_is_and_an_answer_that_was_lost_is_no_failure() {
     });
     let encryption = attributes_of.asked.encryption.clone();
     endpoint.server().store().put_with("bucket", "site/a.html", b"bytes", attributes_of).expect("stored");
-    // The copy has another ETag, so that the second attempt finds another state than it names.
+    // The copy changes the ETag, so that the second attempt's condition fails.
     endpoint.server().set_faults(Faults::parse(["copy:1 lose-answer"]).expect("a rule"));
     laneway.run(["setmeta", "s3://bucket/site/a.html", "--cache-control", "no-store"]).succeeds();
     let changed = attributes(&endpoint, "site/a.html");

@@ -1,4 +1,5 @@
-//! Finds the rivals' credentials before any clock runs: Google's application default credentials or AWS's chain.
+//! Finds the rivals' credentials before the measurement starts: Google's application default credentials, or those of
+//! AWS's default chain.
 
 use std::time::Duration;
 
@@ -16,10 +17,11 @@ use crate::rival::{self, Protocol, Rival};
 use crate::site::Origin;
 use crate::trust::Roots;
 
-/// Time limit of a token server. A machine without a metadata server often drops the packets to it.
+/// Time limit of a token server. Without a limit, the search could hang, because a network without a metadata server
+/// often drops the packets to it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The credentials in requests.
+/// The credentials that a rival puts into its requests.
 #[derive(Clone)]
 pub(crate) enum Access {
     /// No credentials.
@@ -30,7 +32,7 @@ pub(crate) enum Access {
     Signed(Box<Signer<Credential>>),
 }
 
-/// The party that may receive a token, by the same rule as in Laneway's store.
+/// The credentials that a GCS server may receive. The rule is the same as in the crate `laneway-store`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trusted {
     Google,
@@ -39,10 +41,11 @@ enum Trusted {
 }
 
 impl Access {
-    /// Finds credentials: for GCS as [`trusted`] permits, for S3 by AWS's default chain.
+    /// Finds credentials. For GCS, [`trusted`] decides which ones the server may receive. For S3, AWS's default chain
+    /// finds them.
     ///
     /// # Errors
-    /// [`Error::Credentials`] if credentials are needed and none exist, or if they can't be used.
+    /// Returns [`Error::Credentials`] if credentials are needed and none exist, or if they can't be used.
     pub(crate) async fn find(remote: &Remote, origin: &Origin, roots: &Roots) -> Result<Self, Error> {
         if remote.anonymous {
             return Ok(Self::Open);
@@ -74,7 +77,7 @@ impl Access {
         Ok(parts.headers.remove(AUTHORIZATION).map_or(Self::Open, Self::Bearer))
     }
 
-    /// Returns the header that every request carries, if it is the same for all.
+    /// Returns the `Authorization` header, if it is the same for all requests.
     pub(crate) fn bearer(&self) -> Option<&HeaderValue> {
         match self {
             Self::Bearer(token) => Some(token),
@@ -94,7 +97,7 @@ impl Access {
                 Ok(())
             }
             Self::Signed(signer) => {
-                // Bodies are sent over TLS and checked by their own checksums.
+                // The signature needn't include the body, because TLS protects it and the store compares its checksum.
                 let unsigned = HeaderValue::from_static("UNSIGNED-PAYLOAD");
                 request.headers_mut().insert("x-amz-content-sha256", unsigned);
                 let mut head = http::Request::new(()).into_parts().0;
@@ -113,8 +116,9 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::Credentials(error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// Decides which credentials a GCS server may receive. Google receives the default credentials. Another server over
-/// TLS receives only the credentials in `GOOGLE_APPLICATION_CREDENTIALS`. A server over plain HTTP receives none.
+/// Decides which credentials a GCS server may receive. Default credentials are sent only to Google's own hosts, over
+/// TLS. Another server over TLS receives only the credentials in `GOOGLE_APPLICATION_CREDENTIALS`. A server over plain
+/// HTTP receives none.
 fn trusted(origin: &Origin, named: bool) -> Trusted {
     let google = origin.host == "googleapis.com" || origin.host.ends_with(".googleapis.com");
     match origin.https {
@@ -132,7 +136,7 @@ struct OverRival {
 
 impl HttpSend for OverRival {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
-        let invalid = || reqsign_core::Error::config_invalid("the token URL isn't a URL");
+        let invalid = || reqsign_core::Error::config_invalid("the token URL is invalid");
         let origin = Origin::of(request.uri()).ok_or_else(invalid)?;
         let tls = origin.https.then(|| self.roots.config(Protocol::H1));
         let failed = |e: String| reqsign_core::Error::unexpected(e);
@@ -160,7 +164,7 @@ impl FileRead for Files {
     }
 }
 
-/// Refuses to run a command that prints credentials: the benchmark doesn't support them.
+/// Refuses to run the commands that a profile may name as a source of credentials. The benchmark doesn't support them.
 #[derive(Debug)]
 struct NoCommands;
 

@@ -1,4 +1,5 @@
-//! Arrival times of small requests, drawn from a Poisson process. No request waits for another.
+//! Arrival times of small requests, drawn from a Poisson process. A request arrives at its time even if earlier ones
+//! aren't complete.
 
 use crate::random::Random;
 
@@ -21,16 +22,17 @@ impl Iterator for Arrivals {
     type Item = f64;
 
     fn next(&mut self) -> Option<f64> {
-        // The gaps of a Poisson process are exponential; 1 - u is never 0.
+        // The times between arrivals of a Poisson process have an exponential distribution. The logarithm of `1 -
+        // unit()` is finite, because `unit()` is never 1.
         self.now += -(1.0 - self.random.unit()).ln() / self.rate;
         Some(self.now)
     }
 }
 
-/// Reads `50/s`.
+/// Parses a rate of arrivals such as `50/s`.
 ///
 /// # Errors
-/// If the text isn't a positive number of arrivals per second.
+/// Fails if the text isn't a positive number of arrivals per second.
 pub fn parse_arrivals(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0 && *rate <= 10_000.0);

@@ -22,21 +22,21 @@ use crate::{Error, Failure, Stop, Workers};
 pub struct Plan {
     /// Number of objects.
     pub objects: usize,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,
-    /// The store. An embedded store is tested with GCS's API and with S3's.
+    /// The store. An embedded store is measured with GCS's API and with S3's.
     pub target: Target,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Broom {
-    /// One request per object over a pool of at most this many connections.
+    /// One DELETE request per object, over a pool of at most this many connections.
     Pool(usize),
-    /// As many objects per request as the store accepts.
+    /// Known keys, in batches that are as large as the store accepts.
     Batches,
-    /// As many objects per request as the store accepts, with keys from a listing.
+    /// Keys from a listing, in batches that are as large as the store accepts.
     Listed,
     /// Laneway with known keys.
     Keyed,
@@ -72,7 +72,8 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),
 ];
 
-/// Clients that know the keys form a separate group, because they save the round trips of a listing.
+/// Methods that know the keys aren't compared with those that know a prefix, because they save the round trips of a
+/// listing.
 const GCS_KNOWN: &str = "GCS, keys known";
 const GCS_PREFIX: &str = "GCS, a prefix";
 const S3_KNOWN: &str = "S3, keys known";
@@ -96,7 +97,7 @@ const fn s3(
     Rung { method: (Provider::S3, broom), name, description, group }
 }
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     broom: Broom,
@@ -119,10 +120,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Deletes the objects, rung by rung. It blocks the thread, which must not run async tasks.
+/// Deletes the objects with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -130,13 +131,13 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
     if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 100_000 {
-        return Err(Error::Plan("from 1 to 100,000 objects and one run are needed".to_owned()));
+        return Err(Error::Plan("the plan needs from 1 to 100,000 objects, and at least one run".to_owned()));
     }
     on_stage((&plan.target, None, 0), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
-    // The round trips of TCP, TLS, and one request.
+    // The shortest possible time is one round trip each for TCP, TLS and one request.
     let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
     let supplies: Vec<Supply> = (0..plan.objects)
         .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })

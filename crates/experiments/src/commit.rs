@@ -1,5 +1,5 @@
-//! Read-modify-writes, which commits of a lakehouse table make by the hundred. Each one reads an object, changes it,
-//! and writes it back on the condition that no other client has changed it.
+//! Hundreds of read-modify-writes, as commits to a lakehouse table make them. Each one reads an object, changes it, and
+//! writes it back on the condition that no other client has changed it.
 
 mod laneway;
 mod rivals;
@@ -17,7 +17,8 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// Round trips of the fastest possible client after its handshakes:  all reads at once, then all writes at once.
+/// Round trips of the fastest possible client after its handshakes. It sends all reads at once, and then all writes at
+/// once.
 const TRIPS: f64 = 2.0;
 
 /// The objects to change, and their store.
@@ -27,7 +28,7 @@ pub struct Plan {
     pub objects: usize,
     /// Bytes of each object.
     pub size: u64,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// The store.
     pub target: Target,
@@ -56,7 +57,7 @@ const RUNGS: [Rung<Writer>; 3] = [
     Rung { method: Writer::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     writer: Writer,
@@ -81,10 +82,10 @@ fn changed(content: &[u8]) -> Vec<u8> {
     content.iter().map(|byte| byte.wrapping_add(1)).collect()
 }
 
-/// Changes the objects, rung by rung. It blocks the thread, which must not run async tasks.
+/// Changes the objects with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -92,7 +93,7 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
     if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
-        let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
+        let why = "the plan needs from 1 to 100,000 objects of at most 1 MiB, and at least one run";
         return Err(Error::Plan(why.to_owned()));
     }
     on_stage((&plan.target, None, plan.objects as u64 * plan.size), (workers, stop), tell, |stage, tell| {

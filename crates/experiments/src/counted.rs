@@ -1,4 +1,5 @@
-//! Experiments that report a time and its cost: requests and connections.
+//! The result of experiments that report how long many operations took, and how many requests and connections they
+//! needed.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct Counted {
     pub link: Option<Imitated>,
     /// Number of objects, or of ranges of one object.
     pub objects: usize,
-    /// The objects and the operation, for people: `50 uploads of empty files`.
+    /// A readable description of the objects and the operation: `50 empty files up`.
     pub what: String,
     /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
@@ -30,14 +31,14 @@ pub struct Counted {
     pub rtt_s: f64,
     /// The shortest time that the path permits, in seconds.
     pub floor_s: f64,
-    /// One row per rung.
+    /// One row per method.
     pub rows: Vec<Row<Figures>>,
 }
 
 /// The experiments whose result is a [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bench {
-    /// [Small files up](crate::ladder).
+    /// [Uploads of small files](crate::ladder).
     Ladder,
     /// [Read-modify-writes](crate::commit).
     Commit,
@@ -52,7 +53,7 @@ pub enum Bench {
 }
 
 impl Bench {
-    /// Returns the experiment's name for programs.
+    /// Returns the experiment's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",
@@ -76,7 +77,7 @@ pub struct Figures {
     pub connections: u64,
     /// The time in round trips.
     pub round_trips: f64,
-    /// The time divided by the floor.
+    /// The time divided by [`Counted::floor_s`].
     pub floor_ratio: f64,
 }
 
@@ -101,7 +102,7 @@ impl Compared for Figures {
 }
 
 impl Measured<Found> {
-    /// Converts a program's measurements into the result of a run.
+    /// Converts the measurements of an installed program into the result of a run.
     pub(crate) fn of_program((took, tally): (Took, Tally)) -> Self {
         Self { found: Found { seconds: took.seconds, tally }, usage: None }
     }
@@ -119,10 +120,10 @@ fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Figures {
 }
 
 impl Counted {
-    /// Runs every rung on `objects` objects, `runs` times in turns.
+    /// Runs every method on `objects` objects, `runs` times, with the methods taking turns.
     ///
     /// # Errors
-    /// Fails if `one` fails. A failed rung becomes a row with its failure.
+    /// Returns the error of `one`. If only one method fails, its row holds the failure.
     pub(crate) fn find<M: Copy>(
         bench: Bench,
         (objects, what, runs): (usize, String, Repeats),
@@ -149,7 +150,7 @@ impl Counted {
         })
     }
 
-    /// Returns the table for people.
+    /// Returns the human-readable table.
     pub fn table(&self) -> Table {
         let head = ["method", "seconds", "requests", "connections", "round trips", "time / least"];
         Table::compared(&head, &self.rows, |f| {

@@ -1,8 +1,8 @@
-//! One run of one rung, executed in this process or in a separate one.
+//! One run of one method, executed in this process or in a separate one.
 //!
-//! In a separate process, a rung's processor time and memory don't include those of the embedded store. Every rung also
-//! starts cold there, as a user's program does. The process reads its order from its standard input and writes the
-//! result to its standard output, both as JSON.
+//! In a separate process, the measured processor time and memory don't include those of the embedded store. Each run
+//! also starts without warm connections or caches there, as a user's program does. The process reads an [`Order`] from
+//! its standard input and writes a [`Reply`] to its standard output, both as JSON.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -24,13 +24,14 @@ pub enum Workers {
     /// In this process. A run's resource usage can't be separated from that of the rest of the process.
     #[default]
     ThisProcess,
-    /// Each run in a new process: this program with these arguments. It must call [`carry_out`].
+    /// Each run in a new process: this program with these arguments. With these arguments, the program must call
+    /// [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 
-/// One run of one rung.
+/// The input of one run of one method, and the code that executes it.
 pub(crate) trait Errand: Serialize + DeserializeOwned + Send + 'static {
-    /// The name in an order.
+    /// The experiment's name in an [`Order`].
     const NAME: &'static str;
     /// The result.
     type Found: Serialize + DeserializeOwned + Send;
@@ -46,7 +47,7 @@ pub(crate) struct Measured<T> {
     pub(crate) usage: Option<Usage>,
 }
 
-/// The location of a site, from which another process can derive the rest of the [`Site`].
+/// The data from which another process can build the same [`Site`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Address {
     pub(crate) remote: Remote,
@@ -74,7 +75,7 @@ impl Workers {
     /// Executes an errand. If the future is dropped, the errand ends.
     ///
     /// # Errors
-    /// The errand's own error.
+    /// Returns the errand's own error.
     pub(crate) async fn carry<E: Errand>(
         &self,
         errand: E,
@@ -109,7 +110,9 @@ impl Workers {
             Ok(Reply::Found(found, usage)) => Ok(Measured { found, usage: Some(usage) }),
             Ok(Reply::Absent(what)) => Err(Failure::Absent(what)),
             Ok(Reply::Failed(why)) => Err(Failure::Process(why)),
-            Err(_) => Err(failed("running", format!("it ended without an answer ({})", output.status))),
+            Err(_) => {
+                Err(failed("running", format!("the process ended without an answer ({})", output.status)))
+            }
         }
     }
 }
@@ -121,7 +124,7 @@ impl Workers {
 /// Fails if the order can't be read or the answer can't be written.
 pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> {
     let order: Order = serde_json::from_reader(input)
-        .map_err(|e| Error::Plan(format!("standard input isn't an order for a benchmark: {e}")))?;
+        .map_err(|e| Error::Plan(format!("standard input doesn't describe a run of a benchmark: {e}")))?;
     let Order { errand, at, with } = order;
     let reply = match errand.as_str() {
         ladder::Errand::NAME => reply::<ladder::Errand>(&at, with),

@@ -1,4 +1,4 @@
-//! Errors that prevent an experiment, and failures that leave a run without figures.
+//! Errors that prevent an experiment, and failures of a single run.
 
 use std::error::Error as _;
 use std::io;
@@ -26,7 +26,7 @@ pub enum Error {
     /// A CA file, or the platform's certificates, can't be used.
     #[error("{what} can't be used")]
     Certificates {
-        /// The file, or the platform's certificates.
+        /// The words for the certificates in the message: `CA file PATH`, or `the platform's certificates`.
         what: String,
         /// The cause.
         #[source]
@@ -58,8 +58,10 @@ pub enum Failure {
     /// One of the experiment's own files couldn't be read or written.
     #[error("a file of the experiment can't be read or written")]
     File(#[source] io::Error),
-    /// The uploads succeeded, but the store holds other objects than expected.
-    #[error("{right} of {wanted} objects are in the store with {size} bytes each, and {wrong} others")]
+    /// The uploads reported success, but the store doesn't hold the expected objects.
+    #[error(
+        "expected {wanted} objects of {size} bytes; the store holds {right} of them, and {wrong} objects with another name or size"
+    )]
     Wrong {
         /// Objects with the right name and size.
         right: usize,
@@ -73,16 +75,16 @@ pub enum Failure {
     /// Received or stored data differs from the expected data.
     #[error("{0}")]
     Different(String),
-    /// The store lacks the required feature. The process that ran the errand reports it.
+    /// The store lacks a feature that the method needs. This is the message of the process that ran it.
     #[error("{0}")]
     Absent(String),
-    /// The process that ran the errand failed. This is its message.
+    /// The separate process of the run failed. This is its message.
     #[error("{0}")]
     Process(String),
 }
 
 impl Failure {
-    /// Returns whether the store only lacks a feature that the rung needs. The rung then counts as skipped, not as
+    /// Returns whether the store lacks a feature that the method needs. Then the method counts as skipped, not as
     /// failed.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Rival(rival::Error::NoHttp2) | Self::Absent(_))

@@ -1,7 +1,7 @@
-//! Uploads of many small files: five usual methods, each faster than the one before, and Laneway.
+//! Uploads of many small files: with five usual methods, from the slowest to the fastest, and with Laneway.
 //!
 //! Laneway began with this measurement: the official Ruby gem took 28 s for fifty empty files, and an upload over
-//! HTTP/2 took 0.4 s. [`run`] executes a [`Plan`]. Each rung has its own file.
+//! HTTP/2 took 0.4 s. [`run`] executes a [`Plan`]. Each method has its own file.
 
 mod concurrent;
 mod floor;
@@ -34,7 +34,7 @@ use floor::{Path, floor};
 use rung::{ONE_BY_ONE, RUNGS, Way};
 use work::{Files, Work};
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     way: Way,
@@ -54,10 +54,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Uploads the files, rung by rung. It blocks the thread, which must not run async tasks.
+/// Uploads the files with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -74,7 +74,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let files = files.map_err(local("writing the files"))?;
     let path = Path { rtt: stage.rtt, tls: stage.tls(), segment: stage.segment };
     let floor_s = floor(path, plan.size).as_secs_f64();
-    // The clock covers the upload alone. Then the store is checked and cleared.
+    // Only the upload is timed. The store is checked and cleared afterwards.
     let one = |way, run: usize| {
         let below = format!("{way:?}-{run}/").replace(['(', ')'], "-");
         let prefix = stage.key(&below);

@@ -20,12 +20,12 @@ impl Latencies {
         self.0.get(rank - 1).or(self.0.last()).copied().unwrap_or(0.0)
     }
 
-    /// Returns the largest, or 0 if there are none.
+    /// Returns the largest latency, or 0 if there are none.
     pub fn max(&self) -> f64 {
         self.0.last().copied().unwrap_or(0.0)
     }
 
-    /// Returns all of them in ascending order.
+    /// Returns all latencies in ascending order.
     pub fn sorted(&self) -> &[f64] {
         &self.0
     }

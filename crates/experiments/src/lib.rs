@@ -1,25 +1,26 @@
 //! Benchmarks that compare Laneway with other methods.
 //!
-//! Each experiment is a module with a plan, a blocking `run`, and typed results. Its methods, Laneway's and the
-//! rivals', are called rungs. The experiments are:
+//! Each experiment is a module with a plan, a blocking `run`, and typed results. It compares several methods, Laneway's
+//! own and those of rivals. In the code, a method is called a rung. The experiments are:
 //!
 //! - [`ladder`] measures uploads of many small files
 //! - [`slices`] measures the download of one object
-//! - [`mixed`] measures small objects beside bulk
+//! - [`mixed`] measures small objects that are moved at the same time as large ones
 //! - [`commit`] measures read-modify-writes
 //! - [`clean`] measures deletes
 //! - [`list`] measures listings
 //! - [`ranges`] measures many ranges of an object
-//! - [`links`] measures small objects beside bulk over many links
+//! - [`links`] does the same as `mixed` over many links
 //!
-//! [`Table`] formats a result for people, and [`report`] makes a page of several results. The calling program prints
-//! both.
+//! [`Table`] formats a result as human-readable text, and [`report`] makes a page of several results. The calling
+//! program prints both.
 //!
 //! Invariant: no rival is handicapped. Each rival is competent code on popular crates. Its time excludes preparation,
-//! such as reading CA files and finding credentials. A rung has a time only if all its objects are in place; otherwise
-//! it has failed.
+//! such as reading CA files and finding credentials. A method gets a time only if all its objects arrived; otherwise it
+//! counts as failed.
 //!
-//! By design, the rivals share no code with the engine. The rivals and the check of the results use only hyper.
+//! The rivals deliberately share no code with Laneway's engine. They use hyper, and so does the code that checks the
+//! results.
 
 mod access;
 mod arrivals;

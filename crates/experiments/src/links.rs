@@ -1,9 +1,9 @@
-//! Small objects beside large ones over many links, compared with a plain pool of connections. There are three
-//! courses: downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
+//! Small objects that are moved at the same time as large ones, over many links. Laneway is compared with a plain pool
+//! of connections. There are three courses: downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
 //!
-//! Each course over a link is a [`mixed`] experiment, sized so that the link carries it in some seconds. Each figure
-//! is also given as a multiple of the link's floor: three round trips, and the bytes at the link's rate with the
-//! smallest objects first.
+//! Each course over a link is a [`mixed`] experiment, sized so that the link carries it in some seconds. Each figure is
+//! also given as a multiple of the link's floor, which is the shortest possible time. It consists of three round trips,
+//! and of the bytes at the link's rate with the smallest objects first.
 
 mod link;
 
@@ -16,9 +16,9 @@ use crate::verdict::times;
 use crate::{Error, Event, Failure, Stop, Target, Workers};
 pub use link::{Link, parse_link};
 
-/// Seconds that the link needs for the small objects.
+/// There are as many small objects as the link carries in this many seconds.
 const SMALL_S: f64 = 0.25;
-/// Bounds of the number of small objects. Percentiles of fewer objects say little, and more objects add no
+/// Minimum and maximum number of small objects. With fewer objects, percentiles say little. More objects add no
 /// information.
 const SMALL: (f64, f64) = (60.0, 200.0);
 /// The number of large objects, and the time that the link needs for all of them together. The time is in seconds, or
@@ -34,7 +34,7 @@ const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
 pub struct Plan {
     /// The links.
     pub links: Vec<Link>,
-    /// Runs of each rung over each link. The rungs take turns.
+    /// Runs of each method over each link. The methods take turns.
     pub runs: Repeats,
 }
 
@@ -65,7 +65,7 @@ pub struct Leg {
     pub link: Link,
     /// The direction and the protocol.
     pub course: Course,
-    /// Laneway's figures and the pool's.
+    /// The figures of Laneway and of the pool.
     pub mixed: Mixed,
 }
 
@@ -73,7 +73,7 @@ impl Course {
     /// All courses.
     pub const ALL: [Self; 3] = [Self::DownH1, Self::DownH2, Self::UpH1];
 
-    /// Returns the course's name for programs.
+    /// Returns the course's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::DownH1 => "down-h1",
@@ -82,7 +82,7 @@ impl Course {
         }
     }
 
-    /// Returns the course's name for people.
+    /// Returns the course's name in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::DownH1 => "download over HTTP/1.1",
@@ -129,7 +129,7 @@ impl Link {
         (large >> 20 << 20, small.clamp(SMALL.0, SMALL.1) as usize)
     }
 
-    /// Returns the command that measures a course over this link again, with more rivals.
+    /// Returns the command that repeats a course over this link, with more rivals.
     pub fn command(&self, course: Course) -> String {
         let (large_size, small) = self.load();
         let options = [course.options().to_owned(), self.options()];
@@ -146,7 +146,7 @@ impl Link {
 /// Moves the objects over every link. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -154,7 +154,7 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Links, Error> {
     if plan.links.is_empty() || plan.runs.least == 0 {
-        return Err(Error::Plan("at least one link and one run are needed".to_owned()));
+        return Err(Error::Plan("the plan needs at least one link and one run".to_owned()));
     }
     let mut found = Vec::new();
     for link in &plan.links {
@@ -172,7 +172,7 @@ pub fn run(
 }
 
 impl Leg {
-    /// Returns the link's floor for each measure, in seconds, in the order of the measures.
+    /// Returns the shortest possible time for each measure, in seconds, in the order of the measures.
     pub(crate) fn floors_s(&self) -> [f64; 3] {
         let Mixed { floor_s, floors, total_floor_s, .. } = &self.mixed;
         [*floor_s, floors.percentile(99.0), *total_floor_s]
@@ -203,7 +203,7 @@ impl Leg {
 }
 
 impl Links {
-    /// Returns a course's table for people, with a line for each link.
+    /// Returns a course's human-readable table, with a line for each link.
     pub fn table(&self, course: Course) -> Table {
         let head = vec![
             course.title(),
@@ -222,7 +222,7 @@ impl Links {
         Table { head, rows: legs.map(Leg::line).collect() }
     }
 
-    /// Returns a table of the commands that measure each link again.
+    /// Returns a table with a command for each link that repeats its measurement.
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };

@@ -1,4 +1,4 @@
-//! Listings of hundreds of thousands of keys, as for inventories and clean-ups.
+//! Listings of hundreds of thousands of keys, such as inventories and clean-ups need.
 
 mod laneway;
 mod rivals;
@@ -21,7 +21,7 @@ use crate::{Error, Failure, Stop, Workers};
 /// The prefix of all listed keys.
 const BELOW: &str = "lake/";
 
-/// Number of objects that the preparation stores at a time.
+/// Number of objects that are created at a time before the measurement.
 const STOCKED_AT_ONCE: usize = 10_000;
 
 /// The listing's size, and the store.
@@ -29,11 +29,11 @@ const STOCKED_AT_ONCE: usize = 10_000;
 pub struct Plan {
     /// Number of objects.
     pub objects: usize,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,
-    /// The store. An embedded store is tested with GCS's API and with S3's.
+    /// The store. An embedded store is measured with GCS's API and with S3's.
     pub target: Target,
 }
 
@@ -41,13 +41,13 @@ pub struct Plan {
 enum Way {
     /// One page after another over one connection. Each page is read to its end before the next request.
     Chain,
-    /// One page after another, but the next page is requested while the last one is read.
+    /// One page after another, but the next page is requested while the keys of the previous one are parsed.
     Ahead,
-    /// One chain of pages per folder, for a client that knows the folders.
+    /// One page after another in each folder, all folders at once. The client is given the folders' names.
     Folders,
-    /// Laneway with a prefix, in key order.
+    /// Laneway, given only the prefix, in key order.
     Laneway,
-    /// Laneway with a prefix, in order of arrival.
+    /// Laneway, given only the prefix, in the order in which keys arrive.
     Arriving,
 }
 
@@ -72,7 +72,7 @@ const fn s3(way: Way, name: &'static str, description: &'static str) -> Rung<(Pr
     Rung { method: (Provider::S3, way), name, description, group: "S3" }
 }
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     way: Way,
@@ -101,10 +101,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Lists the objects, rung by rung. It blocks the thread, which must not run async tasks.
+/// Lists the objects with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -112,13 +112,15 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
     if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 10_000_000 {
-        return Err(Error::Plan("from 1 to 10,000,000 objects and one run are needed".to_owned()));
+        return Err(Error::Plan(
+            "the plan needs from 1 to 10,000,000 objects, and at least one run".to_owned(),
+        ));
     }
     on_stage((&plan.target, None, 0), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
-    // The round trips of TCP, TLS, and one request.
+    // The shortest possible time is one round trip each for TCP, TLS and one request.
     let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
     // The objects are empty, because only their names are listed.
     let supply = |name: String| Supply { name: format!("{BELOW}{name}"), seed: 0, size: 0 };

@@ -1,8 +1,9 @@
-//! Small objects beside large ones.
+//! Small objects that are moved at the same time as large ones.
 //!
 //! In the first such measurement, the median small object took 15 s, because large ones held every connection of an
-//! SDK's pool. There are two cases. Cold: a client requests small and large objects at the same time. Arrivals: small
-//! objects arrive at random while large ones are moved, and are compared with the same arrivals on an idle link.
+//! SDK's pool. There are two cases. In the first, a client requests all small and large objects at once. In the second,
+//! small objects are requested at random times while large ones are moved. They are compared with the same requests on
+//! an idle link.
 
 mod client;
 mod laneway;
@@ -33,13 +34,13 @@ pub use plan::{Plan, SMALL_SIZE};
 pub use result::{ArrivalFigures, Figures, Mixed};
 use result::{arrival_figures, figures};
 
-/// Seconds of bulk before the first small object arrives.
+/// Seconds for which the large transfers run alone before the first small object is requested.
 const LEAD_S: f64 = 0.5;
 
 /// The client that moves the objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Mover {
-    /// At most this many HTTP/1.1 connections. Requests wait for them in order of arrival.
+    /// At most this many HTTP/1.1 connections. Requests wait for a free one in order of arrival.
     Pool(usize),
     Unbounded,
     Http2,
@@ -57,15 +58,16 @@ const fn rung(method: Mover, name: &'static str, description: &'static str) -> R
     Rung { method, name, description, group: "" }
 }
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     mover: Mover,
     puts: bool,
-    /// Objects that are requested at once. With arrivals, this bulk continues until they are done.
+    /// Large objects, which are all requested at once. With arrivals, each is moved again and again until the small
+    /// objects are done.
     large: Vec<Object>,
     small: Vec<Object>,
-    /// The request time of each small object. Empty means that all are requested at once.
+    /// The time of each small object's request, in seconds from the start. If it is empty, all are requested at once.
     arrivals: Vec<f64>,
     /// The folder of downloaded and uploaded files.
     folder: PathBuf,
@@ -93,10 +95,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Moves the objects, rung by rung. It blocks the thread, which must not run async tasks.
+/// Moves the objects with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -106,10 +108,10 @@ pub fn run(
     run_rungs(plan, &RUNGS, workers, stop, tell)
 }
 
-/// Does the same as [`run`], but only for Laneway and one rival: a pool of 50 connections.
+/// Does the same as [`run`], but with only two methods: Laneway and a pool of 50 connections.
 ///
 /// # Errors
-/// The errors of [`run`].
+/// Fails in the same cases as [`run`].
 pub(crate) fn run_beside_a_pool(
     plan: &Plan,
     workers: &Workers,
@@ -180,7 +182,7 @@ fn climb(
         }
         Ok::<_, Error>(result)
     };
-    // Programs that upload don't report the completion time of each object.
+    // The completion time of each object is read from the downloaded files. For uploads by a program it is unknown.
     let programs = stage.programs(plan.programs && !plan.puts);
     let rungs = with_programs(own, Chore::Copy, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {

@@ -46,12 +46,12 @@ pub struct Imitated {
 }
 
 impl Imitated {
-    /// Bytes of a segment in simulated slow start: an Ethernet frame's payload without the headers of IP and TCP and
-    /// TCP's timestamps.
+    /// Bytes of a segment in simulated slow start. It is the payload of an Ethernet frame, minus the headers of IP and
+    /// TCP with TCP's timestamps.
     pub(crate) const SEGMENT: u32 = 1448;
 
-    /// The default link, to a neighbouring region. It is slow enough that two cores can fill it several times over,
-    /// including TLS on both ends.
+    /// The default link, such as one to a neighbouring region. Two cores can send several times its rate, including TLS
+    /// on both ends, so the processor doesn't limit a run.
     pub const USUAL: Self = Self {
         rtt: Duration::from_millis(20),
         bandwidth: Some(125_000_000),
@@ -75,18 +75,19 @@ pub struct Remote {
     pub provider: Provider,
     /// The store's base URL.
     pub endpoint: String,
-    /// The bucket. `None` creates one, and removes it at the end if it is new (GCS only).
+    /// The bucket. With `None` (GCS only), the experiment creates one, and removes it at the end unless it existed
+    /// before.
     pub bucket: Option<String>,
     /// The prefix in the bucket, or empty for its root.
     pub prefix: String,
     /// The AWS region that requests are signed for.
     pub region: String,
-    /// `true` sends no credentials. Otherwise Google receives the application default credentials. Another TLS endpoint
-    /// receives only the credentials in `GOOGLE_APPLICATION_CREDENTIALS`, and a plain-HTTP endpoint receives none.
-    /// Requests to S3 are signed.
+    /// `true` sends no credentials. Otherwise requests to S3 are signed. Among GCS servers, only Google's own hosts
+    /// receive the application default credentials. Any other TLS endpoint receives only the credentials in
+    /// `GOOGLE_APPLICATION_CREDENTIALS`, and a plain-HTTP endpoint receives none.
     pub anonymous: bool,
-    /// The round trip of a simulated path. TCP handshakes on such a path don't show its delay. Zero means a real
-    /// path.
+    /// The round trip of a simulated path, or zero for a real path. It is needed because a simulated path doesn't delay
+    /// TCP handshakes, so clients can't learn the round trip from them.
     pub imitated_rtt: Duration,
     /// PEM files of certificates to trust in addition to the platform's.
     pub ca_files: Vec<PathBuf>,

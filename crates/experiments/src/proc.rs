@@ -1,5 +1,5 @@
-//! Facts about the machine and this process from Linux's `/proc`. Other systems lack these files, so each function
-//! returns `None` there, and reports call the fact unknown.
+//! Facts about the machine and this process from Linux's `/proc`. On other systems, each function returns `None`, and
+//! reports show the fact as unknown.
 
 /// Returns the processor's name.
 pub(crate) fn processor() -> Option<String> {
@@ -17,8 +17,8 @@ pub(crate) fn memory_available() -> Option<u64> {
     kibibytes(&read("/proc/meminfo")?, "MemAvailable")
 }
 
-/// Returns this process's peak resident memory in bytes. `getrusage` can't be used: for the child of a large process,
-/// it reports at least the parent's size.
+/// Returns this process's peak resident memory in bytes. `getrusage` can't be used for this, because for the child of a
+/// large process it reports at least the parent's size.
 pub(crate) fn memory_peak() -> Option<u64> {
     kibibytes(&read("/proc/self/status")?, "VmHWM")
 }
@@ -27,7 +27,7 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Returns the text after `name:` in the first line that begins so.
+/// Returns the text after `name:` in the first line that begins with it.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(key, _)| key.trim_end() == name).map(|(_, value)| value.trim())

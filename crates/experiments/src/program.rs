@@ -1,8 +1,8 @@
-//! Installed programs as rivals. A run is a whole process, from its start to its end, and is compared with the
-//! `laneway` program.
+//! Installed programs as rivals. A run is timed from the start of a process to its end. It is compared with a run of
+//! the program `laneway`, which is timed in the same way.
 //!
-//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint.
-//! Their results are checked like those of all rungs.
+//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint. Their
+//! results are checked as those of all other methods are.
 
 mod command;
 mod installed;
@@ -25,13 +25,13 @@ pub(crate) enum Program {
     Aws,
     Gcloud,
     Laneway(Provider),
-    /// A library for Python, in a script as its users write them.
+    /// A library for Python, called by a script that a user of it could have written.
     Obstore,
     Rclone,
     S5cmd,
 }
 
-/// An experiment's task for programs. It determines the descriptions of the programs' rungs.
+/// The kind of work that an experiment gives to programs. It determines the commands that the report names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Chore {
     Copy,
@@ -39,7 +39,7 @@ pub(crate) enum Chore {
     Clean,
 }
 
-/// A rung's method: one of the experiment's own methods, or a program.
+/// A method that an experiment compares: one of its own, or an installed program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way<M> {
     Own(M),
@@ -50,7 +50,7 @@ impl Program {
     /// Other vendors' programs, in display order.
     const RIVALS: [Self; 5] = [Self::Gcloud, Self::Obstore, Self::Aws, Self::Rclone, Self::S5cmd];
 
-    /// Returns the provider whose API the program uses. A provider's own program uses that provider's API.
+    /// Returns the provider whose API the program uses in the experiments.
     pub(crate) fn provider(self) -> Provider {
         match self {
             Self::Gcloud | Self::Obstore => Provider::Gcs,
@@ -100,7 +100,7 @@ impl Program {
     /// Does a job with the program. The time includes the start of its process.
     ///
     /// # Errors
-    /// [`Failure::Process`] if it can't be started, takes too long, or fails.
+    /// Returns [`Failure::Process`] if it can't be started, takes too long, or fails.
     pub(crate) async fn carry_out(self, job: &Job<'_>, at: &Reached) -> Result<Took, Failure> {
         let place = Place {
             endpoint: &at.endpoint,
@@ -113,7 +113,7 @@ impl Program {
     }
 }
 
-/// Returns the names and versions of other vendors' programs in these rungs, for people.
+/// Returns the names and versions of the other vendors' programs among these methods, as human-readable text.
 pub(crate) fn versions<M>(rungs: &[Rung<Way<M>>]) -> Vec<String> {
     let is_used =
         |program| rungs.iter().any(|rung| matches!(rung.method, Way::Program(used) if used == program));
@@ -121,7 +121,7 @@ pub(crate) fn versions<M>(rungs: &[Rung<Way<M>>]) -> Vec<String> {
     used.map(|found| found.version.clone()).collect()
 }
 
-/// The embedded store's address and files for programs.
+/// The address, files and folders that an installed program needs to use the embedded store.
 #[derive(Clone, Debug)]
 pub(crate) struct Reached {
     pub(crate) endpoint: String,
@@ -133,7 +133,8 @@ pub(crate) struct Reached {
     pub(crate) laneway: PathBuf,
 }
 
-/// Returns an experiment's rungs and those of the available rivals. Laneway's program comes last for each API.
+/// Returns an experiment's own methods, and then the installed programs. For each API, the program `laneway` comes
+/// after its rivals.
 pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Program]) -> Vec<Rung<Way<M>>> {
     let own = own.iter().map(|rung| Rung {
         method: Way::Own(rung.method),
@@ -157,7 +158,7 @@ pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Pr
 /// change time, because programs may set the modification time to the object's.
 ///
 /// # Errors
-/// The file system's error.
+/// Returns the file system's error.
 pub(crate) fn completed_s(file: &Path) -> Result<f64, Failure> {
     use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::metadata(file).map_err(Failure::File)?;

@@ -1,11 +1,11 @@
-//! Numbers from a seed, so that every rung gets the same bytes and the same arrivals.
+//! Pseudorandom numbers from a seed, so that every method gets the same bytes and the same arrival times.
 
 use std::ops::Range;
 
 /// The increment of splitmix64's state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The generator splitmix64. It makes a gigabyte in half a second, and its output doesn't compress.
+/// The generator splitmix64. It makes a gigabyte in half a second, and compression doesn't make its output smaller.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Returns a range of the bytes of [`content`](Self::content).
+    /// Returns the bytes in `range` of the [`content`](Self::content) that a new generator with this seed makes.
     pub(crate) fn content_at(seed: u64, range: &Range<u64>) -> Vec<u8> {
         let before = range.start % 8;
         let mut random = Self(seed.wrapping_add((range.start / 8).wrapping_mul(STEP)));

@@ -1,5 +1,5 @@
-//! Reads of many ranges of one object: scattered ranges, as a reader of an index needs, and columns of a table
-//! file, as a query engine needs.
+//! Reads of many ranges of one object. There are two cases: scattered ranges, as the reader of an index needs them, and
+//! columns of a table file, as a query engine needs them.
 
 mod jobs;
 mod laneway;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub ranges: usize,
     /// Size of the object in bytes.
     pub size: u64,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// The store.
     pub target: Target,
@@ -84,13 +84,13 @@ const RUNGS: [Rung<Reader>; 5] = [
     Rung { method: Reader::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
-/// The order for one run.
+/// The input of one run, as it is sent to the process that executes the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     reader: Reader,
     key: String,
     size: u64,
-    /// Groups of ranges. Each group is requested at once, after the group before is complete.
+    /// Groups of ranges. The ranges of a group are requested together, once the group before is complete.
     lots: Vec<Vec<Range<u64>>>,
 }
 
@@ -105,9 +105,9 @@ impl errand::Errand for Errand {
         };
         let asked = self.lots.iter().flatten();
         if asked.clone().count() != came.len() {
-            return Err(Failure::Different(format!("{} ranges came", came.len())));
+            return Err(Failure::Different(format!("{} ranges arrived", came.len())));
         }
-        // A rung that reads wrong bytes has no figures.
+        // A method that returns wrong bytes gets no figures.
         match asked.zip(&came).find(|(range, bytes)| Random::content_at(SEED, range) != **bytes) {
             Some((range, _)) => {
                 Err(Failure::Different(format!("the bytes {range:?} differ from those that were stored")))
@@ -117,13 +117,13 @@ impl errand::Errand for Errand {
     }
 }
 
-/// The result of a rung, with the ranges' bytes in the requested order.
+/// The result of a run, and the bytes of the ranges in the requested order.
 type Came = (Found, Vec<Bytes>);
 
-/// Reads the ranges, rung by rung. It blocks the thread, which must not run async tasks.
+/// Reads the ranges with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -131,7 +131,8 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Ranges, Error> {
     if plan.ranges == 0 || plan.runs.least == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
-        let why = "from 1 to 100,000 ranges of an object of at least 16 MiB, and one run, are needed";
+        let why =
+            "the plan needs from 1 to 100,000 ranges of an object of at least 16 MiB, and at least one run";
         return Err(Error::Plan(why.to_owned()));
     }
     on_stage((&plan.target, None, plan.size), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
@@ -142,7 +143,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
-        // This floor includes the first lot's round trip.
+        // `floor_s` includes one round trip of requests, so add one for each further group.
         let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
         let one = |reader, _| {
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })

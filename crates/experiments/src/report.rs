@@ -1,5 +1,5 @@
-//! A page of results with tables, plots and their explanations. It needs no network, script or library, and suits
-//! phones and dark mode.
+//! A page of results with tables, plots and their explanations. It is one HTML file that needs no network, script or
+//! library. It has a layout for phones and colours for dark mode.
 
 mod bars;
 mod distribution;
@@ -33,9 +33,9 @@ pub struct Heading {
     pub versions: String,
     /// The libraries of the rivals that this crate implements: `hyper 1.12.0, h2 0.4.1`.
     pub libraries: String,
-    /// The date for people.
+    /// The date, as human-readable text.
     pub date: String,
-    /// The command that makes the page again.
+    /// The command with which a reader can repeat the measurement.
     pub command: String,
     /// The machine that measured.
     pub machine: Machine,
@@ -72,7 +72,7 @@ enum Part {
 /// A plot with its explanation.
 #[derive(Clone, Debug)]
 struct Figure {
-    /// The subject and its unit.
+    /// The quantity that is plotted, with its unit.
     title: String,
     drawing: Drawing,
     /// The meaning of the colours.
@@ -86,7 +86,7 @@ impl Page {
         self.sections.push(sections::slices(found));
     }
 
-    /// Adds small objects beside large ones. Downloads come first on the page.
+    /// Adds a measurement of small and large objects together. Downloads come first on the page.
     pub fn mixed(&mut self, found: &Mixed) {
         let at = if found.puts { self.sections.len() } else { 0 };
         self.sections.insert(at, sections::mixed(found));
@@ -97,7 +97,7 @@ impl Page {
         self.sections.push(sections::counted(found));
     }
 
-    /// Adds small objects beside large ones over many links.
+    /// Adds a measurement of small and large objects together over many links.
     pub fn links(&mut self, found: &Links) {
         self.sections.push(sections::links(found));
     }
@@ -111,12 +111,13 @@ impl Page {
         self.sections.iter().flat_map(of).collect()
     }
 
-    /// Returns four lines: the jobs that Laneway wins, ties, jobs in which Laneway is behind, and unclear jobs.
+    /// Returns four lines, one for each verdict: the jobs that Laneway wins, ties, jobs in which Laneway is slower, and
+    /// unclear jobs.
     pub fn summary(&self) -> Vec<String> {
         scores::lines(&self.scores())
     }
 
-    /// Returns the results of all jobs for programs.
+    /// Returns the results of all jobs, which can be serialized to JSON.
     pub fn results(&self) -> Vec<Score> {
         self.scores().into_iter().map(|(_, score)| score).collect()
     }
@@ -130,7 +131,8 @@ impl Page {
              <title>Laneway: benchmark report</title>\n<style>\n",
         );
         html += STYLE;
-        html += "</style>\n</head>\n<body>\n<header>\n<h1>Laneway beside the fastest other method</h1>\n";
+        html +=
+            "</style>\n</head>\n<body>\n<header>\n<h1>Laneway compared with the fastest other method</h1>\n";
         html +=
             "<p>A ratio of 2.00x means that Laneway takes half the time of the fastest other method.</p>\n";
         scores::write(&self.scores(), &mut html);
@@ -152,7 +154,7 @@ impl Page {
         let facts = [
             ("Measured", heading.date.clone()),
             ("With", heading.versions.clone()),
-            ("Beside", beside.join("; ")),
+            ("Compared with", beside.join("; ")),
             ("On", format!("{processor}, {cores} cores, {memory}, {system}")),
         ];
         html.push_str("<section id=\"method\">\n<h2>How it was measured</h2>\n<dl class=\"facts\">\n");
@@ -162,9 +164,9 @@ impl Page {
         let _ = writeln!(html, "</dl>\n<p>{}</p>", escaped(&rule()));
         if self.sections.iter().any(|section| !section.programs.is_empty()) {
             html.push_str(
-                "<p>Installed programs run as whole processes, and their start counts. They are compared \
-                 with the program <code>laneway cp</code>. They speak their own service's protocol to the embedded store \
-                 over TLS, and have 30 s. The store counts their requests and connections. The benchmark checks the \
+                "<p>Installed programs run as whole processes, and their time includes the start of the process. They are compared \
+                 with the program <code>laneway</code>. They speak their own service's protocol to the embedded store \
+                 over TLS, and may take at most 30 s. The store counts their requests and connections. The benchmark checks the \
                  objects that they moved.</p>\n",
             );
         }
@@ -172,7 +174,7 @@ impl Page {
             "<p>Each other method is competent code over well-kept libraries, written as its users would write it. The <em>least \
              possible</em> is the shortest time that the path permits: round trips, and bytes at the path's rate. The embedded store \
              imitates delay and bandwidth, and shares the processor with the measured client. Where it limits bandwidth, \
-             connections begin with ten segments and send as TCP does with BBR. All connections share a queue in each direction, \
+             connections start with ten segments and send as TCP does with BBR. All connections share a queue in each direction, \
              which drops packets when it is full. Without a limit there is no slow start.</p>\n<p>To repeat it:</p>\n\
              <div class=\"scroll\"><pre><code>",
         );

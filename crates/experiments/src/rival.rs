@@ -1,4 +1,4 @@
-//! The rivals' common base: connections over hyper and rustls with their defaults, opened one at a time and counted.
+//! The code that all rivals share. It opens connections with the defaults of hyper and rustls, and counts them.
 
 mod connection;
 mod outgoing;
@@ -28,9 +28,10 @@ use crate::site::{Origin, Site};
 use crate::trace::{Role, Trace, Tracer};
 pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
-/// Time limit of a connection, of an answer or, if the answer is long, of its next chunk.
+/// Time limit for opening a connection, and for an answer that is read into memory. For a body that is passed on in
+/// chunks, it applies to each chunk.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum answer bytes. A page of a listing has less than 1 MiB.
+/// Maximum size of an answer that is read into memory. A page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of an error response that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
@@ -47,7 +48,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The server chose another protocol, or there is no TLS handshake to choose one in.
+    /// The server chose HTTP/1.1 in the TLS handshake, or the connection has no TLS and therefore no choice of
+    /// protocol.
     #[error("the server doesn't offer HTTP/2")]
     NoHttp2,
     /// The connection broke during the exchange.
@@ -59,7 +61,7 @@ pub enum Error {
     /// The request can't be built.
     #[error("the request can't be built")]
     Request(#[from] http::Error),
-    /// There was no connection or no answer within a minute.
+    /// No connection was opened, or no answer came, within [`TIMEOUT`].
     #[error("no answer within {} s", TIMEOUT.as_secs())]
     TimedOut,
     /// The server returned an error status.
@@ -80,7 +82,7 @@ pub enum Error {
     #[error("the request can't be signed: {0}")]
     Unsigned(String),
     /// The received bytes can't be written to their destination.
-    #[error("the answer can't be put into its file")]
+    #[error("the answer can't be written to its file")]
     Sink(#[source] io::Error),
 }
 
@@ -100,7 +102,8 @@ pub struct Tally {
     pub connections: u64,
 }
 
-/// A client of one run, with new TLS sessions and counters. Clones share both.
+/// A rival's client for one run. It starts without TLS sessions to resume, and with counters at zero. Clones share
+/// both.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
 
@@ -114,7 +117,7 @@ struct Inner {
     tracer: Tracer,
 }
 
-/// A connection's entry in the trace. Dropping it records the end.
+/// A connection's number in the trace of its client.
 struct Lane {
     number: u64,
     rival: Rival,
@@ -131,13 +134,13 @@ pub(crate) struct Answer {
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Waits for all uploads.
+/// Waits until all tasks have succeeded.
 ///
 /// # Errors
-/// The first failure. It cancels the remaining uploads.
+/// Returns the first failure. The remaining tasks are then cancelled.
 pub(crate) async fn all<T: 'static>(mut uploads: JoinSet<Result<T, Error>>) -> Result<(), Failure> {
     while let Some(joined) = uploads.join_next().await {
-        // An upload is cancelled only if the runtime shuts down.
+        // Joining fails only if a task panicked or the runtime shuts down.
         joined.map_err(|_| Failure::Unfinished)??;
     }
     Ok(())
@@ -169,8 +172,8 @@ impl Rival {
         (self.tally(), self.moved(), self.trace())
     }
 
-    /// Returns the body bytes so far. Answers count as they are received, and files as they are sent. Other requests
-    /// count when they are answered.
+    /// Returns the body bytes so far. Bytes of answers are counted as they arrive, and bytes of files as they are sent.
+    /// Other request bodies are counted when the answer arrives.
     fn moved(&self) -> u64 {
         self.0.moved.load(Relaxed)
     }
@@ -187,13 +190,13 @@ impl Rival {
     /// Opens an HTTP/1.1 connection.
     ///
     /// # Errors
-    /// An error while opening it.
+    /// Fails if the connection can't be opened.
     pub(crate) async fn connect_h1(&self) -> Result<Http1, Error> {
         patiently(async {
             let (stream, _) = self.dial().await?;
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            // The task's result isn't needed: hyper reports a broken connection to the caller that waits for an
-            // answer.
+            // The result of this task isn't needed, because hyper also reports a broken connection to the caller that
+            // waits for an answer.
             tokio::spawn(connection);
             Ok(Http1 { sender, lane: Arc::new(self.lane()) })
         })
@@ -203,7 +206,7 @@ impl Rival {
     /// Opens an HTTP/2 connection.
     ///
     /// # Errors
-    /// [`Error::NoHttp2`], or an error while opening it.
+    /// Returns [`Error::NoHttp2`], or an error while opening it.
     pub(crate) async fn connect_h2(&self) -> Result<Http2, Error> {
         patiently(async {
             let (stream, protocol) = self.dial().await?;
@@ -220,12 +223,12 @@ impl Rival {
         .await
     }
 
-    /// Returns the path's round-trip time and its segment size in bytes. The time is half of the time for TCP and TLS
-    /// 1.3 on a new connection, which take one round trip each. A simulated path can't delay loopback's TCP handshake.
-    /// It delays the first TLS flight instead, so only the sum is right on every path.
+    /// Returns the path's round-trip time and its segment size in bytes. It times the handshakes of TCP and TLS 1.3 on
+    /// a new connection and halves the result, because each takes one round trip. A simulated path can't delay the TCP
+    /// handshake on loopback. It delays the first bytes of TLS by that time instead, so the sum is right on every path.
     ///
     /// # Errors
-    /// An error while opening a connection.
+    /// Fails if a connection can't be opened.
     pub(crate) async fn probe(&self) -> Result<(Duration, u32), Error> {
         let begun = Instant::now();
         patiently(async {
@@ -269,7 +272,7 @@ impl Rival {
 }
 
 impl Lane {
-    /// Executes one exchange. Counts and traces the exchange, and cancels it if nothing moves for a while.
+    /// Executes one exchange of a request and an answer. Counts it, and records it in the trace when it succeeds.
     async fn exchange<T>(
         &self,
         role: Role,
@@ -289,7 +292,7 @@ impl Answer {
     /// Returns the answer if its status means success.
     ///
     /// # Errors
-    /// [`Error::Refused`] for any other status.
+    /// Returns [`Error::Refused`] for any other status.
     pub(crate) fn succeeded(self) -> Result<Self, Error> {
         if self.status.is_success() {
             return Ok(self);
@@ -317,7 +320,7 @@ async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Er
     Ok((Answer { status: parts.status, headers: parts.headers, body }, len))
 }
 
-/// Passes the body of a successful answer on. Any other answer is an error.
+/// Passes the body of a successful answer to `take`, chunk by chunk. An answer with any other status is an error.
 async fn hand_on(
     response: http::Response<Incoming>,
     rival: &Rival,
@@ -345,14 +348,14 @@ async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T,
     tokio::time::timeout(TIMEOUT, work).await.unwrap_or(Err(Error::TimedOut))
 }
 
-/// Number of measurements of the round-trip time. The shortest one counts, because disturbances only lengthen a round
+/// Number of measurements of the round-trip time. The shortest one is used, because disturbances only lengthen a round
 /// trip.
 const PROBES: usize = 5;
 
 /// Returns the shortest of several round trips, and the segment size.
 ///
 /// # Errors
-/// An error while opening a connection.
+/// Fails if a connection can't be opened.
 pub(crate) async fn probe(site: &Site) -> Result<(Duration, u32), Failure> {
     let rival = Rival::new(site, Protocol::H1);
     let (mut rtt, mut segment) = rival.probe().await?;

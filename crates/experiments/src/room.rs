@@ -7,11 +7,13 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// A memory-backed folder, where it exists. The experiments measure the network, not the disk.
+/// A folder in memory, on systems that have it. It is preferred, because the experiments measure the network and not
+/// the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
-/// Creates a folder for files of `bytes` in all. Its name begins with `name`. It is below `parent` if given, else
-/// in memory if plenty is free, else among the temporary files. Dropping the value removes the folder.
+/// Creates a folder for files of `bytes` in total. Its name begins with `name`. It is created in `parent` if that is
+/// given. Otherwise it is in memory if enough is free, or else in the folder for temporary files. Dropping the value
+/// removes the folder.
 ///
 /// # Errors
 /// Fails if there isn't enough room or the folder can't be created.
@@ -24,7 +26,7 @@ pub fn folder(name: &str, parent: Option<&Path>, bytes: u64) -> io::Result<TempD
     };
     let there = free(&parent);
     if there < bytes {
-        let why = format!("{}: {bytes} bytes are needed and {there} are free", parent.display());
+        let why = format!("{}: the files need {bytes} bytes, but only {there} are free", parent.display());
         return Err(io::Error::new(io::ErrorKind::StorageFull, why));
     }
     tempfile::Builder::new().prefix(name).tempdir_in(absolute(parent))
@@ -35,7 +37,7 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Returns whether twice as many bytes of memory are free. Returns `false` if the free memory is unknown.
+/// Returns whether twice `bytes` of memory are free, or `false` if the free memory is unknown.
 fn memory_is_plenty(bytes: u64) -> bool {
     proc::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
 }
@@ -54,7 +56,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let refused = super::folder("x-", Some(folder.path()), u64::MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
-        assert!(refused.to_string().contains("bytes are needed"), "{refused}");
+        assert!(refused.to_string().contains("the files need"), "{refused}");
         assert!(super::folder("x-", Some(folder.path()), 1).unwrap().path().starts_with(folder.path()));
     }
 }

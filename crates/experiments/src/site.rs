@@ -1,4 +1,5 @@
-//! The location of an experiment's objects, for the rivals and Laneway.
+//! The store and prefix of an experiment's objects. Both the rivals and Laneway build their clients and requests from
+//! it.
 
 mod requests;
 
@@ -30,7 +31,7 @@ pub(crate) struct Origin {
     pub(crate) port: u16,
 }
 
-/// A bucket behind an endpoint.
+/// A bucket of a server, with the certificates and credentials to use it.
 pub(crate) struct Site {
     pub(crate) origin: Origin,
     pub(crate) provider: Provider,
@@ -63,18 +64,18 @@ impl Origin {
     /// Returns the name that the server's certificate must contain.
     ///
     /// # Errors
-    /// A host that is neither a DNS name nor an address.
+    /// Fails if the host is neither a DNS name nor an IP address.
     pub(crate) fn server_name(&self) -> io::Result<ServerName<'static>> {
         ServerName::try_from(self.host.clone()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
     }
 }
 
 impl Site {
-    /// Prepares certificates and credentials for the rungs, so that no rung's time includes the preparation. `unique`
-    /// is a prefix that no other experiment uses.
+    /// Prepares certificates and credentials for all methods, so that no method's time includes this. `unique` is a
+    /// prefix that no other experiment uses.
     ///
     /// # Errors
-    /// An endpoint that isn't a URL, an unreadable CA file, or unusable credentials.
+    /// Fails if the endpoint isn't a URL, the CA file is unreadable, or the credentials can't be used.
     pub(crate) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
         // Google's clients treat an emulator's address without a scheme as plain HTTP.
         let endpoint = match remote.endpoint.contains("://") {
@@ -106,7 +107,7 @@ impl Site {
         })
     }
 
-    /// Returns the path and query for an upload of this kind.
+    /// Returns the path and query for an upload to GCS with this `uploadType`.
     pub(crate) fn upload_target(&self, kind: &str) -> String {
         let bucket = utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC);
         format!("{}/upload/storage/v1/b/{bucket}/o?uploadType={kind}", self.base())
@@ -122,10 +123,11 @@ impl Site {
         format!("{}/storage/v1/b", self.base())
     }
 
-    /// Builds a request, with the token if there is one. It doesn't sign the request.
+    /// Builds a request, with the `Authorization` header if it is the same for all requests. A request to S3 must be
+    /// signed afterwards.
     ///
     /// # Errors
-    /// An invalid target.
+    /// Fails if the target isn't valid in a URL.
     pub(crate) fn request(
         &self,
         method: Method,
@@ -140,20 +142,20 @@ impl Site {
         Ok(request.body(body)?)
     }
 
-    /// Returns rustls's usual TLS configuration, or `None` for plain HTTP. The configuration has no sessions from
-    /// earlier runs to resume.
+    /// Returns rustls's usual TLS configuration, or `None` for plain HTTP. The configuration contains no TLS sessions
+    /// of earlier runs that could be resumed.
     pub(crate) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
         self.origin.https.then(|| self.roots.config(protocol))
     }
 
-    /// Creates a client of Laneway on a new engine, with the rivals' server, certificates and token, and without a
-    /// proxy.
+    /// Creates a client of Laneway on a new engine. It has the same server, certificates and credentials as the rivals,
+    /// and uses no proxy.
     ///
     /// # Errors
-    /// The errors of [`ClientBuilder::build`](laneway::ClientBuilder::build).
+    /// Returns the errors of [`ClientBuilder::build`](laneway::ClientBuilder::build).
     pub(crate) fn laneway(&self, recorder: Option<&Recorder>) -> Result<Client, laneway::Error> {
-        // Laneway's dispatcher first learns the round trip from the TCP handshake, which a simulated path can't
-        // delay.
+        // Laneway's dispatcher first learns the round trip from the TCP handshake. A simulated path can't delay that,
+        // so set the round trip here.
         let mut engine = Engine::builder().tcp_handshake_min(self.imitated_rtt);
         if let Some(recorder) = recorder {
             engine = engine.trace(recorder.clone());
@@ -162,17 +164,19 @@ impl Site {
     }
 
     /// Returns a client that learns the round trip as the program does: from the TLS handshake, which a simulated path
-    /// delays. With the round trip in the TCP handshake instead, large downloads open more connections: the kernel's
-    /// round trips over loopback show no queue, however full the simulated one is.
+    /// delays. If the round trip were set as the minimum of the TCP handshake, large downloads would open more
+    /// connections. The reason is that the kernel's round trips over loopback show no queue, even if the simulated
+    /// queue is full.
     ///
     /// # Errors
-    /// A setting that can't be used.
+    /// Fails if a setting can't be used.
     pub(crate) fn laneway_by_tls(&self) -> Result<Client, laneway::Error> {
         self.client_on(Engine::builder())
     }
 
     fn client_on(&self, engine: EngineBuilder) -> Result<Client, laneway::Error> {
-        // GCS gets the prepared token as a header. S3 needs a signature for each request.
+        // For GCS, the token that was found before is added as a header below. For S3, Laneway has to sign each
+        // request, so it finds the credentials itself.
         let mut client = Client::builder()
             .engine(engine.build())
             .anonymous(self.provider == Provider::Gcs || self.anonymous)
@@ -188,7 +192,7 @@ impl Site {
         self.ca_files.iter().fold(client, |client, file| client.ca_file(file)).build()
     }
 
-    /// Returns the endpoint's own path without a final slash.
+    /// Returns the path in the endpoint's URL, without a final slash.
     fn base(&self) -> &str {
         let after_scheme = self.endpoint.find("://").map_or(0, |at| at + 3);
         self.endpoint[after_scheme..].find('/').map_or("", |slash| &self.endpoint[after_scheme + slash..])

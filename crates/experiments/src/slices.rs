@@ -1,6 +1,7 @@
-//! The download of one object: in one stream, in five fixed parts side by side, and with Laneway.
+//! The download of one object: in one stream, in five fixed parts in parallel, and with Laneway.
 //!
-//! One stream fills a clean link. Parts pay off if a store caps each connection, or if one stream can't fill the link.
+//! On a link without loss, one stream is enough. Parts are faster if the store limits the rate of each connection, or
+//! if one stream can't fill the link.
 
 mod fixed;
 mod laneway;
@@ -28,8 +29,8 @@ use crate::{Error, Failure, Stop, Workers};
 /// The seed of the object's bytes.
 const SEED: u64 = 1;
 
-/// The links that are simulated by default: a clean one with a deep queue, a far one with a short queue, and one with a
-/// cap. The cap limits each connection to two fifths of the link.
+/// The links that are simulated by default. The first has a deep queue, and the second a long round trip and a short queue. The third
+/// limits each connection to two fifths of its rate.
 pub const LINKS: [Imitated; 3] = [
     Imitated { queue: Some(2560 << 10), ..Imitated::USUAL },
     Imitated {
@@ -48,7 +49,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 pub struct Plan {
     /// Size of the object in bytes.
     pub size: u64,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// The folder for the file. `None` uses memory if there is enough, else the folder for temporary files.
     pub folder: Option<PathBuf>,
@@ -69,11 +70,12 @@ pub struct Slices {
     pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// The fewest seconds that the path permits: handshakes, one request, and the bytes if the bandwidth is known.
+    /// The shortest time that the path permits, in seconds. It covers the handshakes, one request, and the bytes if the
+    /// bandwidth is known.
     pub floor_s: f64,
     /// Size of the object in bytes.
     pub size: u64,
-    /// One row per rung.
+    /// One row per method.
     pub rows: Vec<Row<Figures>>,
 }
 
@@ -82,7 +84,7 @@ pub struct Slices {
 pub struct Figures {
     /// Seconds from the client's start to a verified file.
     pub seconds: f64,
-    /// Seconds until the last byte was in the file, before the file is read back.
+    /// Seconds until the last byte was written to the file. Reading the file back for its checksum comes after that.
     pub transfer_s: f64,
     /// MiB per second over the whole time.
     pub mib_s: f64,
@@ -98,7 +100,7 @@ pub struct Figures {
     pub peak_bytes: Option<u64>,
     /// `true` if the checksum was compared with the store's.
     pub verified: bool,
-    /// The time divided by the floor.
+    /// The time divided by [`Slices::floor_s`].
     pub floor_ratio: f64,
 }
 
@@ -132,7 +134,7 @@ impl Compared for Figures {
     }
 }
 
-/// The order for one download.
+/// The input of one download, as it is sent to the process that executes it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     strategy: Strategy,
@@ -162,10 +164,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Downloads the object, rung by rung. It blocks the thread, which must not run async tasks.
+/// Downloads the object with each method in turn. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
+/// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -173,7 +175,7 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Slices, Error> {
     if plan.size == 0 || plan.runs.least == 0 {
-        return Err(Error::Plan("at least one byte and one run are needed".to_owned()));
+        return Err(Error::Plan("the plan needs at least one byte and one run".to_owned()));
     }
     on_stage((&plan.target, plan.folder.as_deref(), plan.size), (workers, stop), tell, |stage, tell| {
         climb(plan, stage, tell)
@@ -204,7 +206,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         };
         let resent = stage.segments_lost().zip(lost).map(|(after, before)| after - before);
         let ran = ran.and_then(|measured| figures(measured, resent, plan.size, floor_s, &to));
-        // Removes the file, so that no rung finds the cached pages of another one.
+        // Remove the file, so that no method finds cached pages of the file that another one wrote.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
@@ -214,10 +216,10 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     Ok(Slices { store, link: stage.link, programs, rtt_s, floor_s, size: plan.size, rows })
 }
 
-/// Compares a file's bytes with the object's.
+/// Checks that a file has the bytes of the object.
 ///
 /// # Errors
-/// [`Failure::Different`] if they differ, or the file system's error.
+/// Returns [`Failure::Different`] if the bytes differ, or the file system's error.
 fn same(file: &Path, size: u64) -> Result<(), Failure> {
     let mut file = File::open(file).map_err(Failure::File)?;
     let mut block = vec![0; 1 << 20];
@@ -236,8 +238,8 @@ fn same(file: &Path, size: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the floor: a round trip each for TCP, TLS and one request, and then the bytes at the bandwidth if it is
-/// known.
+/// Returns the shortest time that the path permits. It is a round trip each for TCP, TLS and one request, and the time
+/// for the bytes if the bandwidth is known.
 pub(crate) fn floor_s(stage: &Stage<'_>, bytes: u64, target: &Target) -> f64 {
     let bandwidth = target.imitated().and_then(|imitated| imitated.bandwidth);
     let trips = if stage.tls() { 3.0 } else { 2.0 };
@@ -254,7 +256,7 @@ fn figures(
     let Measured { found, usage } = measured;
     let len = std::fs::metadata(file).map_err(Failure::File)?.len();
     if len != size {
-        return Err(Failure::Different(format!("the file has {len} bytes, the object {size}")));
+        return Err(Failure::Different(format!("the file has {len} bytes, but the object has {size}")));
     }
     Ok(Figures {
         seconds: found.seconds,
@@ -271,13 +273,13 @@ fn figures(
 }
 
 impl Slices {
-    /// Returns the object and its path, for people.
+    /// Returns the size of the object and the path to the store, as human-readable text.
     pub fn name(&self) -> String {
         let size = laneway_quantity::readable_size(self.size);
         format!("{size} over {}", self.path())
     }
 
-    /// Returns the path to the store, for people.
+    /// Returns a human-readable description of the path to the store.
     pub fn path(&self) -> String {
         crate::report::path(self.link, &self.store, self.rtt_s)
     }
@@ -288,7 +290,7 @@ impl Slices {
         format!("{:.1} %", segments as f64 / all * 1e2)
     }
 
-    /// Returns the table for people.
+    /// Returns the human-readable table.
     pub fn table(&self) -> Table {
         let head = [
             "method",

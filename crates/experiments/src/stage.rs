@@ -1,4 +1,4 @@
-//! The base of an experiment: a store, objects in it, and a folder for files.
+//! The things that an experiment needs around its runs: a store, objects in it, and a folder for files.
 
 use std::cell::RefCell;
 use std::fs;
@@ -26,11 +26,11 @@ const CA_FILE: &str = "ca.pem";
 /// Bytes that are generated and stored at a time on an external store.
 const STOCKED_AT_ONCE: u64 = 64 << 20;
 
-/// Size from which an object may be uploaded in parts. S3 accepts no parts below 5 MiB.
+/// Laneway may upload objects of at least this size in parts. S3 accepts no parts below 5 MiB.
 pub(crate) const PARTED_FROM: u64 = 5 << 20;
 /// Time limit for the link to become idle again.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// Tolerance of a round trip above the shortest one.
+/// The link counts as idle if a round trip exceeds one and a half times the normal one by at most this time.
 const JITTER: Duration = Duration::from_millis(5);
 
 /// An object that must be in the store before a run begins.
@@ -51,7 +51,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) rtt: Duration,
     /// The conditions that the embedded store simulates, if the store is embedded.
     pub(crate) link: Option<Imitated>,
-    /// Bytes of the path's segments, or `None` if slow start delays nothing.
+    /// Bytes of a TCP segment on the path, or `None` if the path has no slow start.
     pub(crate) segment: Option<u32>,
     address: Address,
     server: Option<Server>,
@@ -65,11 +65,11 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts the embedded store, or connects to the external one. Files of `bytes` in all go to a new folder below
-    /// `parent`, or to memory if there is enough.
+    /// Starts the embedded store, or connects to the external one. Creates a folder for files of `bytes` in total, as
+    /// [`room::folder`] does.
     ///
     /// # Errors
-    /// An error that makes the store unusable.
+    /// Returns an error that makes the store unusable.
     pub(crate) fn set(
         target: &Target,
         parent: Option<&Path>,
@@ -137,8 +137,8 @@ impl<'a> Stage<'a> {
         format!("{}{name}", self.site.prefix)
     }
 
-    /// Records that an object may be uploaded in parts. If the experiment is stopped, its unfinished upload must be
-    /// found.
+    /// Records that an object may be uploaded in parts. If the experiment is stopped, this is where to look for
+    /// unfinished uploads, which a listing of objects doesn't show.
     pub(crate) fn may_be_parted(&self, name: &str) {
         self.parted.borrow_mut().push(self.key(name));
     }
@@ -151,7 +151,7 @@ impl<'a> Stage<'a> {
     /// Puts objects into the store.
     ///
     /// # Errors
-    /// [`Error::Store`] or [`Error::Stopped`].
+    /// Returns [`Error::Store`] if an object can't be stored, or [`Error::Stopped`] if the experiment is stopped.
     pub(crate) fn stock(&self, supplies: &[Supply]) -> Result<(), Error> {
         if let Some(server) = &self.server {
             for supply in supplies {
@@ -184,10 +184,11 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Writes files with the contents of supplies below the folder.
+    /// Writes files with the contents of `supplies` into the folder `below`, which is inside the experiment's own
+    /// folder.
     ///
     /// # Errors
-    /// The file system's error.
+    /// Returns the file system's error.
     pub(crate) fn files(&self, below: &str, supplies: &[Supply]) -> Result<(), Error> {
         let folder = self.folder().join(below);
         for supply in supplies {
@@ -199,7 +200,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Uploads objects by Laneway, because it is fast and this step isn't measured.
+    /// Uploads objects with Laneway. This step isn't measured, so the fastest method is the best.
     fn upload(&self, supplies: &[Supply]) -> Result<(), Error> {
         self.files("stock", supplies)?;
         let stock = self.folder().join("stock");
@@ -224,10 +225,10 @@ impl<'a> Stage<'a> {
         fs::remove_dir_all(stock).map_err(local("removing a folder"))
     }
 
-    /// Executes an errand as soon as the link is idle again after earlier runs.
+    /// Executes a run as soon as the link is idle again after earlier runs.
     ///
     /// # Errors
-    /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
+    /// Returns [`Error::Stopped`]. The inner error is the reason why the run has no figures.
     pub(crate) fn carry<E: Errand>(&self, errand: E) -> Result<Result<Measured<E::Found>, Failure>, Error> {
         self.wait(async {
             settle(&self.site, self.rtt).await;
@@ -249,14 +250,16 @@ impl<'a> Stage<'a> {
     /// Runs a program for a job as soon as the link is idle. The store counts the program's requests and connections.
     ///
     /// # Errors
-    /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
+    /// Returns [`Error::Stopped`]. The inner error is the reason why the run has no figures.
     pub(crate) fn run(
         &self,
         program: Program,
         job: &Job<'_>,
     ) -> Result<Result<(Took, Tally), Failure>, Error> {
         let (Some(server), Workers::Program(laneway, _)) = (&self.server, self.workers) else {
-            return Ok(Err(Failure::Absent("programs are run against a store in this process".to_owned())));
+            return Ok(Err(Failure::Absent(
+                "installed programs can only use the store in this process".to_owned(),
+            )));
         };
         let at = Reached {
             endpoint: self.site.endpoint.clone(),
@@ -281,10 +284,10 @@ impl<'a> Stage<'a> {
         self.server.as_ref().map(|server| server.counters().segments_lost)
     }
 
-    /// Executes an errand with a provider's API. Only the embedded store supports several APIs.
+    /// Executes a run with the API of `provider`. Only the embedded store supports both APIs.
     ///
     /// # Errors
-    /// The errors of [`carry`](Self::carry).
+    /// Returns the errors of [`carry`](Self::carry).
     pub(crate) fn carry_as<E: Errand>(
         &self,
         provider: Provider,
@@ -303,7 +306,7 @@ impl<'a> Stage<'a> {
     /// Executes a future, unless the experiment is stopped.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if the experiment is stopped.
+    /// Returns [`Error::Stopped`] if the experiment is stopped.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         self.runtime.block_on(self.stop.unless(work))
     }
@@ -311,7 +314,7 @@ impl<'a> Stage<'a> {
     /// Counts the objects under a prefix of the experiment.
     ///
     /// # Errors
-    /// [`Error::Store`] or [`Error::Stopped`].
+    /// Returns [`Error::Store`] if the listing fails, or [`Error::Stopped`] if the experiment is stopped.
     pub(crate) fn count(&self, below: &str) -> Result<usize, Error> {
         let prefix = self.key(below);
         match &self.server {
@@ -326,7 +329,7 @@ impl<'a> Stage<'a> {
     /// Removes the objects under a prefix of the experiment.
     ///
     /// # Errors
-    /// The store's error and the prefix that may still hold objects.
+    /// Returns the store's error and the prefix that may still hold objects.
     pub(crate) fn clear(&self, below: &str) -> Result<(), Left> {
         let prefix = self.key(below);
         if let Some(server) = &self.server {
@@ -353,7 +356,7 @@ impl<'a> Stage<'a> {
     /// Removes all of the experiment's objects from the store, and its bucket if that is new.
     ///
     /// # Errors
-    /// The errors of [`clear`](Self::clear).
+    /// Returns the errors of [`clear`](Self::clear).
     pub(crate) fn end(self) -> Result<(), Left> {
         self.clear("")?;
         if self.bucket_is_new {
@@ -364,11 +367,11 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Prepares a stage for files of `bytes` in all, calls `climb` with it, and clears the stage even after a failure.
-/// Reports everything that can't be removed.
+/// Sets up the store and folder of an experiment, calls `climb` with them, and then removes the experiment's objects,
+/// even after a failure. Reports everything that can't be removed.
 ///
 /// # Errors
-/// An error that makes the store unusable, or the error of `climb`.
+/// Returns an error that makes the store unusable, or the error of `climb`.
 pub(crate) fn on_stage<T>(
     (target, parent, bytes): (&Target, Option<&Path>, u64),
     (workers, stop): (&Workers, &Stop),
@@ -383,12 +386,12 @@ pub(crate) fn on_stage<T>(
     found
 }
 
-/// Waits until a round trip takes no longer than at the beginning. An interrupted run leaves bytes on the link, and
-/// they would delay the next run. The wait is limited, because a store may have become slower for good.
+/// Waits until a round trip takes about as long as at the beginning. The previous run may have left bytes in the link's
+/// queue, which would delay the next run. The wait has a limit, because the store may have become permanently slower.
 async fn settle(site: &Site, rtt: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < SETTLED_WITHIN {
-        // If the store can't be reached, the run reports why.
+        // If the store can't be reached, don't wait. The run itself then reports why.
         match Rival::new(site, Protocol::H1).probe().await {
             Ok((now, _)) if now > rtt * 3 / 2 + JITTER => {}
             Ok(_) | Err(_) => return,
@@ -405,14 +408,14 @@ pub struct Left {
     pub failure: Failure,
 }
 
-/// Largest object of which the embedded store computes an MD5. The small files that `gcloud storage cp` uploads here
-/// need one, because it takes a missing MD5 for a wrong one.
+/// The embedded store computes the MD5 of objects up to this size. `gcloud storage cp` needs it for the small files
+/// that it uploads, because it treats a missing MD5 as a wrong one.
 const MD5_BYTES_MAX: u64 = 1 << 20;
 
 /// Starts a store in this process, and returns it with its address.
 ///
 /// # Errors
-/// An error that prevents its start.
+/// Returns the error that prevents the store's start.
 pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Result<(Server, Remote), Error> {
     let Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, h1_only, provider } = imitated;
     // Computing MD5s of large objects would take processor time from the measured client.
@@ -435,7 +438,7 @@ pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Resul
     Ok((server, remote))
 }
 
-/// Creates the rivals' runtime with tokio's default of one thread per core.
+/// Creates the async runtime of the experiment, with tokio's default of one thread per core.
 ///
 /// # Errors
 /// Fails if threads can't be started.

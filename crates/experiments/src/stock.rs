@@ -1,4 +1,4 @@
-//! Removes an experiment's objects from a store.
+//! Counts and removes an experiment's objects, and creates and removes its bucket.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::Failure;
 use crate::rival::{Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// After a stop: the maximum number of checks for late objects, the number of consecutive checks that must find
-/// nothing, and the time between two checks.
+/// After a stop, requests in flight may still create objects, so the prefix is checked several times. These are the
+/// maximum number of checks, the number of consecutive checks that must find nothing, and the time between two checks.
 const LOOKS_MAX: usize = 20;
 const LOOKS_QUIET: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
@@ -19,7 +19,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
 /// Counts the objects under a prefix.
 ///
 /// # Errors
-/// The store's error.
+/// Returns the store's error.
 pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     let client = site.laneway(None)?;
     let at = Location::object(site.provider, site.bucket.clone(), prefix);
@@ -35,10 +35,10 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Removes everything under a prefix by Laneway, because it is fast and this step isn't measured.
+/// Removes everything under a prefix with Laneway. This step isn't measured, so the fastest method is the best.
 ///
 /// # Errors
-/// The first failure. The other objects have been removed as far as possible.
+/// Returns the first failure. The other objects have been removed as far as possible.
 pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     let client = site.laneway(None)?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
@@ -47,7 +47,7 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     while let Some(event) = job.next().await {
         if let Event::Item(item) = event
             && let Outcome::Failed(error) = item.outcome
-            // A rung that failed at its first request has left no objects.
+            // A method that failed at its first request has left no objects, so finding none is no failure.
             && !error.is_not_found()
         {
             failure = failure.or(Some(error));
@@ -60,7 +60,7 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
 /// Multipart uploads of the `parted` keys may be unfinished, and a listing doesn't show them.
 ///
 /// # Errors
-/// The errors of [`clear`].
+/// Returns the errors of [`clear`].
 pub(crate) async fn clear_after_a_stop(site: &Site, prefix: &str, parted: &[String]) -> Result<(), Failure> {
     clear(site, prefix).await?;
     let mut quiet = 0;
@@ -87,7 +87,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     let listing = connection.send(site.uploads(key).await?).await?.succeeded()?;
     for (key, id) in uploads_in(&String::from_utf8_lossy(&listing.body)) {
         let answer = connection.send(site.abandon(key, id).await?).await?;
-        // A missing upload is no error: it may just have ended by itself.
+        // A missing upload is no error, because it may have been completed or aborted just before.
         if answer.status != StatusCode::NOT_FOUND {
             answer.succeeded()?;
         }
@@ -95,7 +95,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     Ok(())
 }
 
-/// Extracts keys and ids from S3's listing of uploads. Neither needs unescaping: keys of an experiment have no
+/// Extracts keys and ids from S3's listing of uploads. It doesn't unescape them, because keys of an experiment have no
 /// special characters.
 fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
     fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
@@ -112,7 +112,7 @@ fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
 /// Creates the site's bucket, and returns whether it is new.
 ///
 /// # Errors
-/// The server's error.
+/// Returns the server's error.
 pub(crate) async fn create_bucket(site: &Site) -> Result<bool, Failure> {
     let name = serde_json::json!({ "name": site.bucket }).to_string();
     let target = format!("{}?project=laneway-bench", site.buckets_target());
@@ -130,7 +130,7 @@ pub(crate) async fn create_bucket(site: &Site) -> Result<bool, Failure> {
 /// Removes the site's bucket, which must be empty.
 ///
 /// # Errors
-/// The server's error.
+/// Returns the server's error.
 pub(crate) async fn remove_bucket(site: &Site) -> Result<(), Failure> {
     let request = site.request(Method::DELETE, &site.bucket_target(), Bytes::new())?;
     Rival::new(site, Protocol::H1).connect_h1().await?.send(request).await?.succeeded()?;

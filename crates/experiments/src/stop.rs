@@ -17,7 +17,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Requests the end, and returns at once.
+    /// Requests the end of the experiment. Returns without waiting for it.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -27,15 +27,15 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Executes a future. Drops the future if the end was requested before or is requested meanwhile.
+    /// Executes a future, but drops it if the end was requested before or is requested meanwhile.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if the future was dropped.
+    /// Returns [`Error::Stopped`] if the future was dropped.
     pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let mut stopped = self.0.subscribe();
         tokio::select! {
             done = work => Ok(done),
-            // The sender is in this value, so the channel can't close first.
+            // `self` holds the sender, so the channel isn't closed while this waits.
             _ = stopped.wait_for(|stopped| *stopped) => Err(Error::Stopped),
         }
     }

@@ -1,4 +1,4 @@
-//! Formats a result for people: a name and numbers per line.
+//! Formats a result as a human-readable table: a name and numbers per line.
 
 use crate::turns::verdict_heads;
 use crate::{Compared, Failure, Row};
@@ -17,15 +17,15 @@ pub struct Table {
 pub struct Line {
     /// The subject of the line.
     pub name: String,
-    /// The cells of the other columns, or none for a line that failed.
+    /// The cells of the other columns. They are empty for a method that failed.
     pub cells: Vec<String>,
-    /// The text "failed" or "skipped" with the reason.
+    /// "failed" or "skipped" with the reason, if the method has no figures.
     pub failure: Option<String>,
 }
 
 impl Table {
-    /// Returns a line for each row: its name, and the `cells` of its median run. The columns of the comparisons follow
-    /// the first number, or the name if there is no number.
+    /// Returns a line for each row: its name, and the `cells` of its median run. The columns of [`Row::verdicts`] are
+    /// inserted after the first number, or after the name if there are no numbers.
     pub(crate) fn compared<F: Compared>(
         head: &[&'static str],
         rows: &[Row<F>],
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// Returns seconds for people: `0.153`, `12.34`, `123.4`.
+/// Returns seconds as text: `0.153`, `12.34`, `123.4`.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.3}"),

@@ -1,4 +1,4 @@
-//! The requests on each lane over time, for the runs of rivals and of Laneway.
+//! A record of the requests on each lane (connection) over time, for runs of rivals and of Laneway.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,8 @@ use laneway::internal;
 use laneway::internal::trace::{TraceEvent, TraceRecord};
 use serde::{Deserialize, Serialize};
 
-/// A request of unknown size counts as small when it is sent. If it moves more than this, it counts as bulk.
+/// When a request of unknown size is sent, it counts as small. If it moves more bytes than this, it counts as part of a
+/// large object.
 const BULK_ABOVE: u64 = 1 << 20;
 
 /// A run's activity on its connections. Times are seconds from the run's start.
@@ -16,7 +17,7 @@ const BULK_ABOVE: u64 = 1 << 20;
 pub struct Trace {
     /// Requests in the order of their ends.
     pub spans: Vec<Span>,
-    /// The intervals during which bulk was held back for small requests.
+    /// The intervals during which Laneway held back large transfers for small requests.
     pub held: Vec<(f64, f64)>,
 }
 
@@ -47,7 +48,7 @@ pub enum Role {
 }
 
 impl Trace {
-    /// Converts the moments of an engine's recorder, with times from `epoch`. Omits unfinished requests.
+    /// Converts the records of Laneway's engine, with times since `epoch`. Omits unfinished requests.
     pub(crate) fn of_engine(moments: &[TraceRecord], epoch: Instant) -> Self {
         let mut trace = Self::default();
         let mut sent: HashMap<u64, Span> = HashMap::new();
@@ -70,8 +71,8 @@ impl Trace {
                         (None, None) => {}
                     }
                 }
-                // A lane can move to the freight threads for a small answer too, so this event doesn't tell
-                // the request's size.
+                // `TurnedFreight` isn't used: a lane can move to the freight threads for a small answer too, so the
+                // event doesn't show the size of a request.
                 TraceEvent::Dialled { .. }
                 | TraceEvent::Opened { .. }
                 | TraceEvent::Closed { .. }
@@ -115,7 +116,7 @@ struct State {
 }
 
 impl Tracer {
-    /// Starts to count time.
+    /// Creates an empty trace, whose times count from now.
     pub(crate) fn start() -> Self {
         Self { epoch: Instant::now(), state: Mutex::default() }
     }

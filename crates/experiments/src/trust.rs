@@ -13,7 +13,7 @@ use rustls_platform_verifier::Verifier;
 use crate::Error;
 use crate::rival::Protocol;
 
-/// Certificates that are read once, before any clock runs.
+/// Trusted certificates, which are read once before the measurement starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Roots {
     base: ClientConfig,
@@ -23,7 +23,7 @@ impl Roots {
     /// Reads the CA files and the platform's certificates.
     ///
     /// # Errors
-    /// [`Error::Certificates`] with the file that can't be read, or with the platform's problem.
+    /// Returns [`Error::Certificates`] with the file that can't be read, or with the platform's problem.
     pub(crate) fn read(ca_files: &[PathBuf]) -> Result<Self, Error> {
         let mut extra = Vec::new();
         for file in ca_files {
@@ -52,10 +52,11 @@ impl Roots {
         Ok(Self { base })
     }
 
-    /// Returns a configuration with rustls's defaults and without sessions.
+    /// Returns a TLS configuration with rustls's defaults, and without sessions to resume.
     pub(crate) fn config(&self, protocol: Protocol) -> ClientConfig {
         let mut config = self.base.clone();
-        // A clone would share the sessions of earlier runs. The default of rustls is 256 sessions.
+        // Replace the session cache, because a clone would share the sessions of earlier runs. By default, rustls also
+        // keeps 256 sessions.
         config.resumption = rustls::client::Resumption::in_memory_sessions(256);
         config.alpn_protocols = match protocol {
             Protocol::H1 => vec![b"http/1.1".to_vec()],

@@ -1,5 +1,5 @@
-//! Runs rungs in turns, so a disturbance of the machine affects all of them. Rungs with an unclear comparison run
-//! again.
+//! Runs the methods (rungs) of an experiment in turns, so that a disturbance of the machine affects all of them. If a
+//! comparison with Laneway is unclear, both methods run again.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use crate::stage::Left;
 use crate::verdict::{Comparison, RUNS_MIN, Spread, Verdict};
 use crate::{Error, Failure};
 
-/// Runs of each rung.
+/// The number of runs of each method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repeats {
-    /// The minimum number of runs. Below [`RUNS_MIN`], no rung is repeated.
+    /// The minimum number of runs. If it is below [`RUNS_MIN`], unclear comparisons aren't repeated.
     pub least: usize,
-    /// The time for which unclear rungs are repeated, together with Laneway's.
+    /// The maximum time for which methods with an unclear comparison are repeated, together with Laneway.
     pub until_decided: Duration,
 }
 
 impl Repeats {
-    /// The most runs of a rung, even if the comparison is still unclear. Further runs of a fast rung add no
-    /// information.
+    /// The maximum number of runs of a method, even if the comparison is still unclear. More runs of a fast method add
+    /// no information.
     const MOST: usize = 40;
 
     /// Returns a fixed number of runs.
@@ -30,10 +30,10 @@ impl Repeats {
     }
 }
 
-/// An event of an experiment under way.
+/// An event that a running experiment reports.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The store is reachable and filled. The rungs begin.
+    /// The store is reachable and filled, and the first run starts.
     Begun {
         /// The experiment.
         bench: &'static str,
@@ -44,37 +44,38 @@ pub enum Event<'a> {
     },
     /// A run ended.
     Ran {
-        /// The rung, for people.
+        /// The description of the method in tables.
         rung: &'static str,
         /// The number of the run, from 1.
         run: usize,
-        /// The total number of runs.
+        /// The planned number of runs. `run` is larger if an unclear comparison is repeated.
         runs: usize,
-        /// The seconds of the run, or its failure. A rung that failed doesn't run again.
+        /// The seconds of the run, or its failure. A method that failed doesn't run again.
         result: Result<f64, &'a Failure>,
     },
     /// Objects that couldn't be removed and are left behind.
     Left(Left),
 }
 
-/// One way to do an experiment's work. It is compared with the other ways.
+/// One of the methods that an experiment compares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rung<M> {
     pub(crate) method: M,
-    /// The name for programs.
+    /// The name in JSON.
     pub(crate) name: &'static str,
-    /// The description for people.
+    /// The description in tables and on the page.
     pub(crate) description: &'static str,
-    /// The group. Rungs of the same group are compared. The empty group is for experiments without groups.
+    /// The group. Only methods of the same group are compared. In experiments without groups, it is empty.
     pub(crate) group: &'static str,
 }
 
-/// A measure for the comparison of rungs.
+/// A measure by which methods are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<F> {
-    /// The name for programs.
+    /// The name in JSON.
     pub name: &'static str,
-    /// The name for people, which follows the experiment's name. It is empty if the experiment has only one measure.
+    /// The name in tables and on the page, printed after the experiment's name. It is empty if the experiment has only
+    /// one measure.
     pub short: &'static str,
     /// The heads of two table columns: the range of the runs, and the comparison with Laneway.
     pub heads: [&'static str; 2],
@@ -82,7 +83,7 @@ pub struct Measure<F> {
     pub value: fn(&F) -> f64,
 }
 
-/// Figures of a run that support comparisons of rungs.
+/// The figures of a run, as far as they are needed to compare methods.
 pub trait Compared: Sized + 'static {
     /// The measures. The first one decides which run is the median.
     const MEASURES: &'static [Measure<Self>];
@@ -91,20 +92,20 @@ pub trait Compared: Sized + 'static {
     fn lasted_s(&self) -> f64;
 }
 
-/// A rung's result.
+/// The result of a method.
 #[derive(Debug)]
 pub struct Row<F> {
-    /// The rung's name for programs.
+    /// The method's name in JSON.
     pub rung: &'static str,
-    /// The description for people.
+    /// The description in tables and on the page.
     pub description: &'static str,
     /// The group. Rows of the same group are compared.
     pub group: &'static str,
-    /// The rung's runs, or the failure of one run.
+    /// The figures of the runs, or the failure of one run.
     pub result: Result<Runs<F>, Failure>,
 }
 
-/// The figures of a rung's runs, the fastest first. All runs succeeded.
+/// The figures of a method's runs, the fastest first. All runs succeeded.
 #[derive(Debug)]
 pub struct Runs<F>(Vec<F>);
 
@@ -118,7 +119,8 @@ impl<F: Compared> Runs<F> {
 }
 
 impl<F> Row<F> {
-    /// Returns whether the rung has figures, or was skipped because the store lacks a required feature.
+    /// Returns false only if this is Laneway's row and it failed. Rivals may fail, and Laneway may be skipped because
+    /// the store lacks a feature.
     pub fn is_fine(&self) -> bool {
         !self.is_ours() || self.result.as_ref().err().is_none_or(Failure::is_absence)
     }
@@ -128,21 +130,20 @@ impl<F> Row<F> {
         is_ours(self.rung)
     }
 
-    /// Returns the figures of the rung's median run, unless the rung failed. For an even number of runs, this is the
-    /// slower of the two in the middle.
+    /// Returns the figures of the median run, unless the method failed. For an even number of runs, this is the slower
+    /// of the two in the middle.
     pub fn figures(&self) -> Option<&F> {
         self.result.as_ref().ok().map(|runs| &runs.0[runs.0.len() / 2])
     }
 
-    /// Returns one measure over all runs, unless one failed.
+    /// Returns the spread of one measure over all runs, unless a run failed.
     pub fn spread(&self, value: fn(&F) -> f64) -> Option<Spread> {
         Spread::of(self.result.as_ref().ok()?.0.iter().map(value))
     }
 }
 
 impl<F: Compared> Row<F> {
-    /// Compares Laneway with this row by a measure. It returns `None` for Laneway's own row, and if one of the two
-    /// failed.
+    /// Compares Laneway with this row by a measure. Returns `None` for Laneway's own row, or if one of the two failed.
     pub fn compared(&self, rows: &[Self], value: fn(&F) -> f64) -> Option<Comparison> {
         if self.is_ours() {
             return None;
@@ -151,7 +152,7 @@ impl<F: Compared> Row<F> {
         compare(&ours.result.as_ref().ok()?.0, &self.result.as_ref().ok()?.0, value)
     }
 
-    /// Returns the other row of a group with the least median by a measure.
+    /// Returns the row with the smallest median of a measure among the rows of a group, except Laneway's.
     pub fn best_other<'a>(rows: &'a [Self], group: &str, value: fn(&F) -> f64) -> Option<&'a Self> {
         let others = rows.iter().filter(|row| row.group == group && !row.is_ours());
         let medians = others.filter_map(|row| Some((row, row.spread(value)?.median)));
@@ -174,8 +175,8 @@ pub(crate) fn verdict_heads<F: Compared>() -> impl Iterator<Item = &'static str>
 }
 
 impl<F: Compared + Serialize + DeserializeOwned + Default> Row<F> {
-    /// Returns the row for programs. Every rung has the same fields, which are null for a failed rung. For each
-    /// measure, `compared` has its spread over the runs and the comparison with Laneway.
+    /// Returns the row as JSON. Every method has the same fields, and their values are null if it failed. For each
+    /// measure, `compared` has the spread over the runs and the comparison with Laneway.
     pub fn record(&self, rows: &[Self], bench: &'static str) -> serde_json::Value {
         // Figures are structs of numbers, so the conversion to JSON can't fail.
         let value = |figures: &F| serde_json::to_value(figures).unwrap_or_default();
@@ -207,17 +208,17 @@ fn is_ours(rung: &str) -> bool {
     rung.contains("laneway")
 }
 
-/// Compares Laneway's runs with another rung's by a measure.
+/// Compares Laneway's runs with those of another method by a measure.
 fn compare<F: Compared>(ours: &[F], other: &[F], value: fn(&F) -> f64) -> Option<Comparison> {
     let spread = |runs: &[F], value: fn(&F) -> f64| Spread::of(runs.iter().map(value));
     let lasted_s = spread(ours, F::lasted_s)?.median.max(spread(other, F::lasted_s)?.median);
     Some(Comparison::of(&spread(ours, value)?, &spread(other, value)?, lasted_s))
 }
 
-/// The runs of a rung so far, or the failure of one run.
+/// The runs of a method so far, or the failure of one run.
 type Results<F> = Result<Vec<F>, Failure>;
 
-/// Returns for each rung whether another run may decide a comparison with it.
+/// Returns for each method whether another run of it may decide an unclear comparison.
 fn undecided<M, F: Compared>(rungs: &[Rung<M>], results: &[Results<F>]) -> Vec<bool> {
     let figures = |at: usize| results[at].as_ref().ok();
     let is_unclear = |ours: usize, other: usize| {
@@ -237,10 +238,10 @@ fn undecided<M, F: Compared>(rungs: &[Rung<M>], results: &[Results<F>]) -> Vec<b
     (0..rungs.len()).map(of).collect()
 }
 
-/// Runs all rungs in turns. Runs unclear rungs again until the comparison is decided or the time is up.
+/// Runs all methods in turns. Runs those with an unclear comparison again, until it is decided or the time is up.
 ///
 /// # Errors
-/// An error that ends the experiment.
+/// Returns an error that ends the experiment.
 pub(crate) fn turns<M: Copy, F: Compared>(
     rungs: &[Rung<M>],
     repeats: Repeats,

@@ -14,7 +14,7 @@ pub struct Usage {
     pub peak_bytes: Option<u64>,
 }
 
-/// Measures this process, starting when the meter is created.
+/// Measures the resource usage of this process from the creation of the meter.
 pub(crate) struct Meter {
     cpu_s: f64,
 }
@@ -29,7 +29,8 @@ impl Meter {
     }
 }
 
-/// Returns the same time as `getrusage`, but to the nanosecond.
+/// Returns the processor time of this process. It is the same as from `getrusage`, but with a resolution of
+/// nanoseconds.
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

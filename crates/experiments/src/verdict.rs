@@ -1,25 +1,25 @@
-//! Decides which of two rungs is faster, and whether their runs prove it. The rule is a pure function.
+//! Decides which of two methods is faster, and whether their runs prove it.
 
 use serde::Serialize;
 
 use crate::table::seconds;
 
-/// The fewest runs of a rung for a comparison. Fewer runs don't show how much runs differ.
+/// The minimum number of runs of a method for a comparison. Fewer runs don't show how much runs differ.
 pub const RUNS_MIN: usize = 3;
-/// Medians are equal if their ratio is nearer to 1 than this. Two runs of one program differ by as much on a machine
-/// with other work.
+/// Two medians count as equal if they differ by at most this share. On a machine that also does other work, two runs of
+/// the same program can differ by as much.
 pub const NOISE: f64 = 0.1;
 /// Runs below this many seconds also measure the machine's scheduler, so they need [`RUNS_MIN_SHORT`] runs.
 pub const SHORT_S: f64 = 0.1;
-/// The fewest runs of a short rung. With nine or more runs, an outlier at each end no longer counts.
+/// The minimum number of runs if they are short. With nine or more runs, an outlier at each end is ignored.
 pub const RUNS_MIN_SHORT: usize = 9;
-/// If the slowest counted run of a rung takes this many times as long as the fastest, its runs are too
-/// unsteady for a tie.
+/// If the slowest run of a method takes more than this many times as long as the fastest, the runs are too unsteady for
+/// a tie. Outliers aren't counted.
 pub const UNSTEADY: f64 = 1.5;
 /// The chance that the true median lies outside a [`Spread`]'s interval, once there are six runs or more.
 const DOUBT: f64 = 0.05;
 
-/// A measure over the runs of a rung, in seconds.
+/// The distribution of a measure over the runs of a method, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
     /// Number of runs.
@@ -47,7 +47,7 @@ impl Spread {
         Some(Self { runs: values.len(), least, median: values[values.len() / 2], most, interval })
     }
 
-    /// Formats the fastest and the slowest run for people: `0.151-0.173`.
+    /// Returns the times of the fastest and the slowest run as text: `0.151-0.173`.
     pub fn range(&self) -> String {
         format!("{}-{}", seconds(self.least), seconds(self.most))
     }
@@ -61,8 +61,8 @@ impl Spread {
     }
 }
 
-/// Returns how many of `runs` sorted runs lie outside the median's interval at each end. A run is as likely below the
-/// true median as above it, so the count follows from the binomial distribution.
+/// Returns how many runs lie outside the median's interval at each end, if `runs` runs are sorted by time. A run is as
+/// likely below the true median as above it, so the number follows from the binomial distribution.
 fn outside(runs: usize) -> usize {
     let mut exactly = 0.5f64.powi(runs as i32);
     let (mut at_most, mut ends) = (exactly, 0);
@@ -98,7 +98,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares a measure of two rungs. The slower rung lasted `lasted_s` seconds in the median.
+    /// Compares a measure of two methods. `lasted_s` is the median duration of a run of the slower one, in seconds.
     pub fn of(ours: &Spread, other: &Spread, lasted_s: f64) -> Self {
         let ratio = other.median / ours.median.max(f64::MIN_POSITIVE);
         let is_apart = !ours.overlaps(other);
@@ -114,7 +114,7 @@ impl Comparison {
         Self { verdict, ratio }
     }
 
-    /// Formats the comparison for a table cell: `winner 3.42x`.
+    /// Formats the comparison for a table cell: `win 3.42x`.
     pub fn text(&self) -> String {
         format!("{} {}", self.verdict.word(), times(self.ratio))
     }
@@ -124,7 +124,7 @@ impl Verdict {
     /// All verdicts, in the order in which they are shown.
     pub const ALL: [Self; 4] = [Self::Win, Self::Tie, Self::Behind, Self::Unclear];
 
-    /// Returns the word for people and for programs.
+    /// Returns the word for the verdict, both in tables and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Win => "win",
@@ -144,7 +144,7 @@ impl Verdict {
     }
 }
 
-/// Returns a ratio for people: `0.97x`, `3.42x`, `36x`.
+/// Returns a ratio as text: `0.97x`, `3.42x`, `36x`.
 pub fn times(ratio: f64) -> String {
     match ratio {
         r if r < 9.995 => format!("{r:.2}x"),
@@ -152,7 +152,7 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// Explains the rule, for a page.
+/// Returns the explanation of this rule for the report's page.
 pub(crate) fn rule() -> String {
     format!(
         "Methods take turns, and each row is the median of its runs. The ratio is the other method's median over Laneway's. Medians \

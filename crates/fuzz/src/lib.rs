@@ -1,9 +1,9 @@
-//! Fuzzers of all that a peer or a file feeds.
+//! Fuzzes the parsers of data from servers, clients, files and users.
 //!
-//! A target is a function of any bytes that panics where something doesn't hold. It stands beside the parser that it feeds, in a module
-//! `fuzzing` which only this crate's feature of that name builds. Here are their list, the inputs that they begin with (`seeds`, one folder
-//! a target), and who draws others from those: libFuzzer, which goes by what the code has done with each (`make fuzz`), and for `make test`
-//! a plain one that draws the same inputs each time.
+//! A target is a function that takes any bytes, feeds them to a parser, and panics if a property doesn't hold. It stands next to its
+//! parser, in a module `fuzzing` that only the feature `fuzzing` builds. This crate has the list of targets and their first inputs
+//! (`seeds`, with one folder for each target). New inputs are mutations of these. For `make fuzz`, libFuzzer makes them, guided by the
+//! coverage of the code. For `make test`, [`Mutation`] makes the same inputs in each run.
 
 mod mutation;
 mod seeds;
@@ -16,12 +16,12 @@ use laneway_lanes::fuzzing as lanes;
 use laneway_server::fuzzing as server;
 use laneway_store::fuzzing as store;
 
-/// Something to feed.
+/// A function to fuzz.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of its folder of seeds.
+    /// The name of the target and of its folder of seeds.
     pub name: &'static str,
-    /// Panics where something doesn't hold.
+    /// Feeds an input to the parser, and panics if a property doesn't hold.
     pub feed: fn(&[u8]),
 }
 
@@ -29,9 +29,9 @@ const fn target(name: &'static str, feed: fn(&[u8])) -> Target {
     Target { name, feed }
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 28] = [
-    // What a server answers.
+    // These read data from a server.
     target("h1_answer", lanes::h1_answer),
     target("events", lanes::events),
     target("origin", lanes::origin),
@@ -48,7 +48,7 @@ pub const TARGETS: [Target; 28] = [
     target("timestamp", store::timestamp),
     target("checksum", store::checksum),
     target("parquet_footer", library::parquet_footer),
-    // What lies in files, and what a user writes.
+    // These read files, and texts that a user writes.
     target("ini", store::ini),
     target("location", library::location),
     target("pattern", library::pattern),
@@ -58,13 +58,13 @@ pub const TARGETS: [Target; 28] = [
     target("upload_journal", library::upload_journal),
     target("manifest", library::manifest),
     target("inventory", library::inventory),
-    // What a client sends to the embedded store.
+    // These read requests to the embedded server.
     target("fault", server::fault),
     target("route", server::route),
     target("request_bodies", request_bodies),
 ];
 
-/// The first byte draws which kind of body it is.
+/// The first byte of the input chooses the kind of body.
 fn request_bodies(input: &[u8]) {
     let Some((drawn, body)) = input.split_first() else { return };
     match drawn % 3 {

@@ -1,14 +1,14 @@
-//! Inputs drawn from others, the same for the same number.
+//! Makes new inputs from existing ones. The same seed gives the same inputs.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Most changes of one input.
+/// The maximum number of changes to one input.
 const CHANGES_MAX: u32 = 6;
-/// The longest input.
+/// The maximum length of an input in bytes.
 const LEN_MAX: usize = 4096;
-/// Bytes by which formats are told apart, and numbers that overflow.
+/// Delimiters of the parsed formats, and numbers that may overflow.
 const TOKENS: [&[u8]; 24] = [
     b"\r\n",
     b"\n",
@@ -36,19 +36,19 @@ const TOKENS: [&[u8]; 24] = [
     b"\xf0\x9f\x98\x80",
 ];
 
-/// Draws inputs.
+/// Makes inputs from existing ones by random changes.
 #[derive(Debug)]
 pub struct Mutation {
     random: StdRng,
 }
 
 impl Mutation {
-    /// Those of this number.
+    /// Returns a generator with this seed.
     pub fn new(number: u64) -> Self {
         Self { random: StdRng::seed_from_u64(number) }
     }
 
-    /// One of these, changed in a few places.
+    /// Returns a copy of one of these inputs, changed in a few places.
     pub fn draw(&mut self, among: &[Vec<u8>]) -> Vec<u8> {
         let mut input = among.choose(&mut self.random).cloned().unwrap_or_default();
         for _ in 0..self.random.random_range(1..=CHANGES_MAX) {

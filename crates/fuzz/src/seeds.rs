@@ -1,22 +1,23 @@
-//! Where inputs lie.
+//! The folders that hold the inputs of targets.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The inputs that a target begins with.
+/// Returns the folder of a target's first inputs.
 pub fn seeds_folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target)
 }
 
-/// Where inputs go that libFuzzer finds worth keeping, and those that have made a target panic.
+/// Returns the folder for inputs that libFuzzer keeps because they reach new code, and for those that made a target
+/// panic.
 pub fn found_folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fuzz").join(target)
 }
 
-/// The seeds of a target, with their names, in order.
+/// Returns the seeds of a target with their names, sorted by name.
 ///
 /// # Errors
-/// Where they can't be read.
+/// Fails if the folder or a file in it can't be read.
 pub fn of(target: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut seeds = Vec::new();
     for entry in fs::read_dir(seeds_folder(target))? {

@@ -1,5 +1,5 @@
-//! Stand-ins for the parts of the library and the bindings' core that the modules need: a client that runs tasks on
-//! any thread, and empty failures.
+//! Replaces the parts of the library and of the bindings' core that the modules under test need: a client that runs
+//! tasks, and failures without content.
 
 use shuttle::future::JoinHandle;
 
@@ -15,7 +15,7 @@ impl Client {
     }
 }
 
-/// A task. Dropping it ends its future.
+/// A running task. Dropping this value cancels the task.
 #[derive(Debug)]
 pub struct Spawned(JoinHandle<()>);
 
@@ -25,7 +25,7 @@ impl Drop for Spawned {
     }
 }
 
-/// A replacement for the core's `failure`.
+/// Replaces the module `failure` of the bindings' core.
 pub(crate) mod failure {
     use super::{Error, Packed};
 
@@ -43,7 +43,7 @@ pub(crate) mod failure {
         }
     }
 
-    /// Packs a flag that tells whether there is an answer.
+    /// Packs only a flag, which is true if the call succeeded.
     pub(crate) fn answer(outcome: Result<Packed, Failure>) -> Packed {
         let mut packed = Packed::default();
         packed.flag(outcome.is_ok());

@@ -1,4 +1,4 @@
-//! A body that is read as it arrives.
+//! The buffer between a connection and the reader of a response's body.
 
 #[path = "../../lanes/src/streamed/waiting.rs"]
 pub(crate) mod waiting;

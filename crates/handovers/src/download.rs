@@ -1,4 +1,4 @@
-//! A range of an object, which two answers may fetch at once.
+//! The writer of an object's range, which two responses may fill at once.
 
 #[path = "../../laneway/src/transfer/download/range_writer.rs"]
 pub(crate) mod range_writer;

@@ -1,8 +1,8 @@
-//! Requests that are watched in case they need a hedge.
+//! The progress of a request, which one thread records and another reads to decide about a hedge.
 
 #[path = "../../lanes/src/hedge/tracker.rs"]
 pub(crate) mod tracker;
 
-/// The group in which requests are compared. The scenarios have only one group.
+/// Replaces the group of similar requests with which a request is compared. The scenarios need only one group.
 #[derive(Clone, Copy, Debug)]
 pub struct Alike;

@@ -1,18 +1,18 @@
-//! The handovers between the engine's threads, run under schedulers that draw the order of threads. One scheduler draws
-//! at random. The other uses priorities that change at few points (PCT), and finds faults that need a certain order of
-//! few steps.
+//! Runs the code that passes data between the engine's threads under two schedulers, which try many interleavings of
+//! threads. The first picks the next thread at random. The second gives threads priorities that change at a few points
+//! (PCT). It finds faults that need a certain order of a few steps.
 //!
 //! The modules under test are files of `lanes`, `laneway` and the bindings' core. Here, their `threads` module uses
 //! [`shuttle`], and minimal stand-ins replace the rest of their crates. A missing lock, a lost wake-up or a thread that
-//! waits for ever fails the test with the schedule that leads to it.
+//! waits for ever fails the test. The message contains the schedule that leads to it.
 //!
-//! A call of foreign code is one step here: tokio's channels, semaphore and notifications, and the waker cell of
-//! `futures`. All operations have one global order, so a processor's reordering isn't tested. The driver, the
-//! dispatcher and all roles of lanes belong to one task, which a channel feeds; `lanes::simulator` tests them.
-//! Directory walks and the plan of a sliced download aren't included yet, since they depend on file systems and stores.
-//! Python's binding hands over under the interpreter's lock, and would need a stand-in for the whole interpreter.
+//! The scheduler doesn't interrupt a call of tokio's channels, semaphore and notifications, or of the waker cell of
+//! `futures`. All operations have one global order, so the reordering of memory accesses by a processor isn't tested.
+//! The driver and the dispatcher belong to one task, which a channel feeds. They aren't tested here but by
+//! `lanes::simulator`. Directory walks and the plan of a sliced download aren't included, since they depend on file
+//! systems and stores. The Python binding isn't included either, because it needs the Python interpreter and its lock.
 
-// The modules' own tests run in their own crates.
+// The unit tests of the included modules run in their own crates, so this crate is empty when it is built as a test.
 #![cfg(not(test))]
 #![allow(
     dead_code,
@@ -22,7 +22,7 @@
     reason = "modules of other crates, of which only a part is used here, and their tests"
 )]
 
-// The bindings' files import `laneway`. Here, this crate takes the library's place.
+// The files of the bindings' core import from `laneway`. With this alias they get the stand-ins of this crate.
 extern crate self as laneway;
 
 mod bindings;
@@ -60,7 +60,7 @@ use stand_ins::{Error, Head, Progress};
 /// Runs a scenario under many schedules.
 ///
 /// # Panics
-/// Panics if a schedule fails. The message has the input that repeats the schedule.
+/// Panics if a schedule fails. The message has the text with which shuttle replays this schedule.
 pub fn explore(scenario: fn()) {
     let schedules = std::env::var("LANEWAY_SCHEDULES").map_or(600, |n| n.parse().expect("a number"));
     let config = || {
@@ -75,5 +75,5 @@ pub fn explore(scenario: fn()) {
     }
 }
 
-/// The numbers of priority changes. A few changes find most faults.
+/// The numbers of priority changes that PCT tries. Most faults need only a few.
 const DEPTHS: [usize; 3] = [1, 2, 3];

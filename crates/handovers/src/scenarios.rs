@@ -1,4 +1,4 @@
-//! Scenarios of threads that interfere with each other at the worst moment.
+//! Scenarios in which threads use the same data at the same time.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,11 +27,12 @@ use crate::valve::Valve;
 
 pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
 
-/// Java calls end while they are cancelled and while Java's thread is woken. The end of each call is reported once,
-/// after its lent memory was returned. No call is left under way.
+/// Java's calls end while they are cancelled and while Java's listening thread is woken. The scenario checks that the
+/// end of each call is reported once, after the call has given back the memory that Java lent to it. No call is left
+/// running.
 pub fn calls_of_java() {
     const CALLS: usize = 3;
-    /// The call that only a cancellation ends.
+    /// The call that never ends unless it is cancelled.
     const ENDLESS: usize = 2;
     struct Lent(Arc<[AtomicUsize; CALLS]>, usize);
     impl Drop for Lent {
@@ -47,7 +48,8 @@ pub fn calls_of_java() {
             thread::spawn(move || {
                 let ending = Ending::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // The memory is dropped before its share of the call's `Ending`, as in `LentMemory`.
+                // As in `LentMemory`, the memory is given back before the last `Ending` is dropped, which reports the
+                // call's end.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
                     let _memory = memory;
@@ -70,8 +72,8 @@ pub fn calls_of_java() {
     while ended.iter().sum::<usize>() < CALLS {
         let came = events.take();
         let mut came = Unpacked::new(came.bytes());
-        // The length of an event comes first. Then come the event's kind, the call, and a flag that tells whether there
-        // is an answer.
+        // An event consists of its length, its kind, the number of the call, and a flag that is true if the call
+        // succeeded.
         while let Ok(_length) = came.number() {
             let (_kind, call) = (came.number().expect("a kind"), came.number().expect("a call") as usize);
             let has_answer = came.flag().expect("whether there is an answer");
@@ -90,8 +92,8 @@ pub fn calls_of_java() {
     assert!(events.running().is_empty(), "a call is under way that has ended");
 }
 
-/// The budget is never exceeded, a request for more than the whole budget is granted, and a cancelled wait blocks no
-/// other wait.
+/// The budget is never exceeded. A request for more than the whole budget gets all of it. A cancelled wait doesn't
+/// block other waits.
 pub fn a_memory_budget() {
     const KIB: usize = 1024;
     const ALL: usize = 8 * KIB;
@@ -125,11 +127,11 @@ pub fn a_memory_budget() {
     assert_eq!(budget.available(), ALL);
 }
 
-/// A task that waits at a narrowed valve continues when the valve opens, however often it was narrowed and opened
-/// before.
+/// A task that waits at a valve with a rate limit continues when the limit is lifted, however often it was set and
+/// lifted before.
 pub fn a_valve() {
-    // Nothing drives this runtime's timers, so time stands still. A task that misses the opening waits for ever, which
-    // the test detects.
+    // This runtime's timers never fire, because no thread runs it. So a task that misses the opening waits for ever,
+    // which the scheduler reports as a deadlock.
     let timers = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("timers");
     let _timers = timers.enter();
     let valve = Arc::new(Valve::default());
@@ -185,8 +187,8 @@ pub fn a_tracker() {
     assert!(tracker.is_hedged() && seen.is_whole && !seen.is_sinking && seen.bytes == 30, "{seen:?}");
 }
 
-/// A body's bytes arrive in order and complete. The connection never waits for ever for room, and the reader never
-/// waits for ever for bytes.
+/// The reader gets all bytes of a body in order. The connection never waits for ever for free space in the buffer, and
+/// the reader never waits for ever for bytes.
 pub fn a_body() {
     const CHUNKS: u8 = 6;
     let waiting = Arc::new(BodyBuffer::default());
@@ -213,7 +215,7 @@ pub fn a_body() {
     });
 }
 
-/// Each request gets its turn on a new connection, whichever task flushes and however often.
+/// Each request gets its turn on a new connection, no matter which task flushes the connection and how often.
 pub fn a_young_connection() {
     let flights = Arc::new(FirstFlights::new());
     let (wire, mut sent) = tokio::sync::mpsc::unbounded_channel();
@@ -241,7 +243,7 @@ pub fn a_young_connection() {
     });
 }
 
-/// Exactly one of the affected calls reports an outage, and exactly one reports its end.
+/// If an outage affects several calls, exactly one of them reports the outage, and exactly one reports its end.
 pub fn an_outage() {
     const CALLS: u64 = 3;
     let began = Instant::now();
@@ -269,8 +271,8 @@ pub fn an_outage() {
     assert!(outage.lasts(at(4000)).is_zero());
 }
 
-/// Every task for the file threads is done or refused, even while the threads are being stopped, and no wait lasts for
-/// ever.
+/// Every task for the file threads is carried out or refused, even while the threads are being stopped. No caller waits
+/// for ever.
 pub fn file_threads() {
     let (files, done) = (Files::new(2), Arc::new(AtomicUsize::new(0)));
     let run = |n: usize| {
@@ -295,7 +297,8 @@ pub fn file_threads() {
     assert_eq!(ended.iter().flatten().count(), done.load(SeqCst), "done tasks are reported as done");
 }
 
-/// A deliberate mistake: the waiting task checks the flag before it registers its waker.
+/// A deliberate mistake, which the schedulers must find: the waiting task checks the flag before it registers its
+/// waker.
 pub fn a_wake_up_that_is_lost() {
     let state = Arc::new(crate::threads::Mutex::new((false, None::<Waker>)));
     let waits = Arc::clone(&state);

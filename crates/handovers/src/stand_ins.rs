@@ -1,4 +1,4 @@
-//! Minimal stand-ins for the modules' crates.
+//! Minimal replacements for types of `lanes` and `laneway` that the modules under test use.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The transferred bytes.
+/// Counts the transferred bytes.
 #[derive(Debug, Default)]
 pub struct Progress(AtomicU64);
 
@@ -52,6 +52,6 @@ impl Progress {
     }
 }
 
-/// An answer's head.
+/// Replaces the head of a response.
 #[derive(Clone, Debug, Default)]
 pub struct Head;

@@ -1,4 +1,4 @@
-//! Replaces the standard library's threads, locks and atomics by those of [`shuttle`].
+//! Replaces the standard library's threads, locks and atomics with those of [`shuttle`].
 
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::Builder;

@@ -1,39 +1,40 @@
 //! An origin's addresses, and the order in which new connections try them.
 //!
-//! Connections use all addresses that the resolver returned in turn, so that no single front end carries them all. An address that failed
-//! or was slow is avoided for a while if there are others, and the resolver is asked again.
+//! New connections take turns among all addresses that the resolver returned, so that they don't all end at one front end of the store. If
+//! an address failed or was slow, connections avoid it for a while, provided there are others. The resolver is then asked again.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The time for which resolved addresses are used. Stores rotate theirs within minutes, and a burst of dials needs one lookup.
+/// The time for which a resolver's answer is used. Stores change their addresses within minutes. A burst of new connections needs only one
+/// lookup.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// The time for which an address is avoided after it took no connection or broke one. Front ends restart, or disappear from the resolver's
-/// answers, within about a minute.
+/// The time for which an address is avoided after it accepted no connection, or after a connection to it failed. Within about a minute, a
+/// front end has restarted, or the resolver no longer returns it.
 pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
 
-/// The same for an address that was slow once. Most are slow only briefly.
+/// The time for which an address is avoided after one slow response. Most addresses are slow only briefly.
 pub(crate) const SLOW_FOR: Duration = Duration::from_secs(10);
 
-/// An origin's known addresses.
+/// The known addresses of an origin, and those to avoid.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// As the resolver last returned them, the two families alternating.
+    /// The addresses of the resolver's last answer, with IPv6 and IPv4 alternating.
     found: Vec<SocketAddr>,
     looked_up: Option<Instant>,
     turn: usize,
-    /// Avoided addresses, and until when.
+    /// Addresses to avoid, each with the time until which it is avoided.
     avoided: Vec<(SocketAddr, Instant)>,
 }
 
 impl Addresses {
-    /// Returns whether the resolver needn't be asked.
+    /// Returns whether the resolver's last answer is still recent enough to be used.
     pub(crate) fn are_fresh(&self, now: Instant) -> bool {
         self.looked_up.is_some_and(|at| now.saturating_duration_since(at) < FRESH)
     }
 
-    /// Takes the resolver's answer. An answer without any address changes nothing.
+    /// Stores the resolver's answer. An answer without any address changes nothing.
     pub(crate) fn learn(&mut self, now: Instant, found: Vec<SocketAddr>) {
         if !found.is_empty() {
             self.found = interleaved(found);
@@ -41,8 +42,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the order in which a new connection tries the addresses. Each time it begins with another address of the first one's family:
-    /// the second family is for when the first fails, not for half of the lanes. The others follow, and the avoided ones come last.
+    /// Returns the order in which a new connection tries the addresses. Each call puts another address of the preferred family (IPv6 or
+    /// IPv4) first. The other family is only a fallback, so it isn't used for half of the connections. Avoided addresses come last.
     pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
         self.avoided.retain(|(_, until)| *until > now);
         let is_avoided = |address: &SocketAddr| self.avoided.iter().any(|(avoided, _)| avoided == address);
@@ -54,7 +55,7 @@ impl Addresses {
         order
     }
 
-    /// Avoids an address for a while. The resolver is asked again, since its answer may have changed.
+    /// Avoids an address for a while. The next dial asks the resolver again, since its answer may have changed.
     pub(crate) fn avoid(&mut self, now: Instant, address: SocketAddr, time: Duration) {
         let until = now + time;
         self.looked_up = None;
@@ -65,7 +66,7 @@ impl Addresses {
     }
 }
 
-/// Puts another address of the first one's family in front at each turn.
+/// Moves one address to the front: a different one at each turn, always of the first address's family.
 fn rotated(mut addresses: Vec<SocketAddr>, turn: usize) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else { return addresses };
     let alike: Vec<_> = (0..addresses.len()).filter(|i| addresses[*i].is_ipv6() == first.is_ipv6()).collect();
@@ -157,7 +158,7 @@ mod tests {
         assert!(addresses.are_fresh(now + FRESH / 2) && !addresses.are_fresh(now + FRESH));
         addresses.avoid(now, list(&THREE)[0], FAILED_FOR);
         assert!(!addresses.are_fresh(now));
-        // It now returns others, without the failed one.
+        // The resolver now returns another address, without the failed one.
         addresses.learn(now, list(&["1.0.0.9:1"]));
         assert!(addresses.are_fresh(now));
         assert_eq!(addresses.order(now), list(&["1.0.0.9:1"]));

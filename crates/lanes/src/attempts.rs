@@ -1,6 +1,6 @@
-//! The number of attempts that the calls of one operation took.
+//! Counts the attempts of an operation's calls.
 //!
-//! An operation may make many calls through layers that don't pass the number on. So it is stored beside the future that they run in.
+//! An operation may make many calls, through layers that don't return the number of attempts. So a task-local variable holds it.
 
 use std::cell::Cell;
 
@@ -8,20 +8,21 @@ tokio::task_local! {
     static MOST: Cell<u32>;
 }
 
-/// Runs a future. Inside it, [`most`] returns the number for the calls made so far, without those of tasks that it spawns.
+/// Runs a future in which [`most`] returns the number of attempts. Calls in tasks that the future spawns aren't included.
 pub fn counted<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    // Not an `async fn`, which would hold the future twice.
+    // This isn't an `async fn`, because its state would contain the future twice.
     MOST.scope(Cell::new(0), future)
 }
 
-/// The most attempts that one call has taken so far inside the surrounding [`counted`]; 0 outside of one.
+/// Returns the maximum number of attempts that a single call has taken so far inside the surrounding [`counted`]. It is 0 outside of
+/// [`counted`].
 pub fn most() -> u32 {
     MOST.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Records how many attempts a call took, or how many a caller took that continued a broken call with another one.
+/// Records the number of attempts of a call. If a caller continues a broken call by making another one, it records the sum of both.
 pub fn note(attempts: u32) {
-    // Outside of `counted`, the number isn't needed.
+    // This fails outside of `counted`, where the number isn't needed.
     let _ = MOST.try_with(|most| most.set(most.get().max(attempts)));
 }
 

@@ -1,4 +1,4 @@
-//! A call: a request that may take several attempts, two of them at once. The caller makes the requests and judges the answers.
+//! A call: a request that may take several attempts, also two at once (a hedge). The caller makes the requests and judges the answers.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,50 +8,50 @@ use crate::{Alike, Breaks, Error, Request, Response};
 /// An operation that [`Lanes::run`](crate::Lanes::run) carries out in as many attempts as it needs. The engine decides when to try again.
 /// The call makes the requests and interprets the answers.
 pub trait Call: Send + Sync {
-    /// Why a request could not be made, for example a lack of credentials. It ends the call.
+    /// The reason why the caller couldn't make a request, for example missing credentials. It ends the call.
     type Refusal: Send;
 
-    /// Returns the request of one attempt, counted from 1. Each attempt needs a new one, because signatures carry the date and sinks hold
-    /// state.
+    /// Returns the request of an attempt. The first attempt has the number 1. Each attempt needs a new request, because signatures contain
+    /// the date, and sinks contain state.
     fn request(&self, attempt: u32) -> impl Future<Output = Result<Request, Self::Refusal>> + Send;
 
     /// Returns the meaning of an attempt's outcome.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// Returns the name of the requests that slow down together when a server asks for it. It is usually the part of a bucket that the
-    /// request is about.
+    /// Returns the name of a group of requests. If the server answers one of them with a throttle, all of them slow down. It is usually the
+    /// part of a bucket that the request is about.
     fn throttle_key(&self) -> &str;
 
-    /// Returns the object and the direction of the request. If only this object is refused, it alone is slowed down. No throttle key may be
-    /// equal. `None` if the request isn't about a single object.
+    /// Returns a name for the object and the direction of the request, or `None` if the request isn't about a single object. If the server
+    /// throttles only this object, only its requests slow down. The name must differ from all throttle keys.
     fn throttle_object(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the breaks of the call's answers so far, and how many bytes came this time, if the caller requests the rest of a body by
-    /// another call.
+    /// Returns the record of a body that broke off before, and the number of bytes that this call has received. Returns `Some` only if the
+    /// caller requests the rest of such a body with another call.
     fn breaks(&self) -> Option<(&Breaks, u64)> {
         None
     }
 
-    /// Returns whether a straggling attempt may be hedged, and the requests that it is compared with. Only requests that may safely be
-    /// carried out twice at once may return `Some`.
+    /// Returns the group of requests with which an attempt is compared to find out if it is a straggler. `None` means that it must not be
+    /// hedged. Return `Some` only if the server may safely carry out the request twice at once.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }
 
-    /// Returns the treatment of an attempt that has become a straggler.
+    /// Returns the action for an attempt that has become a straggler.
     fn hedge(&self) -> impl Future<Output = Hedge> + Send {
         async { Hedge::Nothing }
     }
 }
 
-/// The treatment of a straggling attempt.
+/// The action for an attempt that has become a straggler.
 #[derive(Debug)]
 pub enum Hedge {
-    /// Wait for it.
+    /// Keep waiting for it.
     Nothing,
-    /// Also send this request, on another connection. The first of the two that brings a complete answer ends the attempt. The other is
+    /// Also send this request on another connection. The first of the two to bring a complete answer ends the attempt, and the other is
     /// cancelled.
     Send(Box<Request>),
 }
@@ -59,19 +59,19 @@ pub enum Hedge {
 /// The meaning of an attempt's outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The call has ended, well or not.
+    /// The call has ended, successfully or not.
     Done,
     /// Another attempt may help, after a pause.
     Retry,
-    /// The server asks to slow down, and may say for how long.
+    /// The server asks for fewer requests, and may give a pause.
     Throttled {
-        /// `Retry-After`.
+        /// The pause that the server asks for in `Retry-After`.
         after: Option<Duration>,
     },
-    /// The server says only that it is unavailable (a bare 503). One of them is a transient failure. Two for one object within a second are
-    /// a throttle.
+    /// The server answered 503 without a reason. A single one counts as a transient failure. Two for the same object within a second count
+    /// as a throttle.
     Unavailable,
-    /// Try again at once, because the call has learned something (a bucket's region, for example). At most ten times per call.
+    /// Try again at once, because the call has learned something, such as a bucket's region. A call may do this at most ten times.
     Again,
 }
 
@@ -85,16 +85,16 @@ impl Verdict {
     }
 }
 
-/// The end of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub struct CallOutcome {
     /// The last attempt's outcome.
     pub outcome: Result<Response, Error>,
-    /// The number of attempts made.
+    /// The number of attempts that the call made.
     pub attempts: u32,
-    /// From the first attempt's start to the last one's end.
+    /// The time from the start of the first attempt to the end of the last.
     pub elapsed: Duration,
     /// True if the call ended because the origin has sent nothing for [`Config::retry_for`](crate::Config::retry_for). Every other call to
-    /// it would end like this.
+    /// the origin would now end in the same way.
     pub is_origin_away: bool,
 }

@@ -1,4 +1,4 @@
-//! The certificate for servers that ask for one (mutual TLS), and its refusal by a server.
+//! The client certificate for servers that ask for one (mutual TLS), and the errors of servers that refuse it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Error, Kind};
 
-/// A certificate with its key, as PEM files. They are read for each new connection, since such certificates last for hours and are replaced
-/// in place.
+/// A client certificate with its key, as PEM files. They are read for each new connection, since such certificates often last only for
+/// hours and the files are then overwritten.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClientCertificate {
     /// The certificate, followed by its issuers' certificates if the server needs them.
     pub certificate_file: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key_file: PathBuf,
 }
 
 impl ClientCertificate {
-    /// Returns these TLS settings with the certificate added. Reads the files.
+    /// Reads the files, and returns a copy of these TLS settings with the certificate added.
     ///
     /// # Errors
     /// [`Kind::Invalid`], naming the file and the cause.
@@ -32,7 +32,7 @@ impl ClientCertificate {
         let key = read(&self.key_file, "client key")?;
         let named = || format!("client key {}", self.key_file.display());
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| {
-            // Text that isn't PEM isn't repeated in the error, since it may still be the key.
+            // The error doesn't quote a text that isn't PEM, since it may still be the secret key.
             let why = match e {
                 rustls_pki_types::pem::Error::NoItemsFound => "holds no private key in PEM",
                 _ => "isn't PEM",
@@ -48,14 +48,14 @@ impl ClientCertificate {
         })?;
         let mut settings = settings.clone();
         settings.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(pair));
-        // Don't resume a session that began with another certificate, or with none.
+        // A resumed TLS session would keep the certificate of its first handshake, or none. So sessions aren't resumed.
         settings.resumption = Resumption::disabled();
         Ok(settings)
     }
 }
 
-/// Returns whether a connection ended because the server refuses our certificate, or requires one. With TLS 1.3 this error comes after our
-/// side of the handshake, in place of the first answer.
+/// Returns whether a connection ended because the server refuses our certificate, or requires one. With TLS 1.3, the handshake has already
+/// succeeded on our side by then, and this error comes instead of the first response.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,
@@ -71,14 +71,16 @@ pub(crate) fn is_refused(error: &io::Error) -> bool {
         UnknownCA,
         UnsupportedCertificate,
     ];
-    // `h2` keeps only the text of an error from below.
+    // The crate `h2` keeps only the text of an I/O error, so the texts are compared.
     let words = error.to_string();
     refusals.iter().any(|alert| words.ends_with(&rustls::Error::AlertReceived(*alert).to_string()))
 }
 
 /// Makes the error for a refused certificate.
 pub(crate) fn refused(place: &str, error: io::Error) -> Error {
-    let message = format!("{place}: the server wants a client certificate that it trusts");
+    let message = format!(
+        "{place}: the server refused the client certificate, or requires one; give one that it trusts"
+    );
     Error::because(Kind::Certificate, message, error)
 }
 

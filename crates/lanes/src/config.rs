@@ -10,50 +10,54 @@ use http::HeaderValue;
 use crate::trace::Trace;
 use crate::{Bandwidth, MemoryBudget};
 
-/// The variables that may set a proxy. The first one that is set decides.
+/// The environment variables that can set a proxy for `https` origins, and those for `http` origins. The first one that is set counts.
 pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
 
-/// The longest time for a dial, TLS included. By then, new sockets have sent seven SYNs. The next dial asks the resolver again.
+/// The maximum time for opening a connection, TLS included. If it passes without an answer, seven SYNs were sent from new sockets. The next
+/// dial then asks the resolver again.
 pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 
-/// Settings of an engine. The defaults need no tuning for speed.
+/// Settings of an engine. The defaults are meant to reach full speed without tuning.
 #[derive(Clone)]
 pub struct Config {
     /// The certificates that are trusted.
     pub trust: Trust,
-    /// Proxy for `https` origins (`http://host:port`, `https://host:port` or `socks5://host:port`, credentials allowed), as
-    /// `HTTPS_PROXY` gives it.
+    /// The proxy for `https` origins, in the form of `HTTPS_PROXY`: `http://host:port`, `https://host:port` or `socks5://host:port`. It may
+    /// contain user and password.
     pub https_proxy: Option<String>,
-    /// Proxy for `http` origins, as `http_proxy` gives it.
+    /// The proxy for `http` origins, in the form of `http_proxy`.
     pub http_proxy: Option<String>,
-    /// Hosts that are reached directly, in the form of `NO_PROXY`: names with their subdomains, `.suffixes`, addresses, networks
-    /// (`10.0.0.0/8`, `fd00::/8`) and `*`. All but networks may end with a `:port`.
+    /// Hosts that are reached without a proxy, in the form of `NO_PROXY`. An entry is a name (which includes its subdomains), a `.suffix`,
+    /// an address, a network (`10.0.0.0/8`, `fd00::/8`) or `*`. All but networks may end with a `:port`.
     pub no_proxy: Vec<String>,
-    /// Addresses of hosts by lower-case name. Connections use them in turn, and the resolver isn't asked. For private endpoints without
-    /// DNS.
+    /// The addresses of hosts, by lower-case name, for private endpoints without DNS. Connections use them in turn, and the resolver isn't
+    /// asked.
     pub resolve: BTreeMap<String, Vec<IpAddr>>,
-    /// Most open connections over all origins. `None` means 256.
+    /// The maximum number of open connections to all origins together. `None` means 256.
     pub connections_max: Option<usize>,
-    /// Limit on body bytes a second over all connections, both directions together. Engines with a clone of it share it.
+    /// The limit on body bytes per second of all connections, for both directions together. Engines that hold clones of one `Bandwidth`
+    /// share the limit.
     pub bandwidth: Option<Bandwidth>,
-    /// Buffers in flight that callers may reserve from [`Lanes::memory`](crate::Lanes::memory). Engines with a clone of it share it.
+    /// The limit on bytes of buffers, which callers reserve with [`Lanes::memory`](crate::Lanes::memory). Engines that hold clones of one
+    /// budget share it.
     pub memory: MemoryBudget,
-    /// Threads for bulk. `None` starts one per core, at most eight.
+    /// The number of threads for large bodies. `None` means one per core, at most eight.
     pub bulk_threads: Option<usize>,
     /// The `User-Agent` of requests that don't set one.
     pub user_agent: HeaderValue,
-    /// The time that a request may go without a byte in either direction.
+    /// A request fails if no byte has moved in either direction for this time.
     pub no_progress: Duration,
-    /// Calls to an origin end after this time without anything from it: no connection, no answer except 500, 502, 503 and 504, no byte of a
-    /// body. Zero disables retries.
+    /// Calls to an origin fail once it has given no sign of life for this time. Signs of life are bytes of a body, and answers other than
+    /// 408, 429, 500, 502, 503 and 504. Zero disables retries.
     pub retry_for: Duration,
-    /// The same for an origin that has never answered, if that is shorter. Its name, port or proxy may be wrong.
+    /// The limit instead of [`retry_for`](Self::retry_for), if it is shorter, while an origin has never answered. Its name, port or proxy
+    /// may be wrong.
     pub retry_unanswered_for: Duration,
-    /// Where to record when each request was sent on which lane. `None` records nothing.
+    /// Records when each request was sent, and on which connection. `None` records nothing.
     pub trace: Option<Trace>,
-    /// The shortest time that a TCP handshake takes. A path imitated on loopback can't delay the handshake itself, so without this minimum
-    /// the dispatcher would take a far server for one nearby.
+    /// The minimum time that a TCP handshake is made to take. Tests imitate a long path on loopback, but can't delay the kernel's
+    /// handshake. Without this minimum, the dispatcher would take the server for one nearby.
     #[doc(hidden)]
     pub tcp_handshake_min: Duration,
 }
@@ -61,13 +65,13 @@ pub struct Config {
 /// The certificates that are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
-    /// PEM files with certificates to trust in addition to the platform's. On Linux, `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the
-    /// platform's if set. If their files can't be read, every request over TLS fails.
+    /// PEM files with certificates to trust in addition to the operating system's. On Linux, the variables `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` replace the system's certificates. If their files can't be read, every request over TLS fails.
     pub extra_ca_files: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Config {
-    /// Leaves out the proxies' URLs, which may hold a password.
+    /// Leaves out the proxies' URLs, because they may contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
             .field("trust", &self.trust)
@@ -100,12 +104,13 @@ impl Default for Config {
             memory: MemoryBudget::new(64 << 20),
             bulk_threads: None,
             user_agent: user_agent(),
-            // Other clients wait 20 to 60 s for a silent server. MinIO and GCS send the first byte of a healthy answer within a few
-            // seconds. Calls that are known to take longer set their own timeout.
+            // Other clients wait 20 to 60 s for a silent server. MinIO and GCS usually send the first byte of an answer within a few
+            // seconds. Calls that may take longer set their own timeout.
             no_progress: Duration::from_secs(30),
-            // Restarts of a service or a machine, and changes of networks, are over by then.
+            // A restart of a service or a machine, or a change of networks, usually ends within this time.
             retry_for: Duration::from_secs(120),
-            // The time of one unanswered dial, or of eight refused ones. So a mistyped name or port is reported soon.
+            // One unanswered dial takes this time, or eight refused ones with the pauses between them. So a mistyped name or port is
+            // reported soon.
             retry_unanswered_for: DIAL_MAX,
             trace: None,
             tcp_handshake_min: Duration::ZERO,
@@ -114,8 +119,8 @@ impl Default for Config {
 }
 
 /// Returns the User-Agent: Laneway's version, the operating system and the architecture. It must not contain the word gzip. Otherwise
-/// Google's servers would compress their answers (<https://cloud.google.com/storage/docs/json_api#gzip>), since we accept gzip for objects
-/// stored in that form.
+/// Google's servers would compress their answers (<https://cloud.google.com/storage/docs/json_api#gzip>), because our requests accept gzip
+/// to get gzip-compressed objects unchanged.
 fn user_agent() -> HeaderValue {
     use std::env::consts::{ARCH, OS};
     let text = format!(concat!("laneway/", env!("CARGO_PKG_VERSION"), " ({}; {})"), OS, ARCH);
@@ -123,13 +128,14 @@ fn user_agent() -> HeaderValue {
 }
 
 impl Config {
-    /// The defaults, with the proxies of the environment: `HTTPS_PROXY`, `http_proxy`, `ALL_PROXY`, `NO_PROXY` and their lower-case forms.
-    /// `HTTP_PROXY` in upper case is ignored, as in curl, because a client of a CGI server can set it.
+    /// Returns the defaults with the proxies from the environment: `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in upper or lower case, and
+    /// `http_proxy` only in lower case. As in curl, `HTTP_PROXY` is ignored, because a client of a CGI server can set it with the header
+    /// `Proxy`.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
-    /// The same, with the given lookup of variables.
+    /// Does the same as [`from_env`](Self::from_env), but reads the variables with this function.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names: &[&str]| names.iter().find_map(|n| variable(n).filter(|v| !v.is_empty()));
         Self {

@@ -1,4 +1,4 @@
-//! The driver's view of a protocol: an open connection, and the steps of a request on it.
+//! The interface between the driver and a protocol: an open connection, and the steps of a request on it.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -11,51 +11,54 @@ use crate::shared::SharedState;
 use crate::stream::IoProgress;
 use crate::{Protocol, Request, Route};
 
-/// A connection on which nothing has moved for this time was idle. Servers keep idle ones for a second or more.
+/// If nothing has moved on a connection for this time, it counts as idle, so the server may have closed it. Servers keep idle connections
+/// open for a second or more.
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
-/// An open connection. A request is sent, then its answer's body received. Features that a protocol may lack have a default.
+/// An open connection. The driver calls [`ask`](Self::ask) to send a request, and [`receive`](Self::receive) to read the body of its
+/// answer. Methods for features that a protocol may lack have a default.
 pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// The protocol of the connection.
     const PROTOCOL: Protocol;
 
-    /// An answer's body that has not been received yet.
+    /// The protocol's state between an answer's head and its body.
     type Rest: Send;
 
-    /// Returns when it last moved a byte, and its path's signals.
+    /// Returns the record of when the connection last moved a byte, and of its network path.
     fn progress(&self) -> &Arc<IoProgress>;
 
-    /// Returns how many requests its server takes at once, as last announced.
+    /// Returns the number of concurrent requests that the server allows on this connection, as it last announced.
     fn requests_max(&self) -> usize {
         1
     }
 
-    /// Returns a handle for one more request. `None` if the protocol isn't multiplexed: a request then takes the whole connection.
+    /// Returns a handle for one more concurrent request. `None` means that the protocol isn't multiplexed, so a request takes the whole
+    /// connection.
     fn share(&self) -> Option<Self> {
         None
     }
 
-    /// Returns whether an idle connection still looks open. If so, the context's waker is called when bytes or the end come. A protocol
-    /// that reports the end of its connection itself is always quiet.
+    /// Returns whether an idle connection still looks open. If so, it wakes the context's task when bytes arrive or the peer closes the
+    /// connection. A protocol that reports the end of its connection elsewhere always returns true.
     fn is_quiet(&mut self, _cx: &mut Context<'_>) -> bool {
         true
     }
 
-    /// Returns whether it has answered no request yet.
+    /// Returns whether the connection has not answered any request yet.
     fn is_unused(&self) -> bool;
 
-    /// Returns whether it had answered nothing when this handle's request came.
+    /// Returns whether the connection had not answered any request when this handle's request came to it.
     fn is_first(&self) -> bool;
 
-    /// Waits until it can take a request.
+    /// Waits until the connection can take a request.
     ///
     /// # Errors
-    /// An [unsent](Error::is_unsent) error if it takes no more requests.
+    /// Fails with an [unsent](Error::is_unsent) error if the connection takes no more requests.
     fn ready(&mut self, _timeout: Duration) -> impl Future<Output = Result<(), Error>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Sends the request and reads the answer's head. The connection was [`ready`](Self::ready).
+    /// Sends the request and reads the answer's head. Call [`ready`](Self::ready) before.
     fn ask(
         &mut self,
         request: &mut Request,
@@ -63,7 +66,7 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         shared: &SharedState,
     ) -> impl Future<Output = Result<PendingBody<Self::Rest>, Error>> + Send;
 
-    /// Reads the body.
+    /// Reads the body of the answer.
     fn receive(
         &mut self,
         pending: PendingBody<Self::Rest>,
@@ -72,49 +75,49 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         shared: &SharedState,
     ) -> impl Future<Output = Result<BodyEnd, Error>> + Send;
 
-    /// Returns the fate of the connection after the error of this handle's request, and the error. The error is marked as
-    /// [stale](Error::is_stale) if the connection was gone before the request came.
+    /// Judges the connection after this handle's request has failed. Returns the error, which is marked as [stale](Error::is_stale) if the
+    /// connection had ended before the request came, and the fate of the connection.
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate);
 }
 
-/// The rest of an exchange after the answer's head.
+/// The state of an exchange after the answer's head was read.
 pub(crate) struct PendingBody<R> {
     pub(crate) rest: R,
     pub(crate) route: Route,
-    /// True if the connection takes no other request after this answer.
+    /// True if the connection can't take another request after this answer.
     pub(crate) is_last: bool,
-    /// The time for which the server keeps idle connections, if it announces a new one.
+    /// The time for which the server keeps idle connections open, if this answer announces it.
     pub(crate) keeps_idle: Option<Duration>,
 }
 
 /// The end of an answer's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BodyEnd {
-    /// True if the sink refused the rest.
+    /// True if the sink asked to stop before the end.
     pub(crate) is_stopped: bool,
-    /// True if the connection takes another request.
+    /// True if the connection can take another request.
     pub(crate) is_reusable: bool,
 }
 
-/// The fate of a connection, and of its address, after a request on it has ended.
+/// The state of a connection after a request on it has ended. It also decides if new connections avoid the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionFate {
-    /// It takes other requests.
+    /// It can take further requests.
     Usable,
     /// It can't be used any more.
     Spent,
-    /// It was too slow under a request whose hedge was faster.
+    /// It was slow: the hedge of its request was faster.
     Slow,
-    /// Most likely it was gone before the request came.
+    /// Most likely the server had closed it before the request came.
     Stale,
-    /// It was silent after it had served others. Most likely a middlebox has forgotten it.
+    /// It had answered earlier requests, but not this one. Most likely a middlebox has forgotten the connection.
     Lost,
-    /// It broke or fell silent under its request.
+    /// It failed or fell silent while it carried a request.
     Broken,
 }
 
 impl ConnectionFate {
-    /// Returns how long new connections avoid its address.
+    /// Returns for how long new connections avoid the address of this connection.
     pub(crate) fn avoided_for(self) -> Option<Duration> {
         match self {
             Self::Broken | Self::Lost => Some(FAILED_FOR),

@@ -4,27 +4,27 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A snapshot of an engine's counters. All count from the engine's start.
+/// A snapshot of an engine's counters. They are zero when the engine starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
     /// TCP connections established.
     pub connections: u64,
-    /// Most connections open at once.
+    /// The maximum number of connections that were open at once.
     pub connections_peak: u64,
     /// Connections open now.
     pub connections_open: u64,
     /// TLS handshakes completed.
     pub handshakes: u64,
-    /// Connections that speak HTTP/1.1.
+    /// Connections that use HTTP/1.1.
     pub connections_h1: u64,
-    /// Connections that speak HTTP/2.
+    /// Connections that use HTTP/2.
     pub connections_h2: u64,
     /// Requests sent, counting every attempt.
     pub requests: u64,
-    /// Attempts after the first.
+    /// Repeated attempts: those of each call except its first.
     pub retries: u64,
-    /// Answers that asked to slow down.
+    /// Answers with which a server asked for fewer requests (429, for example).
     pub throttles: u64,
     /// Hedges sent.
     pub hedges: u64,
@@ -32,30 +32,31 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Body bytes received.
     pub bytes_received: u64,
-    /// TCP segments that this machine has sent again, as of the last reading. Linux only; 0 elsewhere.
+    /// TCP segments that this machine has retransmitted, as of the last reading of the kernel's counters. It is 0 on systems other than
+    /// Linux.
     pub segments_resent: u64,
 }
 
-/// Distributions of the time that answered requests waited, since the engine's start.
+/// Distributions of waiting times, over all requests that were answered since the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Times {
-    /// From sending a request's first byte to its answer's head.
+    /// The time from a request's first byte to its answer's head.
     pub first_byte: Distribution,
-    /// From handing a request in to sending it: the wait for a lane.
+    /// The time that a request waits for a lane before it is sent.
     pub queued: Distribution,
 }
 
-// Durations in bounded memory: a histogram whose buckets grow with their values.
+// A distribution is a histogram in bounded memory, whose buckets are wider for longer times.
 //
-// Each power of two of microseconds is divided into eight buckets, so a quantile is off by at most a sixteenth. 272 counters reach to 19
-// hours. Longer times count as 19 hours.
+// The range between two powers of two (in microseconds) is divided into eight buckets. So a quantile is wrong by at most a sixteenth. 272
+// counters reach to 19 hours, and longer times count as 19 hours.
 
-/// Times below this many microseconds have a bucket each.
+/// Each number of microseconds below this has its own bucket.
 const EXACT: u64 = 16;
-/// Buckets of each power of two above.
+/// The number of buckets for each power of two from there on.
 const PER_OCTAVE: u64 = 8;
-/// The highest power of two with buckets of its own.
+/// The highest power of two that has buckets.
 const OCTAVE_MAX: u32 = 35;
 const BUCKETS: usize = (EXACT + (OCTAVE_MAX as u64 - 3) * PER_OCTAVE) as usize;
 
@@ -72,7 +73,7 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// Returns the time that a share `q` (0 to 1) of the times doesn't exceed. `None` if nothing was measured.
+    /// Returns the `q`-quantile: a share `q` (0 to 1) of the times is at most this long. Returns `None` if nothing was measured.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let wanted = ((self.count() as f64 * q).ceil() as u64).max(1);
         let mut seen = 0;
@@ -84,7 +85,7 @@ impl Distribution {
     }
 }
 
-/// A distribution that threads add to.
+/// A distribution to which several threads add times.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     counts: Box<[AtomicU64]>,

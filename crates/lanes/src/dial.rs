@@ -1,4 +1,4 @@
-//! Opening a connection: addresses, TCP, proxy, TLS.
+//! Opens connections: resolves addresses, connects over TCP, passes proxies and makes the TLS handshake.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,19 +29,19 @@ use crate::stream::{BufferedSocket, ByteStream, IoProgress, WatchedSocket};
 use crate::trust::TlsSettings;
 use crate::{Origin, Protocol, Scheme, trust};
 
-/// A connection attempt to the next address starts after the one before has taken this long (RFC 8305, section 5).
+/// If an address hasn't answered within this time, a connection attempt to the next one starts as well (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
 /// If no SYN to an address has been answered for this long, another one is sent from a new socket. The kernel pauses for 1, 2, 4, 8 and 16
-/// s between the SYNs of one socket, so a network that is back was noticed up to 16 s late. The socket before keeps waiting, so answers up
-/// to 4 s late still count.
+/// s between the SYNs of one socket. With only one socket, the end of a network failure would be noticed up to 16 s late. The previous
+/// socket keeps waiting, so answers that come up to 4 s late still count.
 const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
 
-/// The time within which a nearby server answers a TCP handshake. Other work meanwhile would delay us, make the server seem farther away
-/// and lead to too many connections.
+/// A nearby server answers the TCP handshake within this time. We do no other work until then, because it could delay our measurement of
+/// the round trip. Then the server would seem farther away, and the dispatcher would open too many connections.
 const NEARBY: Duration = Duration::from_millis(4);
 
-/// The time to wait for a server that may refuse a client certificate: three handshakes, between these bounds.
+/// The bounds of the time that we wait for a server to refuse our client certificate. Within them, it is three times the round trip.
 const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
@@ -52,19 +52,19 @@ struct NegotiatedStream {
     rtt: Duration,
     progress: Arc<IoProgress>,
     address: SocketAddr,
-    /// The forward proxy that receives the requests. They must then name their whole URL.
+    /// The forward proxy to which the requests are sent. They must then contain the whole URL.
     absolute_form: Option<Proxy>,
 }
 
-/// Opens HTTP/1.1 and HTTP/2 connections over TCP. With TLS, ALPN decides.
+/// Opens HTTP/1.1 and HTTP/2 connections over TCP. With TLS, ALPN selects the protocol.
 pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
-    /// The name sent to proxies.
+    /// The `User-Agent` for requests to proxies.
     pub(crate) user_agent: HeaderValue,
     pub(crate) timeout: Duration,
-    /// The shortest time that a TCP handshake takes.
+    /// The minimum time that a TCP handshake is made to take.
     pub(crate) tcp_handshake_min: Duration,
     /// Fixed addresses of hosts, for which the resolver isn't asked.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
@@ -82,10 +82,10 @@ impl Transport for Dialer {
         tried: &'a mut DialReport,
     ) -> BoxFuture<'a, Result<NewConnection, Error>> {
         Box::pin(async move {
-            // Bulk goes over HTTP/1.1 if the server offers it: each body then has a window and a core of its own.
+            // Freight lanes use HTTP/1.1 if the server offers it. Each large body then has its own TCP window, and can use its own core.
             let only = (dial.role == Role::Freight).then_some(Protocol::H1);
             let dialed = match self.dial(dial, only, addresses, tried).await {
-                // A server that speaks only HTTP/2 ends this handshake. Then offer both.
+                // A server that supports only HTTP/2 rejects this handshake. Then offer both protocols.
                 Err(e) if only.is_some() && e.kind() == Kind::Tls => {
                     self.dial(dial, None, addresses, tried).await?
                 }
@@ -107,7 +107,7 @@ impl Transport for Dialer {
 }
 
 impl Dialer {
-    /// Opens a stream within the timeout. `only` limits the protocols offered by ALPN.
+    /// Opens a stream, and fails after the timeout. With `only`, ALPN offers only that protocol.
     async fn dial(
         &self,
         dial: &Dial,
@@ -126,7 +126,8 @@ impl Dialer {
         dialed
     }
 
-    /// Returns the TLS settings if they are needed. The first use builds them on a thread where that delays no other work.
+    /// Returns the TLS settings, or `None` if TLS isn't needed. The first call builds them on a blocking thread, because that takes some
+    /// milliseconds.
     async fn settings(&self, needs_tls: bool) -> Result<Option<&TlsSettings>, Error> {
         if !needs_tls {
             return Ok(None);
@@ -139,7 +140,7 @@ impl Dialer {
         self.tls.get_or_try_init(build).await.map(Some)
     }
 
-    /// Returns the addresses that a dial to `origin` connects to: its proxy's if it has one.
+    /// Returns the addresses to connect to for `origin`. They are the proxy's if requests to this origin use a proxy.
     ///
     /// # Errors
     /// [`Kind::Resolve`].
@@ -171,7 +172,7 @@ impl Dialer {
     ) -> Result<NegotiatedStream, Error> {
         let origin = &dial.origin;
         let progress = Arc::new(IoProgress::new(Arc::clone(&dial.traffic)));
-        // Set before the first answer, so that the server never sends more ahead than allowed.
+        // The receive window is set before the first answer, so that the server never sends more in advance than it should.
         progress.receives(dial.role);
         let proxy = self.proxies.for_origin(origin);
         let needs_tls = [Some(origin), proxy.map(|proxy| &proxy.origin)]
@@ -192,8 +193,8 @@ impl Dialer {
             reached = &mut connect => Some(reached?),
             () = tokio::time::sleep(NEARBY) => None,
         };
-        // Reading the platform's certificates takes some milliseconds. The first time, this runs during the TCP handshake, unless the
-        // server is nearby.
+        // Reading the system's certificates takes some milliseconds. For the first connection, this happens during the TCP handshake,
+        // unless the server is nearby.
         let ((address, mut tcp, mut rtt), settings) = match reached {
             Some(reached) => (reached, self.settings(needs_tls).await?),
             None => tokio::try_join!(connect, self.settings(needs_tls))?,
@@ -233,7 +234,7 @@ impl Dialer {
 struct TlsHandshake<S> {
     stream: TlsStream<S>,
     protocol: Protocol,
-    /// The round trip of the TLS flight. The server itself answers it, while a TCP handshake may end at a middlebox.
+    /// The round trip, measured by the TLS handshake. The server itself answers it, while a middlebox may answer a TCP handshake.
     rtt: Duration,
 }
 
@@ -249,8 +250,8 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     let started = Instant::now();
     let mut stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
     let rtt = started.elapsed();
-    // With TLS 1.3, the server checks a client certificate after our side of the handshake. An HTTP/2 server speaks first if it accepts. An
-    // HTTP/1.1 server that stays silent is taken to accept.
+    // With TLS 1.3, the server checks a client certificate only after our side of the handshake has ended. If an HTTP/2 server accepts it,
+    // it sends its settings. If an HTTP/1.1 server stays silent, we assume that it accepts.
     if origin.client_certificate.is_some() {
         let time = (3 * rtt).clamp(REFUSAL_MIN, REFUSAL_MAX);
         if let Ok(Err(e)) = tokio::time::timeout(time, stream.fill_buf()).await {
@@ -264,13 +265,13 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(TlsHandshake { stream, protocol, rtt })
 }
 
-/// Connects to the addresses in turn, each a little after the one before. Returns the first that answers.
+/// Connects to the addresses one after another, with a short delay between the attempts. Returns the first connection that is established.
 async fn connect_first(
     to: &str,
     addresses: &[SocketAddr],
     tried: &mut DialReport,
 ) -> Result<DialOutcome, Error> {
-    // Holds unless one answers, also if the caller stops waiting.
+    // This report is right until an address answers, also if the caller stops waiting.
     *tried = DialReport { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
@@ -289,7 +290,8 @@ async fn connect_first(
             ended = running.next() => match ended {
                 Some(Ok((address, tcp, took))) => {
                     tried.half_open = Some(address);
-                    // The addresses before it had their time. Those begun later may be as good.
+                    // The addresses before this one had enough time to answer. Attempts that began later may still succeed, so those
+                    // addresses haven't failed.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
                     return Ok((address, tcp, took));
@@ -313,14 +315,14 @@ async fn connect_first(
     })
 }
 
-/// The address, its connection, and the time of its handshake.
+/// An address, the connection to it, and the time that its handshake took.
 type DialOutcome = (SocketAddr, TcpStream, Duration);
 
 async fn connect_patiently(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Error)> {
     overlapping(NEXT_SYN_AFTER, || connect(address)).await
 }
 
-/// Starts another attempt after each `pause`, and waits for the last two. Returns the result of the first that ends.
+/// Starts another attempt after each `pause`. Only the two latest attempts keep running. Returns the result of the first one that ends.
 async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::Output {
     let (mut before, mut last) = (None, Box::pin(attempt()));
     loop {
@@ -345,7 +347,7 @@ async fn connect(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Er
         let tcp = TcpStream::connect(address).await?;
         let took = started.elapsed();
         tcp.set_nodelay(true)?;
-        // An idle lane is kept as long as the server keeps it. Keepalive notices a path that has died meanwhile.
+        // We keep an idle connection until the server closes it. TCP keepalive detects a path that stops working meanwhile.
         socket2::SockRef::from(&tcp)
             .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
         Ok((address, tcp, took))
@@ -361,7 +363,9 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
         }
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
             Kind::Scheme,
-            format!("{origin}: the server doesn't speak TLS there; write http:// if that is meant"),
+            format!(
+                "{origin}: the server doesn't use TLS on this port; if that is intended, use http:// in the URL"
+            ),
             e,
         ),
         Some(
@@ -373,7 +377,7 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
         ) => Error::because(
             Kind::Scheme,
             format!(
-                "{origin}: the server speaks neither TLS 1.2 nor 1.3, and older versions are not accepted"
+                "{origin}: the server supports neither TLS 1.2 nor 1.3, and Laneway accepts no older version"
             ),
             e,
         ),
@@ -388,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts. The `answered`th ends after `takes`, the others never. Returns the time until then, and the number of attempts.
+    /// Runs attempts, of which only the `answered`th ends, after `takes`. Returns the time until its end, and the number of attempts.
     async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
         let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
         let attempt = || {

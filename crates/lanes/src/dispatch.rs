@@ -1,18 +1,20 @@
-//! The dispatcher decides how many connections (lanes) an origin has, and which attempt (one try of a request) goes on which lane, and
-//! when. A lane's role is express, for small requests, or freight, for bulk. The dispatcher is a state machine without clock or socket.
+//! The dispatcher decides how many connections (lanes) an origin has, and when and on which lane each attempt (one try of a request) is
+//! sent. A lane has a role: express for small requests, or freight for large bodies (bulk). The dispatcher is a state machine without clock
+//! or socket.
 //!
-//! The driver feeds it each [`DispatchEvent`] with the time it happened and carries out each [`DispatchAction`] that comes back. The
-//! dispatcher knows nothing else, so a test can run it in virtual time.
-//! - `rules` holds every chosen number.
+//! The driver feeds it each [`DispatchEvent`] with the time it happened and carries out each [`DispatchAction`] that comes back. It has no
+//! other input, so a test can run it in virtual time.
+//! - `rules` holds all tuned constants.
 //! - `ledger` alone counts attempts and lanes.
-//! - `path_model` alone reads the bytes moved. It measures the path's rate and the time that a server takes to answer.
-//! - `choose` decides how many lanes there are and which attempt goes on which. `freight_lanes` searches the number of freight lanes.
+//! - `path_model` measures the path's rate, from readings of the bytes moved, and the time that a server takes to answer.
+//! - `choose` decides how many lanes there are and which attempt goes on which. `freight_lanes` finds the best number of freight lanes by
+//!   trial.
 //! - `bulk_controller` slows bulk while small requests are outstanding.
 //! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
 //! - `origin` holds the state of one origin, and `event` defines events and actions.
 //!
-//! Three invariants hold. Each submitted attempt is sent, failed or cancelled. The number of lanes never exceeds the ceiling. A lane
-//! carries one role at a time.
+//! Three invariants hold. Each submitted attempt is sent, failed or cancelled. The number of lanes never exceeds the limit. A lane has one
+//! role at a time.
 
 mod bulk_controller;
 mod choose;
@@ -39,7 +41,7 @@ pub(crate) use rules::Rules;
 
 use crate::{Path, Protocol};
 
-/// The state machine.
+/// The dispatcher's state machine.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     rules: &'static Rules,
@@ -48,18 +50,18 @@ pub(crate) struct Dispatcher {
     origins: Vec<OriginState>,
     /// This machine's link to the network, in each direction. All origins share it.
     links: [AccessLink; 2],
-    /// The time of the last decision on how many bytes of bulk may be in flight.
+    /// The time of the last decision on how many bytes of downloaded bulk may be in flight.
     limited: Option<Instant>,
     actions: VecDeque<DispatchAction>,
 }
 
 impl Dispatcher {
-    /// A dispatcher that opens at most `connections_max` connections. Zero counts as one.
+    /// Creates a dispatcher that opens at most `connections_max` connections. Zero counts as one.
     pub(crate) fn new(connections_max: usize) -> Self {
         Self::by(&Rules::CHOSEN, connections_max)
     }
 
-    /// A dispatcher with other rules.
+    /// Creates a dispatcher with the given rules.
     pub(crate) fn by(rules: &'static Rules, connections_max: usize) -> Self {
         Self {
             rules,
@@ -72,7 +74,8 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of an event at `now`; [`poll`](Self::poll) then returns the actions. Ignores events of attempts and lanes that are gone.
+    /// Processes an event that happened at `now`. [`poll`](Self::poll) then returns the resulting actions. Events of attempts and lanes
+    /// that no longer exist are ignored.
     pub(crate) fn handle(&mut self, now: Instant, event: DispatchEvent) {
         let was_full = self.ledger.lanes().len() >= self.ceiling(Role::Freight);
         self.take_note(now, event);
@@ -83,7 +86,7 @@ impl Dispatcher {
                 | DispatchEvent::DialFailed { .. }
                 | DispatchEvent::Draining { .. }
         );
-        // At the ceiling, another origin may wait for the slot or lane that this event has freed.
+        // At the limit of connections, another origin may have waited for the lane that this event has freed.
         if was_full && frees {
             for origin in 0..self.origins.len() {
                 self.schedule(now, OriginId(origin));
@@ -143,7 +146,7 @@ impl Dispatcher {
             }
             DispatchEvent::Slept => self.slept(),
             DispatchEvent::Closed { lane } => {
-                // A server that closes a connection after a long idle time hasn't refused it.
+                // If the server closes a connection after a long idle time, that doesn't mean that it has too many connections.
                 let is_refused =
                     |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
                 if self.ledger.lane(lane).filter(is_refused).is_some() {
@@ -178,7 +181,8 @@ impl Dispatcher {
         self.actions.pop_front()
     }
 
-    /// Returns the latest time for [`DispatchEvent::Tick`]. [`DispatchEvent::Moved`] of each origin must come before that event.
+    /// Returns the latest time at which the driver must send [`DispatchEvent::Tick`]. Just before that event, it must send
+    /// [`DispatchEvent::Moved`] for each origin.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.ledger.accounts().zip(&self.origins);
         let origins =
@@ -204,7 +208,7 @@ impl Dispatcher {
         self.ledger.lanes().len()
     }
 
-    /// Returns the number of attempts, queued or running.
+    /// Returns the number of attempts that are queued or running.
     pub(crate) fn attempts(&self) -> usize {
         self.ledger.attempts().len()
     }
@@ -226,7 +230,7 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// Makes an attempt that arrives now. Its role depends on its size and on its origin's other attempts.
+    /// Creates the record of an attempt that is submitted now. Its role depends on its size and on its origin's other attempts.
     fn attempt(&self, now: Instant, origin: OriginId, size: RequestSize, opener: bool) -> Attempt {
         let (account, weight) = (self.ledger.account(origin), size.weight(self.rules));
         let role = size.role(self.rules, account.openers, account.express, account.freight);
@@ -237,7 +241,7 @@ impl Dispatcher {
         let Some(lane) = self.ledger.lane_mut(id) else { return };
         let (origin, took) = (lane.origin, now.saturating_duration_since(lane.since));
         lane.open(now, protocol);
-        // A freight lane offers HTTP/1.1 only, so it doesn't show what the server would choose for an express lane.
+        // A freight lane offers only HTTP/1.1, so its protocol isn't necessarily the one that the server chooses for an express lane.
         let spoken = (lane.role == Role::Express).then_some(protocol);
         self.origin(origin).learn(now, spoken, rtt, took);
         self.close_surplus(now, id, origin);
@@ -248,13 +252,13 @@ impl Dispatcher {
         let Some(role) = self.ledger.lane(id).map(|l| l.role) else { return };
         self.unserved(now, id);
         let Some(origin) = self.ledger.forget(id) else { return };
-        // The queue fails only if no other lane can carry it. Each request's own retry then decides what to do.
+        // The queued attempts fail only if no other lane can carry them. Each call's retry logic then decides what to do.
         let alive = self.ledger.lanes_of(origin).any(|(_, lane)| lane.role == role && !lane.is_draining());
         if alive {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // Announced attempts can't fail, so we would dial for them again and again.
+            // Announced attempts can't fail, so if they stayed, they would make us dial again and again.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
@@ -276,7 +280,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of an opener's size. Other openers of its origin are likely to have a similar one.
+    /// Records the size of an opener's answer. The answers to the origin's other openers are likely to have a similar size.
     fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
         let Some((origin, took)) = self.ledger.resize(now, id, bytes) else { return };
         self.origin(origin).sized(bytes, took);
@@ -312,12 +316,12 @@ impl Dispatcher {
         self.schedule(now, attempt.origin);
     }
 
-    /// Forgets an attempt. After its origin's last express one, the server's answers are timed anew.
+    /// Forgets an attempt. If it was its origin's last express attempt, the measurement of the server's answer time starts again.
     fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.ledger.retire(id)?;
         if self.ledger.account(attempt.origin).express == 0 {
             let origin = self.origin(attempt.origin);
-            // The announced attempts have come by now, or never will.
+            // Announced attempts that haven't come by now aren't expected any more.
             origin.anticipated = 0;
             origin.path.rests();
         }
@@ -331,10 +335,10 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the attempts that can be sent and dials the lanes that are missing, for one origin.
+    /// Sends an origin's attempts that can be sent, and dials the lanes that it lacks.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
         self.give_up_old(now, origin);
-        // A free slot goes to an origin without any lane before this origin gets another one.
+        // If the number of connections is below the limit, an origin without any lane gets one before this origin gets another.
         if self.ledger.lanes().len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -359,7 +363,8 @@ impl Dispatcher {
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(DispatchAction::Spare { origin, lanes: spare });
         }
-        // A new lane can take the last slot after its attempts have gone. No other event would then free it for the origin that waits.
+        // A lane that has just opened may have no attempts left and still hold the last connection that the limit allows. No later event
+        // would give it to the origin that waits, so it must be done now.
         if self.ledger.lanes().len() >= self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -372,7 +377,7 @@ impl Dispatcher {
         &mut self.links[direction as usize]
     }
 
-    /// Takes note of the bytes that an origin's lanes have moved so far. `up` is `None` where the system can't tell.
+    /// Processes the number of bytes that an origin's lanes have moved so far. `up` is `None` on systems that can't tell it.
     fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
             (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
@@ -399,7 +404,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes a reading of the bytes that all origins have moved.
+    /// Reads the number of bytes that all origins together have moved.
     fn read_links(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let small_wait =
@@ -417,13 +422,13 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many lanes of an origin share a limit, and their round trip.
+    /// Returns the number of an origin's lanes that share a limit on bulk, and their round trip.
     fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
         let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
         LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
     }
 
-    /// Decides how much bulk may be in flight towards us.
+    /// Decides how many bytes of downloaded bulk may be in flight.
     fn clamp_downloads(&mut self, now: Instant) {
         let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
         let beside = self.link(Direction::Down).beside(now);
@@ -437,7 +442,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides how much bulk may be in send buffers and in flight from us, and how fast it may leave.
+    /// Decides how many bytes of uploaded bulk may be in send buffers and in flight, and how fast they may be sent.
     fn clamp_uploads(&mut self, now: Instant) {
         let beside = self.link(Direction::Up).beside(now);
         for origin in (0..self.origins.len()).map(OriginId) {
@@ -453,13 +458,13 @@ impl Dispatcher {
         }
     }
 
-    /// Decides how fast bulk may move beside the small requests that are outstanding.
+    /// Decides how fast bulk may move while small requests are outstanding.
     fn yield_bulk(&mut self, now: Instant) {
         let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
         if down.small > 0 && self.link(Direction::Down).small(now) {
             self.clamp_downloads(now);
         }
-        // The request of a small download goes up, too.
+        // The request of a small download needs the upload direction, too.
         if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
             self.clamp_uploads(now);
         }
@@ -467,7 +472,8 @@ impl Dispatcher {
         let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();
         let mut is_let_go = false;
         for (direction, all) in [(Direction::Down, down), (Direction::Up, up)] {
-            // Bulk yields only on a path whose rate can be measured. Otherwise it could stay slow for as long as small requests come.
+            // Bulk yields only on a path whose rate can be measured. Otherwise it could stay slow for as long as small requests keep
+            // coming.
             let can_be_read = self.link(direction).path.can_be_read();
             let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
             let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
@@ -487,8 +493,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the bytes of small requests that move or are about to. Others, to an origin that can't be reached, would only hold bulk
-    /// back.
+    /// Returns the bytes of small requests whose lanes are open or will soon be. Requests to an origin that can't be reached don't count,
+    /// because bulk would be held back for nothing.
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |(_, lane): (LaneId, &Lane)| {
             let is_about_to = now < lane.since + self.rules.dial_again;
@@ -500,8 +506,8 @@ impl Dispatcher {
         moving.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns whether some origin's small requests wait at the ceiling for a lane that other work holds. If bulk holds it, slowing the
-    /// bulk would only prolong the wait.
+    /// Returns whether some origin has small requests but no lane, because the limit of connections is reached. If bulk uses those
+    /// connections, slowing it down would only make the small requests wait longer.
     fn small_attempts_are_stuck(&self) -> bool {
         let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
         let is_stuck = |(origin, account): (OriginId, &OriginAccount)| {
@@ -511,15 +517,15 @@ impl Dispatcher {
     }
 }
 
-/// For the simulator and its scenarios. These methods decide nothing.
+/// Methods for the simulator and its scenarios. They decide nothing.
 #[cfg(test)]
 impl Dispatcher {
-    /// Returns whether any small requests count in a direction. Bulk may yield to them.
+    /// Returns whether any small requests are counted in a direction, so that bulk may yield to them.
     pub(crate) fn counts_small(&self, direction: Direction) -> bool {
         self.ledger.outstanding(direction).small > 0
     }
 
-    /// Returns a sum that isn't zero although no work is left.
+    /// Returns a description of a sum that isn't zero. Scenarios call this when no work is left, to find errors of counting.
     pub(crate) fn left_over(&self) -> Option<String> {
         let of_origin = |account: &OriginAccount| {
             (account.express, account.freight, account.openers, account.express_weight)

@@ -1,6 +1,6 @@
 //! The driver carries out the dispatcher's decisions: it dials connections, sends requests and closes connections.
 //!
-//! One task on the express thread owns all state. Every other task reports to it by a [`DriverCommand`].
+//! One task on the express thread owns all state. Other tasks send it a [`DriverCommand`].
 
 mod dialling;
 mod exchange;
@@ -39,37 +39,38 @@ pub(crate) use dialling::{Dial, DialReport, NewConnection, Transport};
 pub(crate) use exchange::DynConnection;
 use resting::Standstill;
 
-/// The most commands taken from the queue at a time.
+/// The maximum number of commands that are taken from the queue at a time.
 const BATCH: usize = 256;
 
-/// A request fails once this many new lanes in a row were gone when it came to them.
+/// A request fails after this many new connections in a row had already ended when the request came to them.
 const BOUNCES_MAX: u8 = 4;
 
 /// A message to the driver.
 pub(crate) enum DriverCommand {
     /// Sends a request.
     Submit(Box<Submission>),
-    /// The lane was gone or refused the request, of which nothing was sent. It needs another lane. The lane never answered if `is_unused`.
+    /// The lane had ended or refused the request. Nothing of the request was sent, so it gets another lane. `is_unused` is true if the lane
+    /// has never answered a request.
     Bounced { submission: Box<Submission>, lane: LaneId, is_unused: bool },
-    /// The caller no longer waits for this attempt.
+    /// The caller has dropped this attempt.
     Cancel(AttemptId),
     /// The origin is likely to speak this protocol.
     Expect(Origin, Protocol),
-    /// Announces this many requests, and the tally that connections dialled for them count in.
+    /// Announces this many requests, and the tally in which connections that are dialled for them count.
     Anticipate(Origin, usize, Option<Tally>),
     /// Asks for the measured path to the origin.
     Path(Origin, oneshot::Sender<Path>),
-    /// Asks how many more bulk requests would each get a lane that pays.
+    /// Asks how many more bulk requests would each get a lane that raises the rate.
     Spare(Origin, oneshot::Sender<Spare>),
-    /// A dial's TCP handshake is done.
+    /// The TCP handshake of a dial has ended.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
     Dialled { lane: LaneId, outcome: Result<NewConnection, Error> },
-    /// The answer to a request of unknown size tells its size.
+    /// The size of the answer to a request of unknown size is now known.
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
-    /// An attempt has ended. If it had a connection of its own that can be used again, the connection comes back with this.
+    /// An attempt has ended. If it used a whole connection that can be used again, `connection` gives it back.
     Finished {
         attempt: AttemptId,
         lane: LaneId,
@@ -78,17 +79,17 @@ pub(crate) enum DriverCommand {
     },
     /// The first answer on the connection has begun.
     Answered { lane: LaneId },
-    /// The server closes the connection after the answer under way.
+    /// The server will close the connection after the current answer.
     Draining { lane: LaneId },
-    /// The connection is gone.
+    /// The connection has ended.
     Closed { lane: LaneId },
     /// An idle connection has become readable.
     IdleReadable { lane: LaneId },
-    /// The server announces how long it keeps idle connections.
+    /// The server announces how long it keeps idle connections open.
     KeepsIdle { lane: LaneId, limit: Duration },
 }
 
-/// A lane in the driver's books, from its dial on.
+/// The driver's record of a lane. It exists from the beginning of the dial.
 struct LaneSlot {
     origin: OriginId,
     stage: LaneStage,
@@ -96,17 +97,17 @@ struct LaneSlot {
 
 enum LaneStage {
     Dialling,
-    /// The dial has failed. Attempts that fail with it share this error.
+    /// The dial has failed. Attempts that fail because of it get a copy of this error.
     Failed(Error),
     Open(OpenLane),
 }
 
 struct OpenLane {
-    /// `None` while a request holds the connection.
+    /// The connection. `None` while a request uses the whole of it.
     connection: Option<Box<dyn DynConnection>>,
     address: SocketAddr,
     progress: Arc<IoProgress>,
-    /// The most requests at once, as last told to the dispatcher.
+    /// The maximum number of concurrent requests that was last reported to the dispatcher.
     requests_max: usize,
 }
 
@@ -126,14 +127,14 @@ impl LaneSlot {
     }
 }
 
-/// An origin in the driver's books.
+/// The driver's record of an origin.
 struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// The number of further bulk requests that would each get a lane that pays.
+    /// The number of further bulk requests that would each get a lane that raises the rate.
     spare: SpareLanes,
-    /// The tally of the last request. Connections dialled now count in it.
+    /// The tally of the last request. New connections count in it.
     tally: Option<Tally>,
 }
 
@@ -157,9 +158,10 @@ pub(crate) struct Driver {
     watch: HedgeWatch,
     claims: Vec<SpareClaim>,
     standstill: Standstill,
-    /// When the driver last looked for unserved lanes, and the lanes found then, with the bytes that their servers hadn't acknowledged.
+    /// The time at which the driver last looked for lanes that their server doesn't serve, and the lanes that it found, with their
+    /// unacknowledged bytes.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// The number of hedges asked for, including those no longer needed when they could be sent.
+    /// The number of requested hedges. It includes hedges that were no longer needed when they could be sent.
     hedges_asked: u64,
 }
 
@@ -187,7 +189,7 @@ impl Driver {
         }
     }
 
-    /// Runs until every handle to the engine is dropped.
+    /// Runs until the last handle to the engine is dropped.
     pub(crate) async fn run(
         mut self,
         mut commands: UnboundedReceiver<DriverCommand>,
@@ -210,12 +212,13 @@ impl Driver {
                 () = timer => {}
                 _ = &mut ended => return,
             }
-            // This comes before the new commands, which may ask for idle connections.
+            // These checks come before the new commands, because those may use idle connections.
             self.look_for_a_standstill(Instant::now());
             self.look_for_the_unserved(Instant::now());
             let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
-                // A thread that had no core for a while sees only now the events that came in time.
+                // This thread may have waited for a core. Then events that came before the tick are still in the queue, so process them
+                // first.
                 tokio::task::yield_now().await;
                 while let Ok(command) = commands.try_recv() {
                     batch.push(command);
@@ -225,7 +228,7 @@ impl Driver {
             }
             self.carry_out();
             if !self.claims.is_empty() {
-                // The number of spare lanes that was told last counts their requests.
+                // The dispatcher has counted the requests of these claims, so the claims end.
                 self.claims.clear();
                 self.origins.iter().for_each(|entry| entry.spare.set_again());
             }
@@ -233,7 +236,7 @@ impl Driver {
         }
     }
 
-    /// Handles the batch in turn, and returns the time at which it did.
+    /// Processes the batch in order, and returns the time at which it began.
     fn take_all(&mut self, batch: &mut Vec<DriverCommand>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
@@ -271,7 +274,7 @@ impl Driver {
             }
             DriverCommand::Path(origin, reply) => {
                 let origin = self.number(&origin);
-                // The caller may be gone.
+                // This fails if the caller has dropped its receiver.
                 let _ = reply.send(self.dispatcher.path(origin));
             }
             DriverCommand::Spare(origin, reply) => {
@@ -309,7 +312,7 @@ impl Driver {
             DriverCommand::IdleReadable { .. } => {}
         }
         self.carry_out();
-        // Unless the next request already uses the connection.
+        // This does nothing if the next request already uses the connection.
         if let Some(lane) = rests {
             self.rest(now, lane);
         }
@@ -333,15 +336,16 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Finds another lane for an attempt whose lane was gone. Each time there is one used lane fewer, so this ends. But a server that
-    /// closes every new connection at once must not keep us dialling. After a few new lanes the attempt fails, with nothing sent.
+    /// Submits an attempt again whose lane had ended. If the lane had been used before, there is one such lane fewer each time, so this
+    /// can't go on for ever. But a server may close every new connection at once. So after a few new lanes the attempt fails, without being
+    /// sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
         self.control.note(|| TraceEvent::Finished { attempt: submission.attempt.0, bytes: 0 });
         if submission.bounces < BOUNCES_MAX {
             return self.submit(now, submission);
         }
-        let why = format!("{} closes its connections before they are used", submission.request.origin);
+        let why = format!("{} accepts connections but closes them at once", submission.request.origin);
         let _ = submission.reply.send(Err(Error::new(Kind::Connect, why)));
     }
 
@@ -401,7 +405,7 @@ impl Driver {
                     self.shared.valve(direction).set(rate);
                 }
                 DispatchAction::Window { origin, bytes } => {
-                    tracing::debug!(?bytes, "window of each connection that brings bulk");
+                    tracing::debug!(?bytes, "window of each connection that downloads bulk");
                     self.origins[origin.0].traffic.window.store(bytes.unwrap_or(0), Relaxed);
                 }
                 DispatchAction::SendBuffer { origin, bytes } => {
@@ -412,11 +416,11 @@ impl Driver {
                     self.origins[origin.0].traffic.unsent.store(bytes, Relaxed);
                 }
                 DispatchAction::Pace { origin, rate } => {
-                    tracing::debug!(?rate, "pace of each connection that uploads bulk, bytes a second");
+                    tracing::debug!(?rate, "pace of each connection that uploads bulk, bytes per second");
                     self.origins[origin.0].traffic.pace.store(rate.unwrap_or(u32::MAX), Relaxed);
                 }
                 DispatchAction::Spare { origin, lanes } => {
-                    tracing::debug!(lanes, "lanes for bulk to spare");
+                    tracing::debug!(lanes, "spare lanes for bulk");
                     self.origins[origin.0].spare.set(lanes);
                 }
                 DispatchAction::Fail { attempt, because } => {
@@ -459,7 +463,8 @@ impl Driver {
                         open.connection = shared;
                     }
                 } else {
-                    // The server has just closed the connection. The request is untouched, so it gets another one for free.
+                    // The server has just closed the connection. Nothing of the request was sent, so it gets another connection, and this
+                    // doesn't count as an attempt.
                     self.forget(lane);
                     self.dispatcher.handle(now, DispatchEvent::Stale { lane });
                     self.dispatcher.handle(now, DispatchEvent::Closed { lane });
@@ -505,7 +510,7 @@ fn sent(submission: &Submission, lane: LaneId, role: Role) -> TraceEvent {
     TraceEvent::Sent { attempt: submission.attempt.0, lane: lane.0, role, label, bytes: request.body.len() }
 }
 
-/// Resolves when every handle is dropped.
+/// Resolves when the last handle is dropped.
 pub(crate) type ShutdownSignal = tokio::sync::oneshot::Receiver<()>;
 
 /// The channel by which the engine's tasks reach the driver, and the threads that they run on.
@@ -518,7 +523,7 @@ pub(crate) struct DriverHandle {
 }
 
 impl DriverHandle {
-    /// Sends the driver a command. After the driver's end the command is dropped, because nothing is left to do.
+    /// Sends the driver a command. If the driver has ended, the command is dropped.
     pub(crate) fn tell(&self, command: DriverCommand) {
         let _ = self.commands.send(command);
     }
@@ -536,14 +541,14 @@ impl DriverHandle {
     }
 }
 
-// Hedging: the driver watches what it sends, and asks for hedges of slow requests.
+// Hedging: the driver watches the requests that it sends, and asks for hedges of slow ones.
 impl Driver {
-    /// Watches a request that is being sent, if it may be hedged.
+    /// Starts watching a request that is being sent, if it may be hedged.
     fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
         if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
             let expected = submission.request.expected;
-            // A request of unknown size is compared with small requests, whichever lane it is on, until its answer shows that it is large.
-            // If it counted as bulk, it could be the only one on a freight lane and have nothing to be compared with.
+            // Until its answer shows that the body is large, compare a request of unknown size with small requests, even on a freight lane.
+            // If it were compared with large transfers, it might be the only one, with nothing to compare it with.
             let role = if submission.request.is_opener() { Role::Express } else { role };
             self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
         }

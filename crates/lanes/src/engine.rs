@@ -1,4 +1,4 @@
-//! The engine: its threads, and the handle that callers hold.
+//! The engine: its threads, and the handle with which callers use it.
 
 mod retrying;
 
@@ -36,25 +36,26 @@ use crate::{
 };
 use retrying::FinishedAttempt;
 
-/// Most freight threads. There is one per core, since they decrypt. Eight outrun any network card we have seen.
+/// The maximum number of freight threads. Otherwise there is one per core, since TLS needs CPU time. Eight threads are faster than any
+/// network card that we have tested.
 const FREIGHT_THREADS_MAX: usize = 8;
 
-/// A body up to this size needs no share of the bandwidth limit. It fits into a packet, and a request for a token mustn't wait until
-/// uploads have ended.
+/// A body up to this size is sent without a share of the bandwidth limit. It fits into one packet. Without this exception, a request for an
+/// access token might wait until uploads have ended.
 const SHARELESS_MAX: u64 = 1400;
 
-/// This many stale connections in a row don't count as attempts. After the first one, the request gets a new connection or one that was
-/// used just before.
+/// The maximum number of stale connections in a call that don't count as attempts. After the first one, the request gets a new connection
+/// or one that was used more recently.
 const STALE_MAX: u32 = 3;
 
-/// The target of log events about attempts after the first. Fields: `attempt` (the number of the next one, counted from 1), `after_ms`
-/// (since the first began), `throttled`, `pause`, `cause`.
+/// The target of log events about repeated attempts. Fields: `attempt` (the number of the next attempt, where the first is 1), `after_ms`
+/// (the time since the first attempt began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
 
-/// A running engine. Clones share it. Its threads end when the last clone is dropped.
+/// A handle to a running engine. Clones share the engine. Its threads end when the last clone is dropped.
 ///
-/// It has its own threads: one for express lanes and decisions, and a few for freight. So a host program's runtime can't stall it, and the
-/// futures of its methods may be awaited on any runtime.
+/// The engine has its own threads: one for express lanes and decisions, and a few for freight. So a blocked runtime of the host program
+/// doesn't stop it. The futures of its methods may be awaited on any runtime.
 #[derive(Clone)]
 pub struct Lanes {
     inner: Arc<EngineState>,
@@ -71,7 +72,7 @@ struct EngineState {
     budget: Mutex<RetryBudget>,
     outages: Mutex<HashMap<Origin, Arc<Outage>>>,
     throttles: Mutex<Throttles>,
-    /// Dropped with the last handle, which ends the threads.
+    /// Dropping these senders ends the threads.
     _ends: Vec<oneshot::Sender<()>>,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Debug for Lanes {
 }
 
 impl Lanes {
-    /// Starts the engine's threads. Nothing is dialled yet.
+    /// Starts the engine's threads. It opens no connection yet.
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that isn't a URL, or threads that can't be started.
@@ -99,10 +100,10 @@ impl Lanes {
         Self::start_over(Arc::new(transport), config)
     }
 
-    /// Starts an engine that opens connections by this transport.
+    /// Starts an engine that opens connections with this transport.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub(crate) fn start_over(transport: Arc<dyn Transport>, config: Config) -> Result<Self, Error> {
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
@@ -154,8 +155,8 @@ impl Lanes {
         })
     }
 
-    /// Returns the same engine for another caller. Its requests name `user_agent`. Its calls end after the times that [`Config::retry_for`]
-    /// and [`Config::retry_unanswered_for`] describe.
+    /// Returns a handle to the same engine for another caller. Requests through it send `user_agent`. The two times replace
+    /// [`Config::retry_for`] and [`Config::retry_unanswered_for`].
     #[must_use]
     pub fn for_caller(
         &self,
@@ -166,13 +167,14 @@ impl Lanes {
         Self { inner: Arc::clone(&self.inner), user_agent, retry_for, retry_unanswered_for }
     }
 
-    /// Returns the `User-Agent` of requests that have none of their own.
+    /// Returns the `User-Agent` of requests that don't set one.
     pub fn user_agent(&self) -> &HeaderValue {
         &self.user_agent
     }
 
-    /// Returns the same engine to repeat a call that ended because its origin took the request and never answered. Since the origin exists,
-    /// the call may go on for [`Config::retry_for`]. Returns `None` if the call ended otherwise, or after that time.
+    /// Returns a handle for repeating a call that ended because its origin accepted a connection but never answered. Such an origin exists,
+    /// so the repeated call may retry for the whole [`Config::retry_for`]. Returns `None` if the call ended for another reason, or if that
+    /// time is over.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
@@ -180,7 +182,7 @@ impl Lanes {
         goes_on.then(|| Self { retry_unanswered_for: self.retry_for, ..self.clone() })
     }
 
-    /// Carries out one attempt. Dropping the future cancels it and frees its lane.
+    /// Carries out a single attempt. Dropping the future cancels the request and frees its lane.
     ///
     /// # Errors
     /// See [`Kind`](crate::Kind). An answer with an error status is not an error here.
@@ -188,8 +190,8 @@ impl Lanes {
         self.exchange_as(self.number(), request, None, None).await
     }
 
-    /// Carries out one attempt with the given number. `tracker` reports whether a hedge is wanted. `hedge_of` is set if this attempt is
-    /// one.
+    /// Carries out a single attempt with the given id. `tracker` reports if a hedge is wanted. `hedge_of` is `Some` if this attempt is a
+    /// hedge.
     async fn exchange_as(
         &self,
         attempt: AttemptId,
@@ -215,12 +217,12 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries out a call in as many attempts as it needs, until the origin has sent nothing for [`Config::retry_for`]. Attempts keep to
-    /// backoff, the process's retry budget and the pace that throttles demand. If the call allows it, an attempt that is slow beside
-    /// comparable ones gets a hedge on another connection. At most two requests or 2 % of all get one.
+    /// Carries out a call in as many attempts as it needs. It gives up once the origin has been silent for [`Config::retry_for`]. Backoff,
+    /// the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it, an attempt that is slow
+    /// compared to similar ones gets a hedge on another connection. At most 2 % of all requests get one, but at least two requests may.
     ///
     /// # Errors
-    /// The call's refusal to make a request.
+    /// Returns the call's refusal if it can't make a request.
     pub async fn run<C: Call>(&self, call: &C) -> Result<CallOutcome, C::Refusal> {
         let started = Instant::now();
         let mut backoff = Backoff::default();
@@ -232,7 +234,7 @@ impl Lanes {
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
             let _asking = outage.asked();
-            // Counted apart, because the bytes of a failed attempt are subtracted again.
+            // The bytes of this attempt are counted separately, because they count as lost if the attempt fails.
             let sent = tally::current().filter(|_| !request.body.is_empty()).map(|all| all.part());
             request.tally.clone_from(&sent);
             let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
@@ -252,7 +254,7 @@ impl Lanes {
                 let lost = sent.map_or(0, |sent| sent.bytes_sent());
                 self.inner.shared.counts.add(tally::current().as_ref(), Metric::ByteLost, lost);
             }
-            // The connection was gone before the request came. That isn't a failure, as long as new connections work.
+            // The server had closed the connection before the request came. Such an attempt doesn't count, as long as new connections work.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
             if is_stale && stale < STALE_MAX {
                 stale += 1;
@@ -307,66 +309,66 @@ impl Lanes {
         }
     }
 
-    /// States the protocol that the origin probably speaks, so that the right number of connections is opened before the first handshake.
-    /// ALPN alone decides the actual protocol.
+    /// Tells the engine which protocol the origin probably uses. Then it can open the right number of connections before the first
+    /// handshake. Only ALPN decides which protocol is used.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
         self.inner.control.tell(DriverCommand::Expect(origin.clone(), protocol));
     }
 
-    /// Announces requests whose kind isn't known yet, so that connections for them are opened meanwhile. 0 withdraws those that haven't
-    /// come.
+    /// Announces a number of requests that will follow soon, so that connections are opened for them meanwhile. 0 withdraws the
+    /// announcement.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
         self.inner.control.tell(DriverCommand::Anticipate(origin.clone(), requests, tally::current()));
     }
 
-    /// Returns the measured path to the origin. It is empty if the engine has ended.
+    /// Returns the measured path to the origin. All its fields are empty if the engine has ended.
     pub async fn path(&self, origin: &Origin) -> Path {
         let (reply, path) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Path(origin.clone(), reply));
         path.await.unwrap_or_default()
     }
 
-    /// The longest `Retry-After` that a call waits for.
+    /// Returns the maximum `Retry-After` that a call waits for.
     pub fn retry_after_max(&self) -> Duration {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
-    /// Returns how long a server may be silent: `most`, but no more than half of the time for retries. So there is time to try another
+    /// Returns how long a server may be silent: `most`, but at most half of the time for retries. So there is enough time to try another
     /// connection.
     pub fn silence_max(&self, most: Duration) -> Duration {
         if self.retry_for.is_zero() { most } else { most.min(self.retry_for / 2) }
     }
 
-    /// Returns how many more lanes would pay for bulk requests to an origin.
+    /// Returns how many more bulk requests to an origin would each get a lane that raises the rate. The result is kept up to date.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
-    /// Returns an origin that calls wait for. Of several, it is the one that has been silent for longest.
+    /// Returns the origin for which calls wait. If there are several, it is the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<Origin> {
         let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
         awaited.min_by_key(|(since, _)| *since).map(|(_, origin)| origin.clone())
     }
 
-    /// The budget of buffers in flight.
+    /// Returns the memory budget from which callers reserve buffers.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
     }
 
-    /// Returns the counters since the start.
+    /// Returns the counters since the engine's start.
     pub fn counters(&self) -> Counters {
         self.inner.shared.counts.snapshot()
     }
 
-    /// Returns how long the answered requests have waited.
+    /// Returns the distributions of waiting times of the answered requests.
     pub fn times(&self) -> Times {
         self.inner.shared.counts.times()
     }
 
-    /// Waits until a request of the call may be sent.
+    /// Waits until the throttles permit a request of the call.
     async fn admitted<C: Call>(&self, call: &C) -> AdmissionPass {
         let (key, object) = (call.throttle_key(), call.throttle_object());
         if let Some(object) = object {
@@ -384,19 +386,20 @@ impl Lanes {
         }
     }
 
-    /// Takes note of an answer that asked to slow down.
+    /// Records an answer that asked for fewer requests.
     fn throttled<C: Call>(&self, call: &C, admitted: Instant, after: Option<Duration>) {
         self.count(Metric::Throttle);
         let (key, object) = (call.throttle_key(), call.throttle_object());
         self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
 
-    /// Waits on the engine's clock, since the caller's runtime may have none.
+    /// Waits on the engine's runtime, since the caller's may not have timers.
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
-            // Made there too: a timer belongs to its runtime, and the caller's may be gone before it ends.
+            // The timer must be created in this task, too. A timer belongs to the runtime that creates it, and the caller's runtime may end
+            // earlier.
             let slept = self.inner.control.express.spawn(async move { tokio::time::sleep(pause).await });
-            // Ends early only with the engine, which the next exchange then reports.
+            // This fails only if the engine has ended, which the next exchange reports.
             let _ = slept.await;
         }
     }
@@ -418,7 +421,7 @@ impl Lanes {
     }
 }
 
-/// Tells the driver when the caller has dropped the future.
+/// Cancels the attempt in the driver when the caller drops the future.
 struct CancelOnDrop<'a> {
     control: &'a DriverHandle,
     attempt: Option<AttemptId>,
@@ -444,8 +447,8 @@ fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
 }
 
-/// Opens as many descriptors as a runtime needs at most, and closes them: two for itself, and three for signals. In a program that uses
-/// signals, tokio opens those three with the first runtime, and panics if it can't.
+/// Checks that a runtime can open its file descriptors, by opening and closing as many. A runtime needs two, and three more for signals. In
+/// a program that uses signals, tokio opens those three with the first runtime, and panics if it can't.
 fn can_be_opened() -> io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);
@@ -454,10 +457,10 @@ fn can_be_opened() -> io::Result<()> {
 
 fn spawn(name: &str, runtime: Runtime, main: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
     let failed = |e| Error::because(Kind::Invalid, "the engine's threads can't start", e);
-    // Spawned as a task, because the future that a runtime blocks on is woken by a system call, even from its own thread.
+    // `main` is spawned as a task. If `block_on` ran it directly, each wake-up would need a system call, even one from the same thread.
     let body = move || {
         let main = runtime.spawn(main);
-        // Nothing else ends this task.
+        // The result doesn't matter, because the thread ends when the task does.
         let _ = runtime.block_on(main);
     };
     thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(failed)

@@ -1,11 +1,11 @@
-//! The failures of an attempt.
+//! The errors of an attempt.
 
 use std::{fmt, io};
 
 /// The cause of an error.
 type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
-/// An attempt that ended without a complete answer. An answer with an error status is no error here.
+/// The reason why an attempt ended without a complete answer. A complete answer with an error status isn't an error here.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -17,27 +17,27 @@ pub struct Error {
     is_last: bool,
 }
 
-/// The kind of failure, as far as callers need it for a decision.
+/// The kind of failure. Callers use it to decide what to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The host name did not resolve.
     Resolve,
-    /// No address took a connection, or the proxy refused one.
+    /// No address accepted a connection, or the proxy refused to connect.
     Connect,
     /// The server's certificate was not accepted, or the server refused ours. Another attempt can't help.
     Certificate,
     /// TLS failed for another reason.
     Tls,
-    /// The port speaks TLS but the URL says `http`, or no TLS although it says `https`, or only TLS versions that aren't accepted. Another
-    /// attempt can't help.
+    /// The URL's scheme doesn't fit the port: it is `http` for a port with TLS, or `https` for one without. Or the server supports only TLS
+    /// versions that Laneway doesn't accept. Another attempt can't help.
     Scheme,
-    /// Nothing moved for the no-progress time.
+    /// No byte moved for the [no-progress time](crate::Config::no_progress).
     Timeout,
     /// The connection ended or the stream was reset before the answer was complete.
     Interrupted,
     /// The peer's bytes aren't valid HTTP.
     Protocol,
-    /// The sink refused bytes. The error's source tells the reason.
+    /// The sink refused bytes. The error's source is the sink's error.
     Sink,
     /// The request body's file could not be read, or ended early.
     Source,
@@ -72,45 +72,47 @@ impl Error {
         }
     }
 
-    /// Marks the request as never processed by the server.
+    /// Marks the error: the server certainly didn't process the request.
     pub(crate) fn unsent(mut self) -> Self {
         self.unsent = true;
         self
     }
 
-    /// The request was not sent, because its throttle key was limited after the request was admitted.
+    /// Returns the error of a request that wasn't sent, because the server throttled its key between the request's admission and a free
+    /// lane.
     pub(crate) fn held() -> Self {
         Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
     }
 
-    /// Returns whether the request only has to be admitted again.
+    /// Returns whether the request wasn't sent because of a throttle. It only has to wait for its admission again.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Marks a request whose connection, used before, was gone. The server most likely closed it before the request came.
+    /// Marks the error of a request on a connection that had been used before. Most likely the server closed the connection before the
+    /// request came.
     pub(crate) fn stale(mut self) -> Self {
         self.stale = true;
         self
     }
 
-    /// Returns whether the connection was most likely gone before the request came.
+    /// Returns whether the server most likely closed the connection before the request came.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Marks the end of a body that broke off too often.
+    /// Marks the error of a body that has broken off too often.
     pub(crate) fn last(mut self) -> Self {
         self.is_last = true;
         self
     }
 
-    /// Returns whether the body broke off too often, so that requesting the rest isn't worthwhile.
+    /// Returns whether the body has broken off too often. The caller then shouldn't request the rest.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Returns a copy of the error for another waiter.
+    /// Returns a copy of the error for another request that waited for the same connection.
     pub(crate) fn again(&self) -> Self {
         let mut error = Self::new(self.kind, self.to_string());
         error.unsent = self.unsent;
@@ -122,7 +124,8 @@ impl Error {
         self.kind
     }
 
-    /// Returns whether the server certainly didn't act on the request. Any request may then be sent again.
+    /// Returns whether the server certainly didn't process the request. If so, any request may be sent again, even one that isn't
+    /// idempotent.
     pub fn is_unsent(&self) -> bool {
         self.unsent
             || matches!(
@@ -136,18 +139,18 @@ impl Error {
         matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted)
     }
 
-    /// Returns whether the system lacked threads, descriptors or memory for it.
+    /// Returns whether the attempt failed because this machine lacks threads, file descriptors or memory.
     pub fn is_exhausted(&self) -> bool {
         let code = self.cause::<io::Error>().and_then(io::Error::raw_os_error);
         matches!(code, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
     }
 
-    /// The direct cause, if it is of this type.
+    /// Returns the direct cause if it is of this type.
     pub(crate) fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.source.as_ref()?.downcast_ref()
     }
 
-    /// Returns the error of the sink or the file, if there is one.
+    /// Returns the cause, such as the error of the sink or the file.
     pub fn into_source(self) -> Option<ErrorSource> {
         self.source
     }
@@ -165,7 +168,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // Display already prints the direct cause, so the chain goes on below it.
+        // `Display` already prints the direct cause, so the chain continues with that cause's own source.
         self.source.as_ref().and_then(|s| s.source())
     }
 }

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers. Each is a function of any bytes that panics if an invariant doesn't hold. They are built only for
+//! Entry points for fuzzers. Each is a function that takes any bytes, and panics if an invariant doesn't hold. They are built only for
 //! `crates/fuzz`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,36 +21,36 @@ pub fn origin(input: &[u8]) {
     }
 }
 
-// Draws events in any order that a network and callers can produce. The dispatcher's invariants must hold.
+// Sends events to the dispatcher in random order, as a network and callers can produce them. Checks the dispatcher's invariants.
 
-/// The number of origins, and most connections to them.
+/// The number of origins, and the maximum of the connection limit.
 const ORIGINS_MAX: usize = 3;
 const CEILING_MAX: usize = 12;
 
-/// Most events that are drawn.
+/// The maximum number of random events.
 const EVENTS_MAX: usize = 600;
 
-/// Most ticks and ends until nothing is left, once nothing new comes.
+/// After the random events, all attempts must end within this many steps.
 const SETTLING_MAX: usize = 20_000;
 
-/// A connection as the network sees it.
+/// A simulated connection.
 #[derive(Debug)]
 struct SimulatedConnection {
     origin: OriginId,
     protocol: Option<Protocol>,
     is_draining: bool,
-    /// The attempts that run on it, with their roles.
+    /// The attempts that run on the connection, with their roles.
     running: BTreeMap<AttemptId, Role>,
 }
 
-/// A driver's view of the dispatcher.
+/// A simulated driver, which keeps its own record of attempts and lanes to check the dispatcher's.
 struct DriverModel {
     dispatcher: Dispatcher,
     now: Instant,
     ceiling: usize,
-    /// Waiting attempts, with the attempts that they hedge.
+    /// The waiting attempts. A hedge is stored with the attempt that it hedges.
     waiting: BTreeMap<AttemptId, (OriginId, Option<AttemptId>)>,
-    /// Running attempts with their lanes. Such a lane may be gone already.
+    /// The running attempts with their lanes, which may already have been closed.
     running: BTreeMap<AttemptId, LaneId>,
     lanes: BTreeMap<LaneId, SimulatedConnection>,
     dialled: BTreeSet<LaneId>,
@@ -58,10 +58,10 @@ struct DriverModel {
     moved: u64,
 }
 
-/// Runs a sequence of events drawn from these bytes.
+/// Runs a sequence of events that these bytes select.
 pub fn events(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
-    // The bytes may end in the middle of an event.
+    // This is an error if the bytes end in the middle of an event, which is fine.
     let _ = run(&mut drawn);
 }
 
@@ -93,7 +93,7 @@ fn run(drawn: &mut Unstructured<'_>) -> Result<()> {
 }
 
 impl DriverModel {
-    /// Draws one event that may happen now.
+    /// Selects an event that is possible now, and sends it to the dispatcher.
     fn happen(&mut self, drawn: &mut Unstructured<'_>) -> Result<()> {
         let origin = |drawn: &mut Unstructured<'_>| Ok(OriginId(drawn.int_in_range(0..=ORIGINS_MAX - 1)?));
         match drawn.int_in_range(0..=19_u8)? {
@@ -136,7 +136,7 @@ impl DriverModel {
                     self.tell(DispatchEvent::Sized { attempt, bytes });
                     return Ok(());
                 }
-                // Only if nothing else can be on the connection.
+                // This is possible only on a connection that carries one attempt at a time.
                 if let Some(lane) = self.lanes.get_mut(&lane)
                     && lane.protocol.is_some_and(|protocol| !protocol.is_multiplexed())
                     && let Some(role) = lane.running.get_mut(&attempt)
@@ -234,7 +234,7 @@ impl DriverModel {
         self.tell(DispatchEvent::Draining { lane });
     }
 
-    /// Closes the connection. Attempts that ran on it end without it.
+    /// Closes the connection, and then ends the attempts that ran on it.
     fn close(&mut self, lane: LaneId) {
         let running = self.lanes.remove(&lane).map(|lane| lane.running).unwrap_or_default();
         self.tell(DispatchEvent::Closed { lane });
@@ -317,7 +317,7 @@ impl DriverModel {
         }
     }
 
-    /// From now on, every dial succeeds and every attempt ends. All submitted attempts must end.
+    /// Lets every dial succeed and every attempt end from now on. Panics unless all submitted attempts end.
     fn settle(&mut self) {
         for _ in 0..SETTLING_MAX {
             if self.waiting.is_empty() && self.running.is_empty() {
@@ -326,7 +326,7 @@ impl DriverModel {
             let dialling = self.lanes.iter().find(|(_, lane)| lane.protocol.is_none()).map(|(id, _)| *id);
             let running = self.running.keys().next().copied();
             match (dialling, running) {
-                // Each dial takes a round trip, and running attempts end meanwhile.
+                // Running attempts end first, since a dial takes a round trip.
                 (_, Some(attempt)) => self.finish(attempt, true),
                 (Some(lane), None) => {
                     self.now += Duration::from_millis(10);
@@ -358,7 +358,7 @@ fn size(drawn: &mut Unstructured<'_>) -> Result<RequestSize> {
     Ok(RequestSize::new(up, down, drawn.arbitrary()?))
 }
 
-/// Draws one of these, if there are any.
+/// Selects one of these entries, if there are any.
 fn pick<K: Copy + Ord, V: Copy>(
     drawn: &mut Unstructured<'_>,
     among: &BTreeMap<K, V>,

@@ -1,8 +1,8 @@
 //! An HTTP/1.1 connection. It carries one request at a time.
 //!
-//! `httparse` parses heads and chunk sizes. We move the bodies: their bytes go from the connection's read buffer straight to the sink, on
-//! the thread of the lane's role. A connection can change its role in the middle of a body. hyper's client isn't used. It hands over bodies
-//! as owned frames, and its own task drives the socket, which costs a copy and a wake-up for each frame.
+//! `httparse` parses heads and chunk sizes. This module moves the bodies: it passes slices of the connection's read buffer to the sink, on
+//! the thread of the lane's role. A connection can change its role in the middle of a body. We don't use hyper's client, because it returns
+//! bodies as owned frames and drives the socket in a task of its own. This would cost a copy and a wake-up for each frame.
 
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -31,16 +31,16 @@ use framing::{ChunkDecoder, Framing};
 use head::Heads;
 pub(crate) use head::INFORMATIONAL_MAX;
 
-/// A body in memory up to this size goes out in one write with its head, in one TLS record and often one packet.
+/// A body in memory up to this size is sent in one write with its head. So it uses one TLS record, and often one packet.
 const ONE_WRITE: usize = 16 * 1024;
 
-/// Bytes of a file that are read at a time to be sent.
+/// The number of bytes that are read from a file at a time to be sent.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// Bytes of a body that are counted as sent at a time. TLS hands this many to the socket at once.
+/// The number of bytes of a body that are sent and counted at a time. TLS writes this many to the socket at once.
 const COUNTED: usize = 64 * 1024;
 
-/// The time for which we wait, after a failed write, for the answer that may explain it.
+/// After a failed write, we wait for this time for an answer that may explain the failure.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
 
 /// An open connection.
@@ -48,12 +48,12 @@ pub(crate) struct H1 {
     stream: ByteStream,
     progress: Arc<IoProgress>,
     proxy: Option<Proxy>,
-    /// Requests so far, including the one under way.
+    /// The number of requests so far, including the current one.
     asked: u64,
-    /// True if bytes of the last request's answer have come. `rested` is how long the connection had moved nothing before that request.
+    /// True if bytes of the answer to the last request have come. `rested` is the time without any bytes before that request.
     is_answered: bool,
     rested: Duration,
-    /// The announced time for which the server keeps the connection idle.
+    /// The idle timeout that the server has last announced.
     announced: Option<Duration>,
 }
 
@@ -66,10 +66,11 @@ impl ClientConnection for H1 {
         &self.progress
     }
 
-    /// If the server has closed the connection, or sent bytes unasked, it is readable.
+    /// Returns false if the connection is readable: the server has closed it or sent unexpected bytes.
     fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
         self.progress.wake_at(1);
-        // `unconstrained`, because tokio gives `Pending` to a task that has used up its cooperative budget, even if bytes have arrived.
+        // Without `unconstrained`, tokio would return `Pending` to a task that has used up its cooperative budget, even if bytes have
+        // arrived.
         pin!(tokio::task::unconstrained(self.stream.fill_buf())).poll(cx).is_pending()
     }
 
@@ -94,10 +95,10 @@ impl ClientConnection for H1 {
         self.rested = self.progress.idle(Instant::now());
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
-            // A server that refuses a body answers and closes the connection. Its answer tells more than the broken pipe.
+            // A server that refuses a body answers and closes the connection. Its answer explains more than the broken pipe.
             Err(e) if e.kind() == Kind::Interrupted => match self.read_head(&mut heads, EARLY_ANSWER).await {
                 Ok(head) => Some(head),
-                // So does the error that the server wants another scheme or another client certificate.
+                // An error that shows a wrong scheme or a refused client certificate also explains more.
                 Err(said) if matches!(said.kind(), Kind::Scheme | Kind::Certificate) => return Err(said),
                 Err(_) => return Err(e),
             },
@@ -170,7 +171,8 @@ impl ClientConnection for H1 {
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, ConnectionFate) {
         if self.progress.is_given_up() {
-            // The connection was given up at its first request. The request isn't to blame, and goes to another one.
+            // The driver has closed the connection because it was silent. If it has never answered, its request is sent on another
+            // connection, and this attempt doesn't count.
             return (if self.is_first() { error.stale() } else { error }, ConnectionFate::Spent);
         }
         let fate = fate(&error, self.rested());
@@ -191,19 +193,19 @@ impl H1 {
         }
     }
 
-    /// Returns how long the server keeps an idle connection, if it announces a new time.
+    /// Returns the server's idle timeout if the head announces one that differs from the last.
     fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
         let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
         (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
 
-    /// Returns how long the connection was idle before the present request. `None` if it had served no other request, or if bytes of an
-    /// answer came.
+    /// Returns how long the connection was idle before the current request. Returns `None` if this is its first request, or if bytes of the
+    /// answer have come.
     fn rested(&self) -> Option<Duration> {
         (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
-    /// Returns whether a plain connection ended before any bytes came. Most servers that want TLS end it like that.
+    /// Returns whether a connection without TLS ended before any bytes came. The majority of servers that require TLS do this.
     fn may_want_tls(&self, error: &Error, request: &Request) -> bool {
         error.kind() == Kind::Interrupted
             && self.asked == 1
@@ -220,7 +222,8 @@ impl H1 {
         incoming: &mut ResponseReceiver,
     ) -> Result<PendingBody<Framing>, Error> {
         let framing = Framing::of(&request.method, &head.head)?;
-        // An answer that tells its end in two ways may be read differently by a proxy (RFC 9112, section 6.3).
+        // If an answer has both a length and chunks, a proxy may see its end elsewhere (RFC 9112, section 6.3). So the connection isn't
+        // used again.
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
         let keeps_idle = self.keeps_idle(&head.head);
@@ -290,7 +293,7 @@ impl H1 {
         Ok(None)
     }
 
-    /// Sends a part of a body, and counts the bytes that the socket takes. The socket holds as much bulk as it may.
+    /// Sends a part of a body, and counts the bytes that the socket has taken. It also applies the limit on bulk in the socket's buffer.
     async fn send_counting(
         &mut self,
         bytes: &[u8],
@@ -308,8 +311,8 @@ impl H1 {
         Ok(None)
     }
 
-    /// Writes while watching for an early answer, whose head it then returns. An informational answer doesn't count, and the request goes
-    /// on.
+    /// Writes all bytes. If an answer comes before the end, it stops and returns the answer's head. Informational answers (1xx) are
+    /// skipped.
     async fn write_all(
         &mut self,
         mut bytes: &[u8],
@@ -349,7 +352,7 @@ impl H1 {
         }
     }
 
-    /// Reads the next head to its end. Returns `None` if it was an informational one.
+    /// Reads the next head. Returns `None` if it was an informational one (1xx).
     async fn next_head(
         &mut self,
         heads: &mut Heads,
@@ -370,7 +373,7 @@ impl H1 {
         }
     }
 
-    /// Sleeps until enough of a body has come to be worth waking up for.
+    /// Waits until so many bytes of a body have come that reading them is efficient.
     async fn gather(&mut self, left: u64, gathering: &mut BodyPacing) -> Result<(), Error> {
         let low_water = gathering.low_water(left, self.progress.window());
         self.progress.wake_at(low_water);
@@ -387,7 +390,7 @@ impl H1 {
         Ok(())
     }
 
-    /// Hands at most `limit` bytes to the incoming answer: bytes already read, or else those of the next read.
+    /// Passes at most `limit` bytes to the incoming answer. If the read buffer is empty, it reads first.
     async fn take_some(
         &mut self,
         limit: u64,
@@ -414,7 +417,7 @@ impl H1 {
         Ok((taken, route))
     }
 
-    /// Returns how many bytes of the current chunk are left. 0 follows the last chunk.
+    /// Returns how many bytes of the current chunk are left. Returns 0 after the last chunk.
     async fn next_chunk(&mut self, chunked: &mut ChunkDecoder, timeout: Duration) -> Result<u64, Error> {
         loop {
             if let Some(left) = chunked.left() {
@@ -431,48 +434,49 @@ impl H1 {
     }
 }
 
-/// Returns the fate of a connection after an error. The server most likely closed it for being idle if it had served other requests, had
-/// `rested` for a while, and brought nothing for this request.
+/// Returns the fate of a connection after an error. `rested` is the idle time before the request, if the connection has answered earlier
+/// requests but sent nothing for this one. After a long idle time, the server has most likely closed the connection for being idle.
 fn fate(error: &Error, rested: Option<Duration>) -> ConnectionFate {
     let was_idle = rested.is_some_and(|rested| rested >= RESTED);
     match error.kind() {
         Kind::Timeout if was_idle => ConnectionFate::Lost,
         Kind::Timeout => ConnectionFate::Broken,
         Kind::Interrupted if was_idle => ConnectionFate::Stale,
-        // Some servers close a connection after a number of requests. Their address isn't to blame.
+        // A used connection that ends without an answer isn't `Broken`, because some servers close a connection after a number of requests.
+        // Their address works.
         Kind::Interrupted if rested.is_none() && !error.is_unsent() => ConnectionFate::Broken,
         _ => ConnectionFate::Spent,
     }
 }
 
-/// The error of a plain connection that ended before any bytes came. The server may be restarting, or want TLS.
+/// Returns the error for a connection without TLS that ended before any bytes came. The server may be restarting, or may require TLS.
 fn unanswered(error: Error) -> Error {
-    let doing =
-        "connection closed before anything came; if TLS is spoken there, write https:// instead of http://";
+    let doing = "the server closed the connection without an answer; if it requires TLS, use https:// instead of http://";
     match error.into_source() {
         Some(source) => Error::because(Kind::Interrupted, doing, source),
         None => Error::new(Kind::Interrupted, doing),
     }
 }
 
-/// A fast body is read in pieces of this many bytes. A thread that wakes for fewer pays for more context switches, and writes the file in
-/// small pieces. A GiB over TLS on loopback took 0.96 s without this and needed 5,000 to 13,000 reads, since the server could run between
-/// any two packets. With it, the GiB took 0.91 s and 5,000 reads.
+/// A fast body is read at least this many bytes at a time. Smaller reads cost more context switches, and more and smaller writes to the
+/// file. Without this minimum, a GiB over TLS on loopback took 0.96 s and 5,000 to 13,000 reads, because our thread could wake up after any
+/// packet. With it, the GiB took 0.91 s and 5,000 reads.
 const GATHERED: u32 = 128 * 1024;
 
-/// A body is fast if this many bytes come within this time, at 6 MiB/s. A shared thread needs a part of the time for other tasks.
+/// A body is fast if [`GATHERED`] bytes come within this time, which is a rate of 6 MiB/s. A shared thread needs a part of the time for
+/// other tasks.
 const FAST: Duration = Duration::from_millis(20);
 
-/// Longest wait for more than the first byte.
+/// The maximum time to wait for that many bytes.
 const WAIT_MAX: Duration = Duration::from_millis(40);
 
-/// The last bytes of a body, which are read as they come. No read may wait for bytes beyond the body.
+/// The last bytes of a body are read as they come. Otherwise a read could wait for bytes after the body's end, which never come.
 const REST: u64 = 8 * GATHERED as u64;
 
-/// The least window for this: while one half of it is read, the other comes.
+/// The minimum receive window for such reads. While one half of it is read, the other half can arrive.
 const WINDOW_MIN: u32 = 2 * GATHERED;
 
-/// The pace of one body.
+/// Measures if a body is fast, and chooses the size of its reads.
 #[derive(Debug)]
 struct BodyPacing {
     since: Instant,
@@ -485,7 +489,7 @@ impl BodyPacing {
         Self { since: now, came: 0, is_fast: false }
     }
 
-    /// Takes note of bytes that were read.
+    /// Records bytes that were read.
     fn took(&mut self, now: Instant, bytes: usize) {
         self.came += bytes as u64;
         if self.came >= u64::from(GATHERED) {
@@ -494,13 +498,13 @@ impl BodyPacing {
         }
     }
 
-    /// Takes note that more bytes didn't come within [`WAIT_MAX`].
+    /// Records that not enough bytes came within [`WAIT_MAX`].
     fn was_in_vain(&mut self) {
         self.is_fast = false;
     }
 
-    /// Returns how many bytes are worth waking up for if `left` bytes of the body are to come: 1, or more while the body is fast. `window`
-    /// is the connection's receive window; 0 means that TCP decides.
+    /// Returns the number of bytes that must have come before the next read, if `left` bytes of the body are missing. It is 1, or more
+    /// while the body is fast. `window` is the connection's receive window, where 0 means that the kernel chooses it.
     fn low_water(&self, left: u64, window: u32) -> u32 {
         let fits = window == 0 || window >= WINDOW_MIN;
         if self.is_fast && left > REST && fits { GATHERED } else { 1 }

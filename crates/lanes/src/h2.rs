@@ -1,7 +1,7 @@
-//! An HTTP/2 connection, with many streams at once, over the `h2` crate.
+//! An HTTP/2 connection, which carries many concurrent requests. It uses the crate `h2`.
 //!
-//! We use `h2` without hyper, because hyper hides facts that we need. These are the server's stream limit, the moment a window is given
-//! back, and the errors that leave a request unprocessed.
+//! We use `h2` without hyper, because hyper hides three things that we need. These are the server's limit of streams, control over when a
+//! stream's window is extended, and the errors that mean that a request wasn't processed.
 
 mod first_flights;
 
@@ -32,29 +32,31 @@ use crate::stream::{ByteStream, IoProgress};
 use crate::{Body, Head, Protocol, Request, Route};
 use first_flights::FirstFlights;
 
-/// Bytes that a stream may send us before we give its window back. An express body fits whole.
+/// The receive window of a stream on an express connection. An express body fits into it.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
 
-/// Bytes that an express connection may send us: eight large express bodies. 16 MiB at 50 ms are 2.5 Gbit/s.
+/// The receive window of an express connection. It permits eight streams with full windows. 16 MiB per 50 ms are 2.5 Gbit/s.
 const EXPRESS_WINDOW: u32 = 16 << 20;
 
-/// Bytes that a freight stream and its connection may send us. 16 MiB fill 1 Gbit/s at 128 ms.
+/// The receive window of a stream on a freight connection. The connection has twice as much. 16 MiB fill a path of 1 Gbit/s at 128 ms.
 const FREIGHT_WINDOW: u32 = 16 << 20;
 
-/// Largest frame that we accept. The default of 16 KiB equals the size of a TLS record. Larger frames only save frame headers.
+/// The maximum frame size that we accept on a freight connection. The default of 16 KiB is the size of a TLS record. Larger frames only
+/// save frame headers.
 const FREIGHT_FRAME: u32 = 256 * 1024;
 
-/// Longest head, and longest trailers, of an answer. A longer one resets its stream. The default of `h2` is 16 MiB.
+/// The maximum length of an answer's head, and of its trailers. If it is longer, the stream is reset. The default of `h2` is 16 MiB.
 const HEAD_MAX: u32 = 64 * 1024;
 
-/// A body in memory up to this size is handed to the connection at once. A larger one waits for the window.
+/// A body in memory up to this size is passed to `h2` at once, which buffers it until the window allows. A larger body waits for the window
+/// first.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Bytes of a file that are read at a time to be sent.
+/// The number of bytes that are read from a file at a time to be sent.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// A connection that moved nothing for this time is slow if a hedge on another one was faster. On a far path, a connection is silent for a
-/// round trip between two flights.
+/// If a hedge was faster and this connection has moved nothing for this time, the connection counts as slow. The time is long enough for a
+/// far path, on which a connection may be silent for a round trip.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// A handle to an open connection for one request. Clones share the connection.
@@ -65,13 +67,14 @@ pub(crate) struct H2 {
     progress: Arc<IoProgress>,
     /// The number of answers that have begun.
     answers: Arc<AtomicU64>,
-    /// The number of answers that had begun before this handle's request, and how long the connection had moved nothing.
+    /// The number of answers that had begun before this handle's request, and the time without any bytes before it.
     answered: u64,
     rested: Duration,
 }
 
 impl H2 {
-    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime, which calls `ended` at its end.
+    /// Starts HTTP/2 on a stream. The connection is driven by a new task on the current runtime. The task calls `ended` when the connection
+    /// ends.
     pub(crate) async fn open(
         stream: ByteStream,
         progress: Arc<IoProgress>,
@@ -137,7 +140,9 @@ impl ClientConnection for H2 {
         match tokio::time::timeout(timeout, waiting).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(e)) => Err(failed("waiting for a stream", e).unsent()),
-            Err(_) => Err(Error::new(Kind::Timeout, format!("no stream within {timeout:?}")).unsent()),
+            Err(_) => {
+                Err(Error::new(Kind::Timeout, format!("no free HTTP/2 stream within {timeout:?}")).unsent())
+            }
         }
     }
 
@@ -162,7 +167,7 @@ impl ClientConnection for H2 {
             self.flights.written();
             failed("sending a request", e)
         };
-        // Sent by a clone that is dropped here. A handle that waits for a stream's turn keeps that stream open.
+        // The request is sent by a clone that is dropped at once. Otherwise a handle could keep its stream open longer than needed.
         let sent = self.send.clone().send_request(head, body.is_empty());
         let (answer, mut out) = sent.map_err(lost)?;
         let mut answer = pin!(final_answer(answer));
@@ -215,7 +220,7 @@ impl ClientConnection for H2 {
             let Some(bytes) = with_timeout(next, &self.progress, timeout, doing).await? else { break };
             let len = bytes.len();
             let route = incoming.take_whole(bytes)?;
-            // Given back after the sink has taken the bytes. So a slow sink slows only its own stream.
+            // The window is extended only after the sink has taken the bytes. So a slow sink slows only its own stream.
             body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
             shared.received(len, incoming.is_bulk(), incoming.tally()).await;
             if route == Route::Stop {
@@ -226,7 +231,7 @@ impl ClientConnection for H2 {
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate) {
-        // If the connection was idle, and has answered nothing since, it was most likely gone before the request came.
+        // If the connection was idle before the request, and no answer has begun since, the server had most likely closed it before.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
@@ -239,19 +244,19 @@ impl ClientConnection for H2 {
     }
 }
 
-/// Returns the fate of a connection after an error, if it has moved nothing for `idle`. A connection that moves nothing any more gets no
-/// other request: TCP alone would take a quarter of an hour to end it.
+/// Returns the fate of a connection after an error. `idle` is the time since it last moved bytes. A connection that moves nothing gets no
+/// further request, because TCP alone would take a quarter of an hour to end it.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> ConnectionFate {
     match error.kind() {
         Kind::Interrupted if error.is_stale() => ConnectionFate::Stale,
         Kind::Timeout if idle >= timeout => ConnectionFate::Broken,
-        // Cancelled because a hedge was faster.
+        // The request was cancelled because its hedge was faster.
         Kind::Closed if is_hedged && idle >= QUIET => ConnectionFate::Slow,
         _ => ConnectionFate::Usable,
     }
 }
 
-/// Returns the answer that follows informational ones. `None` if there are too many of those.
+/// Returns the final answer, after any informational ones (1xx). Returns `None` if there are too many of those.
 async fn final_answer(mut answer: ResponseFuture) -> io::Result<Option<http::Response<RecvStream>>> {
     let mut informational = 0;
     let answered = poll_fn(|cx| {
@@ -318,7 +323,7 @@ async fn send_body(
     out.send_data(Bytes::new(), true).map_err(|e| failed("sending a body", e))
 }
 
-/// Sends bytes as fast as the windows allow.
+/// Sends bytes as fast as the stream's and the connection's windows allow.
 async fn send_bytes(
     out: &mut SendStream<Bytes>,
     mut bytes: Bytes,
@@ -355,8 +360,8 @@ fn failed(doing: &str, e: ::h2::Error) -> Error {
     unprocessed(interrupted(doing, io_error(e)))
 }
 
-/// Marks errors that by protocol prove that the server didn't act. These are a refused stream, and a stream above the last one of a GOAWAY
-/// (RFC 9113, sections 8.7 and 6.8). `h2` ends the latter with a remote GOAWAY error.
+/// Marks the errors by which HTTP/2 guarantees that the server didn't process the request. These are a refused stream, and a stream whose
+/// number is above the last one in a GOAWAY (RFC 9113, sections 8.7 and 6.8). For the latter, `h2` returns a remote GOAWAY error.
 fn unprocessed(e: Error) -> Error {
     let h2 = e
         .cause::<io::Error>()
@@ -367,21 +372,21 @@ fn unprocessed(e: Error) -> Error {
     if refused { e.unsent() } else { e }
 }
 
-// Gathers the small writes of one turn of the connection task into one write.
+// Combines the small writes that the connection's task makes in one poll into one write.
 //
-// `h2` writes and flushes each DATA frame by itself. A thousand small uploads would be a thousand TLS records and system calls. At the
-// start of a connection they would also be packets, of which only ten may leave before the first acknowledgement (RFC 6928). So a flush
-// that follows fresh writes is delayed to the connection task's next turn, when all other ready frames have been written too.
+// `h2` writes and flushes each DATA frame by itself. A thousand small uploads would need a thousand TLS records and system calls. At the
+// start of a connection they would also need a thousand packets, of which only ten may be sent before the first acknowledgement (RFC 6928).
+// So a flush after new writes is delayed to the next poll of the connection's task. By then, all other ready frames have been written too.
 
-/// Most bytes that are gathered: two full TLS records. Larger writes go through directly.
+/// The maximum number of bytes that are combined: two full TLS records. Larger writes are passed on directly.
 const GATHERED_MAX: usize = 32 * 1024;
 
 pub(crate) struct WriteCoalescer<S> {
     inner: S,
     gathered: Vec<u8>,
-    /// Gathered bytes that have been passed on.
+    /// The number of bytes in `gathered` that have been passed on.
     written: usize,
-    /// True if bytes were gathered since the last flush.
+    /// True if bytes were added to `gathered` since the last flush.
     fresh: bool,
     flights: Arc<FirstFlights>,
 }
@@ -407,7 +412,7 @@ impl<S: AsyncWrite + Unpin> WriteCoalescer<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes room for `len` more bytes. Returns whether they are to be gathered.
+    /// Makes room for `len` more bytes. Returns whether to add them to `gathered`, or else to write them directly.
     fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
         if self.gathered.len() + len > GATHERED_MAX {
             ready!(self.poll_drain(cx))?;

@@ -1,8 +1,9 @@
-//! Stragglers among running requests, and their hedges. A hedge is the same request sent a second time, on another connection.
+//! Finds stragglers among the running requests, and asks for their hedges. A hedge is the same request sent a second time, on another
+//! connection.
 //!
-//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. An idle link isn't the
-//! measure. If all requests are slow, none is hedged, since hedges would only add load. Requests that wait for a lane aren't watched. Time
-//! counts from when the request was sent, and from when bytes of its answer last came.
+//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. It isn't compared to an
+//! idle link. So if all requests are slow, none is hedged, since hedges would only add load. The time during which a request waits for a
+//! lane doesn't count. Its silence begins when it is sent, and again whenever bytes of its answer come.
 
 mod tracker;
 
@@ -16,45 +17,45 @@ use rustc_hash::FxHashMap;
 use crate::dispatch::{AttemptId, OriginId, Role};
 pub(crate) use tracker::{Tracker, TrackerReading};
 
-/// One request in `ONE_OF` may be hedged, and `ALWAYS` requests in any case. Dean and Barroso ("The Tail at Scale", 2013) cut the 99.9th
+/// One request in `ONE_OF` may be hedged, and at least `ALWAYS` requests. Dean and Barroso ("The Tail at Scale", 2013) reduced the 99.9th
 /// percentile to a twentieth with 2 % more requests.
 const ONE_OF: u64 = 50;
 const ALWAYS: u64 = 2;
 
-/// A silence of this many times the usual one makes a straggler. Answers within about twice the 95th percentile are common.
+/// A request is a straggler if its silence is this many times longer than usual. Silences up to about twice the 95th percentile are common.
 const TIMES_USUAL: u32 = 3;
 
-/// The least silence that makes a small request a straggler. Nearby, a busy server, a garbage collection or a scheduler's delay explains
-/// shorter ones. On a longer path, [`TIMES_USUAL`] is the bound: three round trips, as long as a new connection for the hedge takes. TCP
-/// repairs a lost last packet only after 200 ms or more, and a lost handshake packet after a second.
+/// The minimum silence of a small request that is a straggler. With a nearby server, load, a garbage collection or the scheduler can cause
+/// shorter silences. On a longer path, [`TIMES_USUAL`] is the limit: three round trips, which a new connection for the hedge takes, too.
+/// For comparison, TCP retransmits a lost last packet only after 200 ms or more, and a lost handshake packet after a second.
 const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
-/// The same for bulk. Its segments queue, and a lost one stalls its stream for some round trips. Writing its bytes may also block a thread
-/// that other bodies share.
+/// The minimum silence of bulk that is a straggler. Its segments wait in queues, and a lost one stops its stream for some round trips.
+/// Writing a file may also block a thread that other bodies share.
 const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 
-/// The least silence that makes a straggler if no comparable request runs. It is then compared with earlier requests.
+/// The minimum silence of a straggler if no similar request is running. It is then compared with earlier requests.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
-/// The same if other requests are silent too, or if bulk stopped and its usual pace is unknown. The path is then the likely cause, and a
-/// hedge's new connection probes it.
+/// The minimum silence of a straggler if other requests are silent, too, or if bulk has stopped and its usual rate is unknown. The path is
+/// then the likely cause. The new connection of a hedge tests if it still works.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// A body that moves is a straggler if its rest would take this many times as long as a hedge would.
+/// A request whose body still moves is a straggler if the rest would take this many times as long as by a hedge.
 const TIMES_SLOWER: f64 = 3.0;
 
-/// The shortest time between two looks at all running requests.
+/// The minimum time between two checks of all running requests.
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
-/// A look that comes later than this shows that the process stood still, so the silences may be its own fault.
+/// If a check comes later than planned by more than this, the process didn't run. Then the process itself may be the cause of the silences.
 const LATE: Duration = Duration::from_millis(30);
 
-/// A number for requests of an origin that usually take equally long. The caller knows which do: a server needs longer for a listing than
-/// for a read.
+/// A number for a kind of requests that usually take equally long. The caller chooses it. A server needs longer for a listing than for a
+/// read, for example.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Alike(pub u8);
 
-/// Requests that are compared with each other.
+/// The key of a group of requests that are compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct ComparisonGroup {
     origin: OriginId,
@@ -62,7 +63,7 @@ struct ComparisonGroup {
     role: Role,
 }
 
-/// Returns how many more requests may be hedged, after this many requests and hedges of the process.
+/// Returns how many more requests may be hedged, after this many requests and hedges of the engine.
 pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
     (requests / ONE_OF).max(ALWAYS).saturating_sub(hedges)
 }
@@ -70,14 +71,14 @@ pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
 /// Watches running requests that may be hedged.
 #[derive(Debug)]
 pub(crate) struct HedgeWatch {
-    /// True if bodies come as fast as they can, so that a slow one is a sign.
+    /// True if no bandwidth limit slows bodies down, so that a slow body can be a straggler.
     judges_bodies: bool,
     running: FxHashMap<AttemptId, WatchedAttempt>,
     groups: FxHashMap<ComparisonGroup, Baseline>,
     next_look: Option<Instant>,
-    /// Silences from before this time don't count.
+    /// The time at which the process last turned out not to have run. Silence before this time doesn't count.
     stood_still: Option<Instant>,
-    /// True while bulk is held back. `held_until` is the time of the last change.
+    /// True while bulk yields to small requests. `held_until` is the time of the last change.
     is_held: bool,
     held_until: Option<Instant>,
 }
@@ -92,13 +93,13 @@ struct WatchedAttempt {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Judgement {
-    /// A straggler, after this silence.
+    /// The request is a straggler, and has been silent for this time.
     Straggler(Duration),
     LookAgain(Instant),
 }
 
 impl HedgeWatch {
-    /// Makes a watch. It shouldn't judge bodies if the caller caps the rate, since they are slow on purpose.
+    /// Creates a watch. `judges_bodies` must be false if the caller limits the bandwidth, since bodies are then slow on purpose.
     pub(crate) fn new(judges_bodies: bool) -> Self {
         Self {
             judges_bodies,
@@ -111,7 +112,7 @@ impl HedgeWatch {
         }
     }
 
-    /// Takes note that an attempt was given to a lane. `expected` is the size of its body in bytes, if known.
+    /// Starts watching an attempt that was put on a lane. `expected` is the size of the answer's body in bytes, if known.
     pub(crate) fn begin(
         &mut self,
         now: Instant,
@@ -125,7 +126,7 @@ impl HedgeWatch {
         self.look_at(now + silent_min(role));
     }
 
-    /// Takes note that an attempt has ended.
+    /// Stops watching an attempt that has ended. If its answer is complete, others are compared with it from now on.
     pub(crate) fn end(&mut self, now: Instant, attempt: AttemptId) {
         let Some(ended) = self.running.remove(&attempt) else { return };
         if let Some(seen) = ended.tracker.snapshot().filter(|seen| seen.is_whole) {
@@ -136,24 +137,25 @@ impl HedgeWatch {
         }
     }
 
-    /// Takes note that an attempt turned out to be bulk.
+    /// Records that an attempt turned out to be bulk.
     pub(crate) fn turned_freight(&mut self, attempt: AttemptId) {
         if let Some(running) = self.running.get_mut(&attempt) {
             running.group.role = Role::Freight;
         }
     }
 
-    /// Takes note that bulk is held back from now on, or no longer.
+    /// Records that bulk yields to small requests from now on, or no longer yields.
     pub(crate) fn hold_bulk(&mut self, now: Instant, is_held: bool) {
         (self.is_held, self.held_until) = (is_held, Some(now));
     }
 
-    /// Returns when to look again.
+    /// Returns the time of the next check.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.next_look
     }
 
-    /// Returns at most `most` stragglers, the longest silent first. `is_all` tells that all requests under way are watched.
+    /// Checks all running requests. Returns at most `most` stragglers, those with the longest silence first. `is_all` says that every
+    /// running request is watched.
     pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<AttemptId> {
         let planned = self.next_look.take();
         if planned.is_some_and(|at| now > at + LATE) {
@@ -164,7 +166,7 @@ impl HedgeWatch {
         let mut stragglers = Vec::new();
         let mut next: Option<Instant> = None;
         for (attempt, running) in self.running.iter().filter(|(_, running)| !running.is_hedged) {
-            // A request that hasn't gone out yet isn't silent.
+            // A request that wasn't sent yet isn't silent.
             let seen = running.tracker.snapshot();
             let judged = seen.map(|seen| self.judge(now, *attempt, running, &seen, &around, is_all));
             let at = match judged {
@@ -182,7 +184,7 @@ impl HedgeWatch {
         }
         stragglers.sort_unstable_by_key(|(silence, attempt)| (*silence, *attempt));
         if stragglers.len() as u64 > most {
-            // More hedges may be allowed by then.
+            // The other stragglers may be hedged later, when more hedges are allowed.
             self.look_at(now + BULK_SILENT_MIN);
             stragglers.truncate(most as usize);
         }
@@ -199,7 +201,7 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Returns since when an attempt is silent through no fault of Laneway's.
+    /// Returns the time since which an attempt has been silent, without the time in which Laneway itself was the cause.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {
@@ -246,7 +248,8 @@ impl HedgeWatch {
         let concurrent = peers.and_then(|peers| peers.usual_silence(Some(seen.sent)));
         let usual = concurrent.or_else(|| peers?.usual_silence(None));
         let Some((peers, usual)) = peers.zip(usual) else {
-            // A few long streams show little about usual silences.
+            // Nothing is known about usual silences. If there are only a few long transfers, no similar answer may be complete, so bulk
+            // that has stopped is a straggler after a fixed time.
             let is_stuck = running.group.role == Role::Freight && seen.head.is_some();
             return match is_stuck && silence >= ALL_SILENT_MIN {
                 true => Judgement::Straggler(silence),
@@ -267,11 +270,11 @@ impl HedgeWatch {
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
-        // Other requests' activity may change before the limit is reached.
+        // Don't wait until the limit, because a change in the activity of other requests may lower it.
         Judgement::LookAgain(soon.min(now + limit - silence))
     }
 
-    /// Returns whether the rest of a body that moves would come much sooner by another request.
+    /// Returns whether a body moves so slowly that another request would bring its rest much sooner.
     fn is_slow(
         &self,
         now: Instant,
@@ -283,7 +286,7 @@ impl HedgeWatch {
         let (Some(head), Some(expected)) = (seen.head, running.expected) else { return false };
         let took = now.saturating_duration_since(head);
         let least = silent_min(running.group.role);
-        // If bulk was held back, or the process stood still, the server isn't to blame for the rate.
+        // If bulk yielded, or if the process didn't run, the server isn't the cause of the low rate.
         let is_disturbed =
             self.stood_still.into_iter().chain(self.held_until).any(|at| at > head) || self.is_held;
         if took < least || seen.bytes == 0 || is_disturbed || others == ConcurrentActivity::Silent {
@@ -306,43 +309,44 @@ fn silent_min(role: Role) -> Duration {
     }
 }
 
-/// If another request received bytes this recently, the path is alive. Beside a longer silence, half of that silence counts as recent.
+/// If another request has received bytes within this time, or within half of the attempt's silence if that is longer, the path works.
 const RECENTLY: Duration = Duration::from_millis(30);
 
-/// If nothing moves any more, others still count as moving if this many requests, for each silent attempt, were answered since it was sent.
-/// At the end of a run, only stragglers are left.
+/// At the end of a job only stragglers may be left, so nothing moves. The path still counts as working if enough requests were answered
+/// since the attempt was sent. There must be this many for each silent attempt.
 const ANSWERED_TO_SILENT: usize = 4;
 
 /// The activity of other requests to the same origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConcurrentActivity {
-    /// Others receive bytes, or have received all of theirs.
+    /// Others are receiving bytes, or have received all of them.
     Moving,
-    /// No others are running.
+    /// No other requests are running.
     None,
-    /// Others receive nothing either.
+    /// Other requests don't receive any bytes either.
     Silent,
 }
 
-/// A snapshot of all requests that hedging watches: for each origin when bytes last came, and for each group how many requests are silent.
+/// A summary of all watched requests. For each origin, it has the times at which bytes last came, and for each group, the number of silent
+/// requests.
 #[derive(Debug, Default)]
 struct Activity {
-    /// Each origin's last two moves, so that one attempt's can be left out.
+    /// The last two times for each origin, so that one remains if the last belongs to the judged attempt.
     moves: FxHashMap<OriginId, [Option<Move>; 2]>,
     silent: FxHashMap<ComparisonGroup, usize>,
 }
 
-/// When bytes came, and to which attempt; `None` for one that has ended.
+/// The time at which bytes came, and the attempt that received them. `None` stands for an attempt that has ended.
 type Move = (Instant, Option<AttemptId>);
 
 impl Activity {
-    /// Takes note of a running attempt.
+    /// Adds a running attempt.
     fn running(&mut self, attempt: AttemptId, group: ComparisonGroup, moved: Instant, is_silent: bool) {
         self.note(group.origin, (moved, Some(attempt)));
         *self.silent.entry(group).or_default() += usize::from(is_silent);
     }
 
-    /// Takes note of an answered attempt.
+    /// Adds an attempt that has been answered.
     fn answered(&mut self, origin: OriginId, at: Instant) {
         self.note(origin, (at, None));
     }
@@ -357,7 +361,8 @@ impl Activity {
         }
     }
 
-    /// Returns the activity beside an attempt that is silent since `since`, while `answered` requests of its group were answered.
+    /// Returns the activity of other requests, for an attempt that has been silent since `since`. `answered` is the number of requests of
+    /// its group that were answered since it was sent.
     fn others(
         &self,
         now: Instant,
@@ -379,37 +384,38 @@ impl Activity {
     }
 }
 
-/// Most remembered answers, and for how long: enough for a high quantile, and recent enough to describe the present path.
+/// The maximum number of answers that a group keeps, and their maximum age. They are enough for a high quantile, and recent enough to
+/// describe the present path.
 const REMEMBERED: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// The fewest answers that show the usual values.
+/// The minimum number of answers from which usual values are computed.
 const FEWEST: usize = 3;
 
-/// The quantile of the longest silences that counts as usual. Of 64 answers, three may be stragglers themselves.
+/// This quantile of the answers' longest silences is the usual silence. So three of 64 answers may have been stragglers themselves.
 const USUAL: f64 = 0.95;
 
-/// The least size of a body that shows a rate. Smaller ones come in one read.
+/// The minimum size of a body whose rate is measured. Smaller bodies come in one read.
 const BODY_MIN: u64 = 64 * 1024;
 
-/// One answer that came whole.
+/// A complete answer.
 #[derive(Clone, Copy, Debug)]
 struct ResponseSample {
     ended: Instant,
-    /// The longest time in which no byte of it came, the wait for its head included.
+    /// The longest time in which no byte came, including the wait for its head.
     silence: Duration,
-    /// Bytes a second of its body.
+    /// The rate of its body in bytes per second.
     rate: Option<f64>,
 }
 
-/// Comparable requests of one origin.
+/// The recent answers of one group, with which requests are compared.
 #[derive(Debug, Default)]
 struct Baseline {
     answers: VecDeque<ResponseSample>,
 }
 
 impl Baseline {
-    /// Takes note of a complete answer.
+    /// Adds a complete answer.
     fn note(&mut self, now: Instant, seen: &TrackerReading) {
         let took = seen.head.map(|head| seen.moved.saturating_duration_since(head).as_secs_f64());
         let rate = took.filter(|took| seen.bytes >= BODY_MIN && *took > 0.0);
@@ -428,7 +434,7 @@ impl Baseline {
         }
     }
 
-    /// Returns when the last answer ended.
+    /// Returns the time at which the last answer ended.
     fn last(&self) -> Option<Instant> {
         self.answers.back().map(|answer| answer.ended)
     }
@@ -438,7 +444,7 @@ impl Baseline {
         self.since(Some(since)).count()
     }
 
-    /// Returns the usual silence of answers that ended after `since`, or of all.
+    /// Returns the usual silence of the answers that ended after `since`, or of all answers if it is `None`.
     fn usual_silence(&self, since: Option<Instant>) -> Option<Duration> {
         let mut silences: Vec<_> = self.since(since).map(|answer| answer.silence).collect();
         silences.sort_unstable();
@@ -446,7 +452,7 @@ impl Baseline {
         enough.then(|| silences[(silences.len() as f64 * USUAL).ceil() as usize - 1])
     }
 
-    /// Returns the median rate of bodies that ended after `since`, or of all, in bytes a second.
+    /// Returns the median rate, in bytes per second, of the answers that ended after `since`, or of all answers if it is `None`.
     fn usual_rate(&self, since: Option<Instant>) -> Option<f64> {
         let mut rates: Vec<_> = self.since(since).filter_map(|answer| answer.rate).collect();
         rates.sort_unstable_by(f64::total_cmp);

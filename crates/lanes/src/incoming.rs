@@ -1,4 +1,4 @@
-//! An answer as it arrives, into the request's sink or into memory.
+//! Receives an answer, and passes its body to the request's sink or to memory.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
-/// The longest body whose whole memory is reserved when its first bytes come, as its head announces. A longer one gets memory as it comes,
-/// because a head may announce any length.
+/// The maximum length of a body for which all memory is allocated at its first bytes. A longer body gets memory as its bytes come, because
+/// a `Content-Length` may announce any length.
 const ROOM_AT_ONCE: u64 = 1 << 20;
 
-/// An answer that is being received, into the request's sink or into memory.
+/// An answer that is being received. Its body goes to the request's sink or to memory.
 pub(crate) struct ResponseReceiver {
     sink: Option<Box<dyn Sink>>,
     head: Option<Head>,
@@ -75,14 +75,14 @@ impl ResponseReceiver {
         self
     }
 
-    /// Sets the pass that the request was admitted with. It is told at once if the server answers that it is overloaded. Otherwise hundreds
-    /// more requests could go out before the answer is judged.
+    /// Sets the pass with which the request was admitted. If the server answers that it is overloaded, the pass is informed at once.
+    /// Otherwise hundreds of further requests could be sent before the call judges this answer.
     pub(crate) fn through(mut self, pass: Option<AdmissionPass>) -> Self {
         self.pass = pass;
         self
     }
 
-    /// Sets where the answer's signs of life are noted. Logs that the origin is back if it was away.
+    /// Sets the record of the origin's signs of life. If the origin was away, the answer ends the outage and this is logged.
     pub(crate) fn heard_by(mut self, outage: Option<(Arc<Outage>, Origin)>) -> Self {
         if let Some((outage, _)) = &outage {
             outage.sent(self.sent_at);
@@ -91,7 +91,7 @@ impl ResponseReceiver {
         self
     }
 
-    /// Sets the tally that the answer also counts in.
+    /// Sets the tally in which the answer is counted in addition to the engine's own counters.
     pub(crate) fn tallied(mut self, tally: Option<Tally>) -> Self {
         self.tally = tally;
         self
@@ -103,7 +103,7 @@ impl ResponseReceiver {
         self
     }
 
-    /// Returns the tally that the answer also counts in.
+    /// Returns the tally in which the answer is counted in addition to the engine's own counters.
     pub(crate) fn tally(&self) -> Option<&Tally> {
         self.tally.as_ref()
     }
@@ -123,7 +123,7 @@ impl ResponseReceiver {
         self.role
     }
 
-    /// Takes the head. Returns where the body goes.
+    /// Takes the head. Returns where the rest of the body is read.
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
@@ -151,14 +151,14 @@ impl ResponseReceiver {
         Ok(route)
     }
 
-    /// Returns the body's length, as the head announces it.
+    /// Returns the `Content-Length` of a successful answer.
     pub(crate) fn announced(&self) -> Option<u64> {
         let head = self.head.as_ref().filter(|head| head.status.is_success())?;
         head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// Waits until the sink can take more of the body. The connection's time without progress then begins anew, since it wasn't read
-    /// meanwhile.
+    /// Waits until the sink can take more of the body. Nothing is read meanwhile, so the wait doesn't count towards the no-progress
+    /// timeout.
     pub(crate) async fn has_room(&mut self, progress: &IoProgress) {
         let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) else { return };
         let mut has_waited = false;
@@ -200,7 +200,10 @@ impl ResponseReceiver {
         }
         let good = self.head.as_ref().is_some_and(|h| h.status.is_success());
         if good && self.collected.len() + bytes.len() > Response::COLLECTED_BODY_MAX {
-            return Err(Error::new(Kind::Protocol, "the answer is too large for this request"));
+            return Err(Error::new(
+                Kind::Protocol,
+                "the answer has more than 64 MiB, which is too large for a request without a sink",
+            ));
         }
         if self.collected.capacity() == 0
             && let Some(len) = self.announced()
@@ -212,9 +215,9 @@ impl ResponseReceiver {
         Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
     }
 
-    /// Takes an owned chunk. It isn't copied if it is the whole body.
+    /// Takes an owned chunk of the body. If it is the whole body, it isn't copied.
     pub(crate) fn take_whole(&mut self, bytes: Bytes) -> Result<Route, Error> {
-        // The first of several chunks is copied to the memory that the others follow into.
+        // The first of several chunks is copied to a buffer to which the others are appended.
         let is_part = self.announced().is_some_and(|len| len > bytes.len() as u64);
         if self.sinking || is_part || !self.collected.is_empty() {
             return self.take(&bytes);
@@ -249,7 +252,7 @@ impl ResponseReceiver {
 }
 
 fn refused(e: crate::SinkError) -> Error {
-    Error::because(Kind::Sink, "the answer's bytes could not be taken", e)
+    Error::because(Kind::Sink, "the received bytes can't be used", e)
 }
 
 #[cfg(test)]

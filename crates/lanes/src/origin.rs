@@ -17,7 +17,7 @@ pub enum Scheme {
     Https,
 }
 
-/// The protocol of a connection, and its properties that others decide by.
+/// The protocol of a connection, with the properties that the dispatcher needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Protocol {
     name: &'static str,
@@ -25,12 +25,12 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// HTTP/1.1: one request at a time.
+    /// HTTP/1.1, with one request at a time.
     pub const H1: Self = Self::new("h1", false);
-    /// HTTP/2: many streams at once.
+    /// HTTP/2, with many concurrent requests.
     pub const H2: Self = Self::new("h2", true);
 
-    /// A protocol by its name in logs and statistics.
+    /// Describes a protocol. The name is used in logs and statistics.
     pub(crate) const fn new(name: &'static str, is_multiplexed: bool) -> Self {
         Self { name, is_multiplexed }
     }
@@ -40,8 +40,8 @@ impl Protocol {
         self.name
     }
 
-    /// Returns whether a connection carries many requests at once. Such a connection survives a request that is dropped. One that carries
-    /// one request at a time doesn't, but it can turn from express into freight in the middle of a body.
+    /// Returns whether a connection carries many requests at once. Such a connection stays usable if a request is dropped. A connection
+    /// with one request at a time must then be closed, but it can become a freight lane in the middle of a body.
     pub fn is_multiplexed(self) -> bool {
         self.is_multiplexed
     }
@@ -62,7 +62,8 @@ pub struct Origin {
     pub host: Arc<str>,
     /// TCP port.
     pub port: u16,
-    /// The certificate for a server that asks for one. Connections with another one, or with none, belong to another origin.
+    /// The client certificate for a server that asks for one. The same server with another certificate, or without one, is another origin,
+    /// so they don't share connections.
     pub client_certificate: Option<Arc<ClientCertificate>>,
 }
 
@@ -72,7 +73,7 @@ impl Origin {
     /// # Errors
     /// [`Kind::Invalid`] when the URL has another scheme, no host, or doesn't parse.
     pub fn parse(url: &str) -> Result<Self, Error> {
-        let invalid = |why: &str| Error::new(Kind::Invalid, format!("{url:?} is no endpoint URL: {why}"));
+        let invalid = |why: &str| Error::new(Kind::Invalid, format!("{url:?} isn't an endpoint URL: {why}"));
         let uri: http::Uri = url.parse().map_err(|e: http::uri::InvalidUri| invalid(&e.to_string()))?;
         let scheme = match uri.scheme_str() {
             Some("http") => Scheme::Http,
@@ -86,13 +87,14 @@ impl Origin {
                 let number = address.split('%').next().unwrap_or_default();
                 (address, number.parse::<Ipv6Addr>().is_ok())
             }
-            // These characters belong to addresses or users. A name with one of them would be another origin once it is written out.
+            // These characters belong to addresses or user names. If a host name contained one, the written origin would be parsed as
+            // another origin.
             None => (whole, !whole.contains(['[', ']', ':', '%'])),
         };
         if !is_host {
             return Err(invalid("the text in brackets isn't an address"));
         }
-        // A suffix that isn't a port would be ignored, and the scheme's default port used.
+        // `Uri` ignores a suffix that isn't a port, and would use the scheme's default port. So the port is parsed here.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
         let port = match named.and_then(|named| named.strip_prefix(whole)) {
             Some("" | ":") => Some(default_port(scheme)),
@@ -102,7 +104,8 @@ impl Origin {
         Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, client_certificate: None })
     }
 
-    /// Returns the value of the `Host` header and `:authority`. The scheme's default port is left out, since signatures cover this text.
+    /// Returns the value of the `Host` header and of `:authority`. It leaves out the scheme's default port, because stores do so when they
+    /// check a signature of this header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() };
         if self.port == default_port(self.scheme) { host } else { format!("{host}:{}", self.port) }
@@ -119,7 +122,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Parses a port of digits, without a sign.
+/// Parses a port, which may contain only digits (`u16::from_str` also accepts a sign).
 fn number(port: &str) -> Option<u16> {
     port.parse().ok().filter(|_| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -131,16 +134,18 @@ fn default_port(scheme: Scheme) -> u16 {
     }
 }
 
-/// The measured path of connections to an origin. Callers use it to weigh requests against bytes.
+/// The measured properties of the network path to an origin: its round trip, protocol and rate. With these, callers compare the cost of a
+/// request with the cost of more bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Path {
-    /// The shortest round trip seen.
+    /// The shortest measured round trip.
     pub round_trip: Option<Duration>,
     /// The protocol that the origin speaks, or is expected to speak.
     pub protocol: Option<Protocol>,
-    /// The best rate at which bytes of all origins together came in the last ten seconds, in bytes a second.
+    /// The highest receive rate of the last ten seconds, of all origins together, in bytes per second.
     pub rate: Option<f64>,
-    /// True if bulk has filled the path, so that `rate` is its capacity. Otherwise the capacity is at least `rate`.
+    /// True if large transfers have filled the path, so that `rate` is its capacity. If it is false, the capacity may be higher than
+    /// `rate`.
     pub is_full: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The outage of an origin: since when it has sent nothing, although it was asked.
+//! The outage of an origin: the time for which it has answered none of our requests.
 //!
-//! Servers restart, networks change, and a front end answers 502 until its back ends are up. That isn't a failure of the single request
-//! that met it. So the outage's length is measured per origin, for all its calls.
+//! Servers restart, networks change, and a front end answers 502 until its back ends are up. Such a failure concerns all requests to the
+//! origin. So the outage's length is measured per origin, and all its calls end together if it lasts too long.
 
 use std::time::{Duration, Instant};
 
@@ -10,32 +10,32 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// The target of log events for an origin that has sent nothing for a second although it was asked, and for its return. Fields: `origin`,
+/// The target of two log events: an origin has answered no request for a second, and such an origin answers again. Fields: `origin`,
 /// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
 pub const ORIGIN: &str = "laneway::origin";
 
-/// After this long without a failure, no request was made, and the next failure begins a new outage. It is longer than the longest pause
-/// and the usual timeout with a silent server together.
+/// If the last failure is longer ago than this, no request was made meanwhile, and the next failure begins a new outage. The time is longer
+/// than the longest pause between attempts and the usual no-progress timeout together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// A request sent this recently may still be answered, so no call is given up before. It is longer than the round trip to any region, with
-/// TLS's before it.
+/// A request that was sent more recently than this may still be answered, so no call is given up earlier. It is longer than a TLS handshake
+/// and a request take to any region.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// An outage that ends sooner is not reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// One origin's signs of life. Its answers record them while they arrive, on any thread.
+/// Records an origin's signs of life. The receivers of its answers call it on any thread.
 #[derive(Debug)]
 pub(crate) struct Outage {
     born: Instant,
-    /// The last sign of life: microseconds after `born`, plus one. 0 means none.
+    /// The time of the last sign of life, in microseconds after `born`, plus one. 0 means that there was none yet.
     heard: AtomicU64,
-    /// The same for the last request that was put on a connection.
+    /// The time at which the last request was put on a connection, in the same form.
     sent: AtomicU64,
-    /// True once there has been any answer.
+    /// True once the origin has answered with any status.
     has_answered: AtomicBool,
-    /// Calls that wait for an answer, or for their next attempt.
+    /// The number of calls that wait for an answer or for their next attempt.
     asking: AtomicU64,
     state: Mutex<OutageState>,
 }
@@ -52,7 +52,7 @@ impl Drop for OutageWaiter<'_> {
 
 #[derive(Debug, Default)]
 struct OutageState {
-    /// Since when nothing has come, and when an attempt last failed.
+    /// The time at which the silence began, and the time of the last failed attempt.
     away: Option<(Instant, Instant)>,
     is_reported: bool,
 }
@@ -69,37 +69,38 @@ impl Outage {
         }
     }
 
-    /// Takes note of an answer, which may be a sign of life.
+    /// Records an answer. Only some statuses are a sign of life.
     pub(crate) fn answered(&self, now: Instant, status: StatusCode) {
         self.has_answered.store(true, Relaxed);
-        // These statuses mean that the server isn't at work, or not for us.
+        // These statuses mean that the server has failed, or that it refuses our requests for now.
         if !matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
             self.heard(now);
         }
     }
 
-    /// Returns for how long calls retry. `unanswered` is for an origin that has never answered, which may not exist.
+    /// Returns for how long calls retry. The shorter `unanswered` applies to an origin that has never answered, which may not exist.
     pub(crate) fn is_tried_for(&self, retry_for: Duration, unanswered: Duration) -> Duration {
         if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
 
-    /// Counts a call as waiting for the origin while the result lives.
+    /// Counts a call as waiting for the origin, until the result is dropped.
     pub(crate) fn asked(&self) -> OutageWaiter<'_> {
         self.asking.fetch_add(1, Relaxed);
         OutageWaiter(self)
     }
 
-    /// Returns the last sign of life if calls wait for another. `Some(None)` means that there was none yet.
+    /// Returns the time of the last sign of life, or `None` if no call waits for one. `Some(None)` means that a call waits and there was no
+    /// sign of life yet.
     pub(crate) fn awaited_since(&self) -> Option<Option<Instant>> {
         (self.asking.load(Relaxed) > 0).then(|| self.last_heard())
     }
 
-    /// Takes note of a sign of life.
+    /// Records a sign of life.
     pub(crate) fn heard(&self, now: Instant) {
         self.heard.fetch_max(self.micros(now), Relaxed);
     }
 
-    /// Takes note of a request that is being put on a connection.
+    /// Records that a request is put on a connection.
     pub(crate) fn sent(&self, now: Instant) {
         self.sent.fetch_max(self.micros(now), Relaxed);
     }
@@ -109,7 +110,7 @@ impl Outage {
         self.last_heard().is_some_and(|heard| heard > then)
     }
 
-    /// Takes note of an attempt that failed, after a silence of `silent`.
+    /// Records an attempt that failed after a silence of `silent`.
     pub(crate) fn failed(&self, now: Instant, silent: Duration) {
         let heard = self.last_heard();
         let mut state = self.lock();
@@ -127,35 +128,36 @@ impl Outage {
         state.away = Some((since, now));
     }
 
-    /// Returns for how long nothing has come.
+    /// Returns how long the current outage has lasted, or zero if there is none.
     pub(crate) fn lasts(&self, now: Instant) -> Duration {
         let away = self.lock().away;
         let since = away.map(|(since, _)| since).filter(|since| !self.heard_since(*since));
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
-    /// Returns how much time is left for further attempts.
+    /// Returns how much time calls have left for further attempts.
     pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
         let lasts = self.lasts(now);
         let sent = self.instant(&self.sent).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
-        // The extra time is added once, however often an answer is awaited.
+        // The extra time for a request in flight is granted only once, no matter how many requests follow.
         let grace =
             ANSWER_WITHIN.min(retry_for / 4).saturating_sub(sent.max(lasts.saturating_sub(retry_for)));
         retry_for.saturating_sub(lasts).max(grace)
     }
 
-    /// Returns whether the outage has lasted for as long as calls retry. Without retries, a single failure says nothing about the origin.
+    /// Returns whether the outage has lasted for as long as calls retry. It is never true without retries, because a single failure says
+    /// nothing about the origin.
     pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
         !retry_for.is_zero() && self.left(now, retry_for).is_zero()
     }
 
-    /// Returns whether to report now that the origin is away. True only once.
+    /// Returns whether to report now that the origin is away. It returns true only once per outage.
     pub(crate) fn is_to_be_reported(&self, now: Instant) -> bool {
         let lasts = self.lasts(now);
         lasts >= REPORTED_AFTER && !std::mem::replace(&mut self.lock().is_reported, true)
     }
 
-    /// Returns the length of a reported outage that has ended. `Some` only once.
+    /// Returns the length of a reported outage that has ended. It returns `Some` only once per outage.
     pub(crate) fn is_over(&self, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         let (since, _) = state.away.filter(|_| state.is_reported)?;
@@ -192,7 +194,7 @@ mod tests {
         Duration::from_secs(secs)
     }
 
-    /// Returns for how long nothing has come, after an attempt failed that was silent for `silent` seconds.
+    /// Reports an attempt that failed after `silent` seconds of silence, and returns the length of the outage.
     fn failed(outage: &Outage, now: Instant, silent: u64) -> Duration {
         outage.failed(now, secs(silent));
         outage.lasts(now)

@@ -1,23 +1,23 @@
-//! The caller's limit on bytes a second.
+//! The limit on bytes per second that the caller sets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Each body that is being sent moves once in this many seconds, and in one more at most behind a large chunk. Servers time out bodies that
-/// stand still, the strictest after 5 s.
+/// Each body that is being sent makes progress at least once in this many seconds, or at most a second later if it waits for a large chunk.
+/// Servers time out a body without progress, the strictest after 5 s.
 const TURN_SECS: u64 = 2;
 
-/// At least this many bodies go side by side, because the server answers one while others move.
+/// At least this many bodies are sent at once. So while the server answers one, the others use the bandwidth.
 const BODIES_MIN: u64 = 4;
 
-/// The most bytes that one body takes in a turn (lanes count sent bytes in such steps), and the most of all bodies together, which fit a
-/// semaphore's 32-bit permits.
+/// The maximum number of bytes that one body sends in a turn, which is the step in which connections count sent bytes. `TURN_MAX` is the
+/// maximum for all bodies together, which fits a semaphore's 32-bit permits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 
-/// A limit on bytes a second. Engines with clones of it share it.
+/// A limit on bytes per second. Engines that hold clones of one `Bandwidth` share the limit.
 #[derive(Clone, Debug)]
 pub struct Bandwidth(Arc<BandwidthLimit>);
 
@@ -25,11 +25,11 @@ pub struct Bandwidth(Arc<BandwidthLimit>);
 struct BandwidthLimit {
     pace: Mutex<Pace>,
     shares: BandwidthShares,
-    /// The bytes of a turn that no body has reserved.
+    /// The number of bytes of a turn that no body has reserved.
     unclaimed: Arc<Semaphore>,
 }
 
-/// The shares of a limit for bodies that are sent side by side.
+/// The division of a limit among bodies that are sent at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BandwidthShares {
     /// The bytes that all bodies together may send in a turn.
@@ -46,23 +46,23 @@ impl BandwidthShares {
 
     /// Returns how much of a turn a body of `len` bytes reserves while it is sent.
     fn claim(self, len: u64) -> u32 {
-        // A chunk always fits.
+        // This conversion never fails, because a chunk has at most 64 KiB.
         u32::try_from(len.min(self.chunk)).unwrap_or(u32::MAX)
     }
 }
 
 impl Bandwidth {
-    /// A limit of `bytes` a second.
+    /// Creates a limit of `bytes` per second.
     pub fn limited_to(bytes: u64) -> Self {
         let shares = BandwidthShares::of(bytes);
         let unclaimed = Arc::new(Semaphore::new(shares.turn as usize));
         Self(Arc::new(BandwidthLimit { pace: Mutex::new(Pace::new(bytes)), shares, unclaimed }))
     }
 
-    /// Waits until a share of the limit is free that keeps a body of `len` bytes moving, in the order of requests. The body has the share
-    /// while the result lives.
+    /// Waits until the limit has room for another body of `len` bytes, so that each body makes progress in each turn. Bodies wait in the
+    /// order of these calls. Dropping the result gives the share back.
     pub(crate) async fn share(&self, len: u64) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
+        // The semaphore is never closed, so this always returns a permit.
         Arc::clone(&self.0.unclaimed).acquire_many_owned(self.0.shares.claim(len)).await.ok()
     }
 
@@ -71,13 +71,13 @@ impl Bandwidth {
         self.0.shares.chunk as usize
     }
 
-    /// Takes note of `bytes` that move now. Returns the pause that keeps the rate.
+    /// Counts `bytes` that move now. Returns the pause that the caller must make to keep to the rate.
     pub(crate) fn take(&self, now: Instant, bytes: usize) -> Duration {
         self.0.pace.lock().unwrap_or_else(PoisonError::into_inner).take(now, bytes)
     }
 }
 
-/// A schedule that lets bytes pass at a rate. Unused time isn't saved up, so no burst exceeds one chunk.
+/// Spreads bytes evenly in time, to keep to a rate. Unused time doesn't count later, so a burst is never larger than one chunk.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_second: f64,
@@ -89,7 +89,7 @@ impl Pace {
         Self { bytes_per_second: bytes_per_second.max(1) as f64, next: None }
     }
 
-    /// Takes note of `bytes` that move now. Returns the pause that keeps the rate.
+    /// Counts `bytes` that move now. Returns the pause that the caller must make to keep to the rate.
     pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> Duration {
         let next = self.next.map_or(now, |n| n.max(now))
             + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second);
@@ -107,12 +107,12 @@ mod tests {
 
     use super::*;
 
-    /// Returns the longest standstill of a body of 1 MiB while 200 small ones, each followed by another, were sent beside it.
+    /// Returns the longest time without progress of a body of 1 MiB, while 200 streams of small bodies are sent.
     fn standstill(limit: u64, small: u64, shares: BandwidthShares) -> Duration {
         let (start, mut pace) = (Instant::now(), Pace::new(limit));
         let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);
         let mut waiting: VecDeque<u64> = (0..200).map(|_| small).chain([left]).collect();
-        // When each body under way may send next, and its remaining bytes.
+        // For each running body, the time at which it may send next, and its remaining bytes.
         let mut under_way = BinaryHeap::new();
         let mut now = start;
         while left > 0 {

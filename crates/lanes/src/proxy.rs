@@ -1,4 +1,4 @@
-//! The choice of a connection's proxy, and tunnels through a proxy.
+//! Chooses the proxy of a connection, and opens tunnels through a proxy.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,12 +20,12 @@ pub(crate) struct Proxies {
     direct: Vec<NoProxyRule>,
 }
 
-/// A proxy. We speak to the proxy itself over TLS if its URL says `https`.
+/// A proxy. If its URL begins with `https://`, the connection to the proxy itself uses TLS.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) origin: Origin,
     pub(crate) protocol: ProxyProtocol,
-    /// The variable that set it.
+    /// The environment variable that set it, or a text for errors.
     set_by: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum ProxyProtocol {
         /// The value of `Proxy-Authorization`.
         authorization: Option<String>,
     },
-    /// RFC 1928, with the user and password of RFC 1929. The proxy resolves host names.
+    /// SOCKS5 (RFC 1928) with user and password (RFC 1929). The proxy resolves host names.
     Socks5 { login: Option<(String, String)> },
 }
 
@@ -72,8 +72,8 @@ impl Proxies {
         })
     }
 
-    /// Returns the proxy for `origin`, unless it is reached directly. Loopback and the clouds' credential services always are: a proxy
-    /// can't reach this machine's loopback, and must not see its credentials.
+    /// Returns the proxy for `origin`, or `None` if it is reached directly. Loopback and the clouds' credential services never use a proxy,
+    /// because it can't reach this machine's loopback, and must not see its credentials.
     pub(crate) fn for_origin(&self, origin: &Origin) -> Option<&Proxy> {
         let proxy = match origin.scheme {
             Scheme::Https => self.https.as_ref(),
@@ -90,12 +90,12 @@ impl Proxies {
 }
 
 impl Proxy {
-    /// The proxy and the variable that set it, for errors.
+    /// Returns the proxy and the variable that set it, for errors.
     pub(crate) fn named(&self) -> String {
         format!("the proxy in {}, {self}", self.set_by)
     }
 
-    /// The value of `Proxy-Authorization`, if the proxy takes one and its URL carries credentials.
+    /// Returns the value of `Proxy-Authorization`, if the proxy uses HTTP and its URL has credentials.
     pub(crate) fn authorization(&self) -> Option<&str> {
         match &self.protocol {
             ProxyProtocol::Http { authorization } => authorization.as_deref(),
@@ -103,7 +103,7 @@ impl Proxy {
         }
     }
 
-    /// Returns whether the proxy opens a tunnel even for plain HTTP, instead of taking the requests.
+    /// Returns whether even plain HTTP uses a tunnel through the proxy, instead of requests to the proxy.
     pub(crate) fn tunnels_all(&self) -> bool {
         matches!(self.protocol, ProxyProtocol::Socks5 { .. })
     }
@@ -114,7 +114,7 @@ impl Proxy {
             Some((credentials, host)) => (Some(credentials), host),
             None => (None, rest),
         };
-        // With either scheme the proxy resolves names, since a machine behind a proxy often can't.
+        // For both schemes the proxy resolves names, since a machine behind a proxy often can't.
         if ["socks5", "socks5h"].iter().any(|socks| scheme.eq_ignore_ascii_case(socks)) {
             let login = credentials.map(login).transpose()?;
             return Ok(Self {
@@ -138,10 +138,10 @@ impl Proxy {
     }
 }
 
-/// The port of a SOCKS proxy whose URL has none (RFC 1928, section 3).
+/// The port of a SOCKS proxy if its URL has no port (RFC 1928, section 3).
 const SOCKS_PORT: u16 = 1080;
 
-/// Returns the address of a SOCKS proxy. Connections to it begin in clear text, like plain HTTP.
+/// Returns the origin of a SOCKS proxy. Its scheme is HTTP, because connections to the proxy don't use TLS.
 fn socks_origin(host: &str) -> Result<Origin, Error> {
     let mut origin = Origin::parse(&format!("http://{host}"))?;
     let authority = host.split(['/', '?', '#']).next().unwrap_or(host);
@@ -151,24 +151,24 @@ fn socks_origin(host: &str) -> Result<Origin, Error> {
     Ok(origin)
 }
 
-/// Reads the user and password of a SOCKS proxy. Each has 1 to 255 bytes (RFC 1929, section 2). The error contains neither.
+/// Parses the user and password of a SOCKS proxy. Each has 1 to 255 bytes (RFC 1929, section 2). The error contains neither of them.
 fn login(credentials: &str) -> Result<(String, String), Error> {
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     let read = |part: &str| {
         let plain = percent_encoding::percent_decode_str(part).decode_utf8().ok()?.into_owned();
         (1..=255).contains(&plain.len()).then_some(plain)
     };
-    let message = "SOCKS5 takes a user and a password of 1 to 255 bytes each";
+    let message = "a SOCKS5 proxy needs both a user and a password in its URL, each of 1 to 255 bytes";
     read(user).zip(read(password)).ok_or_else(|| Error::new(Kind::Invalid, message))
 }
 
-/// Returns the address if the host is one. An IPv4 address may be written as an IPv6 one.
+/// Returns the IP address if the host is one. An IPv4 address that is written as an IPv6 address (`::ffff:1.2.3.4`) is converted.
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
-/// Returns whether the address is this machine's, or a metadata service that hands it credentials. Those are the clouds' (169.254.169.254,
-/// and AWS's fd00:ec2::254), ECS's (169.254.170.2) and EKS's (169.254.170.23, fd00:ec2::23).
+/// Returns whether the address belongs to this machine, or to a service that gives it credentials. These are the clouds' metadata services
+/// (169.254.169.254, and AWS's fd00:ec2::254), and those of ECS (169.254.170.2) and EKS (169.254.170.23, fd00:ec2::23).
 fn is_of_this_machine(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
@@ -184,9 +184,9 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
 enum NoProxyRule {
     /// `*`.
     Everything,
-    /// Addresses: `10.0.0.0/8`, `fd00::/8`.
+    /// A range of addresses, such as `10.0.0.0/8` or `fd00::/8`.
     Network(IpNet),
-    /// An address, or a name with all its subdomains (also written `.name` and `*.name`), with one port or any.
+    /// An address, or a name with all its subdomains (also written as `.name` and `*.name`). Without a port it applies to all ports.
     Host { host: String, address: Option<IpAddr>, port: Option<u16> },
 }
 
@@ -199,7 +199,7 @@ impl NoProxyRule {
         if let Ok(network) = rule.replace(['[', ']'], "").parse::<IpNet>() {
             return Self::Network(network);
         }
-        // The last of several colons is part of an IPv6 address, unless the address is in brackets.
+        // Several colons without brackets are an IPv6 address without a port.
         let (host, port) = match rule.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
             _ => (rule, None),
@@ -223,14 +223,15 @@ impl NoProxyRule {
     }
 }
 
-/// An error about a proxy, with the variables that may have named it.
+/// Returns an error about a proxy, with the variables that may have set it.
 fn named(variables: &str, error: &Error) -> Error {
     Error::new(Kind::Invalid, format!("the proxy of {variables}: {error}"))
 }
 
-// Tunnels through a proxy: CONNECT (RFC 9110, section 9.3.6) for TLS to the origin, and SOCKS5 (RFC 1928) for everything.
+// Tunnels through a proxy. For an HTTP proxy, CONNECT (RFC 9110, section 9.3.6) opens a tunnel for TLS to the origin. Through a SOCKS5
+// proxy (RFC 1928), all connections are tunnels.
 
-/// Asks a proxy for a tunnel to the origin.
+/// Asks a proxy to open a tunnel to the origin.
 ///
 /// # Errors
 /// [`Kind::Connect`], naming the proxy and its answer.
@@ -248,7 +249,7 @@ pub(crate) async fn tunnel(
     }
 }
 
-/// The proxy gets the host's name, so that no other resolver learns it.
+/// Opens a tunnel by SOCKS5. It sends the host's name to the proxy, so that our own resolver isn't asked.
 async fn by_socks(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     origin: &Origin,
@@ -265,7 +266,7 @@ async fn by_socks(
     match opened {
         Ok(_) => Ok(()),
         Err(tokio_socks::Error::Io(e)) => {
-            Err(Error::because(Kind::Connect, format!("proxy {proxy} broke off"), e))
+            Err(Error::because(Kind::Connect, format!("the connection to proxy {proxy} was lost"), e))
         }
         Err(e) => {
             let target = format!("{}:{}", origin.host, origin.port);
@@ -281,7 +282,8 @@ async fn by_connect(
     authorization: Option<&str>,
     user_agent: &HeaderValue,
 ) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::because(Kind::Connect, format!("proxy {proxy} broke off"), e);
+    let failed =
+        |e: io::Error| Error::because(Kind::Connect, format!("the connection to proxy {proxy} was lost"), e);
     let target = match origin.host.contains(':') {
         true => format!("[{}]:{}", origin.host, origin.port),
         false => format!("{}:{}", origin.host, origin.port),
@@ -296,11 +298,15 @@ async fn by_connect(
     request += "\r\n";
     stream.write_all(request.as_bytes()).await.map_err(failed)?;
     stream.flush().await.map_err(failed)?;
-    // One byte at a time, because the bytes after the head belong to TLS. A head has some hundred bytes, once per connection.
+    // Read the head one byte at a time, because the bytes after it belong to TLS. It has only a few hundred bytes, and comes once per
+    // connection.
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() > 8192 {
-            return Err(Error::new(Kind::Connect, format!("proxy {proxy} sent an endless head")));
+            return Err(Error::new(
+                Kind::Connect,
+                format!("proxy {proxy} sent a head of more than 8192 bytes"),
+            ));
         }
         head.push(stream.read_u8().await.map_err(failed)?);
     }

@@ -1,4 +1,4 @@
-//! A request, its body of memory and file segments, and its submission to the driver.
+//! A request, its body (segments of memory and files), and its submission to the driver.
 
 use std::fmt;
 use std::fs::File;
@@ -20,10 +20,10 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Origin, Response, Sink};
 
-/// Signs a request again if its signature is old. It runs on the engine's threads and must not wait.
+/// Signs a request again if its signature is old. It runs on the engine's threads and must not block.
 pub type Renew = Arc<dyn Fn(&mut Request) + Send + Sync>;
 
-/// One attempt's request.
+/// The request of one attempt.
 pub struct Request {
     /// The server.
     pub origin: Origin,
@@ -31,33 +31,33 @@ pub struct Request {
     pub method: Method,
     /// Path and query, already percent-encoded exactly as they were signed.
     pub target: Uri,
-    /// Headers. `Host` and `Content-Length` are set from [`origin`](Self::origin) and [`body`](Self::body) when absent.
+    /// The headers. `Host` and `Content-Length` are set from [`origin`](Self::origin) and [`body`](Self::body) if they are missing.
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
-    /// Expected body bytes of the answer, if known. They decide between express and freight.
+    /// The expected size of the answer's body, if known. The dispatcher chooses between an express and a freight lane by it.
     pub expected: Option<u64>,
-    /// Takes the body of a 2xx answer. Without a sink it is collected in memory.
+    /// Takes the body of a 2xx answer. Without a sink, the body is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
-    /// The time that the server may go without progress, instead of [`Config::no_progress`](crate::Config::no_progress).
+    /// The time without progress after which the request fails. It replaces [`Config::no_progress`](crate::Config::no_progress).
     pub no_progress: Option<Duration>,
-    /// The number of the credential that signed it. The [response](crate::Response::credential) repeats it, since another credential may be
-    /// in use by then.
+    /// The number of the credential that signed the request. The [response](crate::Response::credential) repeats it, because a refusal
+    /// concerns this credential, and another one may be in use by then.
     pub credential: u64,
-    /// Called if the request has waited for its lane until its signature is old.
+    /// Called if the signature has become old while the request waited for a lane.
     pub renew: Option<Renew>,
-    /// Incremented when the request goes onto a connection, whatever its result.
+    /// Incremented when the request is put on a connection, even if it then fails.
     pub sent: Option<Arc<AtomicU64>>,
-    /// The pass that is checked when a lane is free for it.
+    /// The pass of the throttle's admission. It is checked again when a lane is free for the request.
     pub(crate) pass: Option<AdmissionPass>,
-    /// Where its answer's signs of life are noted.
+    /// Records the answer as a sign of life of the origin.
     pub(crate) outage: Option<Arc<Outage>>,
-    /// The tally that it also counts in.
+    /// The tally in which the request is counted in addition to the engine's own counters.
     pub(crate) tally: Option<Tally>,
 }
 
 impl Request {
-    /// A request without body, headers or sink.
+    /// Creates a request without body, headers or sink.
     pub fn new(origin: Origin, method: Method, target: Uri) -> Self {
         Self {
             origin,
@@ -97,22 +97,22 @@ impl Request {
         }
     }
 
-    /// Returns the `Content-Length` to add. A method that usually has a body declares an empty one too (RFC 9110, section 8.6). Otherwise
-    /// stores answer 411.
+    /// Returns the `Content-Length` to add, or `None` if the request needs none. If the method usually has a body, the length of an empty
+    /// body is sent too (RFC 9110, section 8.6). Otherwise stores answer 411.
     pub(crate) fn undeclared_length(&self) -> Option<u64> {
         let has_body =
             matches!(self.method, Method::POST | Method::PUT | Method::PATCH) || !self.body.is_empty();
         (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
 
-    /// Returns whether its answer may have any size.
+    /// Returns whether the request is a GET whose answer may have any size.
     pub(crate) fn is_opener(&self) -> bool {
         self.expected.is_none() && self.sink.is_some()
     }
 }
 
 impl fmt::Debug for Request {
-    /// Leaves out headers and query, which carry credentials.
+    /// Leaves out headers and query, because they may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{} ({} bytes)", self.method, self.origin, self.target.path(), self.body.len())
     }
@@ -130,7 +130,7 @@ pub struct Body {
 pub enum Segment {
     /// Bytes in memory.
     Memory(Bytes),
-    /// A range of a file, read with `pread` while it is sent. If it has fewer bytes than `len`, the request fails with
+    /// A range of a file, read with `pread` while it is sent. If the file ends before the range does, the request fails with
     /// [`Kind::Source`](crate::Kind::Source).
     File {
         /// The open file.
@@ -143,17 +143,17 @@ pub enum Segment {
 }
 
 impl Body {
-    /// No body.
+    /// Creates an empty body.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A range of a file.
+    /// Creates a body from a range of a file.
     pub fn file(file: Arc<File>, offset: u64, len: u64) -> Self {
         Self::empty().and(Segment::File { file, offset, len })
     }
 
-    /// This body with one more segment at its end.
+    /// Returns this body with one more segment at its end.
     #[must_use]
     pub fn and(mut self, segment: impl Into<Segment>) -> Self {
         let segment = segment.into();
@@ -174,7 +174,7 @@ impl Body {
         self.len == 0
     }
 
-    /// The segments in order, without empty ones.
+    /// Returns the segments in order, without empty ones.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -217,7 +217,7 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Resu
     })
 }
 
-/// Returns the bytes of a body in memory as one buffer. `None` if a segment is a file.
+/// Returns the bytes of a body as one buffer, or `None` if a segment is a file.
 pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
     if let [Segment::Memory(one)] = segments {
         return Some(one.clone());
@@ -230,28 +230,28 @@ pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
     Some(all.into())
 }
 
-/// A request that has waited longer than this for its lane is signed again. Stores refuse signatures with an old date. Below a second,
-/// another signature costs more than it is worth.
+/// A request that has waited longer than this for its lane is signed again, because stores refuse signatures with an old date. After a
+/// shorter wait, the date is recent enough, so a new signature would only cost time.
 const SIGNED_FOR: Duration = Duration::from_secs(1);
 
-/// A submitted request, and the channel for its outcome. If the caller no longer waits, it is cancelled.
+/// A submitted request, and the channel for its outcome. If the caller drops the receiving end, the request is cancelled.
 pub(crate) struct Submission {
     pub(crate) attempt: AttemptId,
     pub(crate) request: Request,
     pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
     pub(crate) submitted: Instant,
-    /// The number of new lanes that were gone when the request came to them.
+    /// The number of new connections that had already ended when the request came to them.
     pub(crate) bounces: u8,
-    /// Records its progress, if it may be hedged.
+    /// Records the request's progress, if it may be hedged.
     pub(crate) tracker: Option<Arc<Tracker>>,
     /// The attempt that this one is a hedge of.
     pub(crate) hedge_of: Option<AttemptId>,
-    /// The lane that was claimed for it, until the dispatcher counts it.
+    /// The claim on a spare lane, which ends when the dispatcher counts the request.
     pub(crate) claim: Option<SpareClaim>,
 }
 
 impl Submission {
-    /// Signs the request again if it has waited long for the lane that it takes now.
+    /// Signs the request again if it has waited long for the lane on which it is sent now.
     pub(crate) fn renew(&mut self, now: Instant) {
         if now.saturating_duration_since(self.submitted) > SIGNED_FOR
             && let Some(renew) = self.request.renew.take()

@@ -19,35 +19,36 @@ pub struct Head {
 }
 
 impl fmt::Debug for Head {
-    /// Leaves out the headers' values: an upload session's URL is a secret.
+    /// Leaves out the headers' values, because they may contain a secret, such as the URL of an upload session.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} headers", self.status, self.headers.len())
     }
 }
 
 impl Head {
-    /// A header's value, if it is there and is text.
+    /// Returns a header's value if the header exists and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The `Content-Length`, if it is there and is a number.
+    /// Returns the `Content-Length` if it exists and is a number.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
 }
 
-/// An answer, complete unless [`stopped`](Self::stopped).
+/// An answer. It is complete unless [`stopped`](Self::stopped) is true.
 pub struct Response {
     /// Status and headers.
     pub head: Head,
-    /// The body if no sink took it: all of a 2xx answer, or at most [`Response::ERROR_BODY_MAX`] bytes of another.
+    /// The body if no sink took it. It is complete for a 2xx answer, and has at most [`Response::ERROR_BODY_MAX`] bytes for other answers.
     pub body: Bytes,
-    /// Bytes that the sink took.
+    /// The number of bytes that the sink took.
     pub sunk: u64,
-    /// True if the body was cut off: by the sink, or because an unsuccessful answer's is longer than [`Response::ERROR_BODY_MAX`].
+    /// True if the body was cut off: the sink asked to stop, or the body of an unsuccessful answer is longer than
+    /// [`Response::ERROR_BODY_MAX`].
     pub stopped: bool,
-    /// The protocol that the connection spoke.
+    /// The protocol of the connection.
     pub protocol: Protocol,
     /// The [`credential`](crate::Request::credential) of the request.
     pub credential: u64,
@@ -58,59 +59,59 @@ pub struct Response {
 }
 
 impl fmt::Debug for Response {
-    /// Leaves out the body, which may be a token.
+    /// Leaves out the body, because it may contain an access token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}, {} bytes collected, {} sunk", self.head, self.body.len(), self.sunk)
     }
 }
 
 impl Response {
-    /// Most bytes of an unsuccessful answer's body. A longer one is cut off, and its HTTP/1.1 connection closed or its HTTP/2 stream reset.
-    /// Stores' error documents have a few KiB.
+    /// The maximum number of bytes that are kept of an unsuccessful answer's body. A longer body is cut off: its HTTP/1.1 connection is
+    /// closed, or its HTTP/2 stream reset. Stores' error documents have a few KiB.
     pub const ERROR_BODY_MAX: usize = 64 * 1024;
-    /// The largest 2xx body that is collected without a sink. A larger one fails the request with
-    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes is well below this.
+    /// The maximum size of a 2xx body that is collected in memory without a sink. With a larger body, the request fails with
+    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes is much smaller.
     pub const COLLECTED_BODY_MAX: usize = 64 << 20;
 }
 
-/// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the lane that reads it.
+/// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the connection that reads it.
 ///
 /// The chunks are borrowed from the connection's read buffer. Copy them to keep them. Bodies of other answers never reach the sink, but are
 /// collected into [`Response::body`](crate::Response::body).
 pub trait Sink: Send + 'static {
-    /// Called once with the head, before any byte.
+    /// Called once with the head, before any byte of the body.
     ///
     /// # Errors
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError>;
 
-    /// Takes the next bytes of the body, never empty. It may block for a file's `pwrite` if the route is [`Route::Freight`], but not
-    /// otherwise.
+    /// Takes the next bytes of the body, at least one. If the route is [`Route::Freight`], it may block for a file's `pwrite`. Otherwise it
+    /// must not block.
     ///
     /// # Errors
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
 
-    /// Returns whether the next bytes may come. Until then the body isn't read further, so the server stops sending: the socket of an
-    /// HTTP/1.1 connection fills, and an HTTP/2 stream gets no more window. That doesn't count as a lack of progress. But the request keeps
-    /// its lane meanwhile, and with HTTP/2 a part of the connection's window.
+    /// Returns whether the sink can take more bytes. Until then the body isn't read further, so the server stops sending: the buffers of an
+    /// HTTP/1.1 connection fill, or an HTTP/2 stream gets no more window. This wait doesn't count towards the no-progress timeout. But the
+    /// request keeps its lane meanwhile, and with HTTP/2 a part of the connection's window.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
 }
 
-/// Where the rest of a body is read.
+/// The thread on which the rest of a body is read, if it is read at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// On the present thread.
+    /// Read on the same thread as before.
     Stay,
-    /// On a freight thread, which may block, because the body is bulk. An HTTP/1.1 connection becomes freight and moves there. An HTTP/2
-    /// stream stays on its connection, and only its sink's writes run there. [`Sink::begin`] may return this; from [`Sink::write`] it means
-    /// [`Stay`](Self::Stay).
+    /// Read on a freight thread, where the sink may block, because the body is large. An HTTP/1.1 connection becomes a freight lane and
+    /// moves there. An HTTP/2 stream stays on its connection, and only its sink's writes run there. [`Sink::begin`] may return this; from
+    /// [`Sink::write`] it means [`Stay`](Self::Stay).
     Freight,
-    /// Nowhere, since no more of it is wanted. The request ends successfully with [`Response::stopped`](crate::Response::stopped) set.
+    /// Don't read the rest. The request ends successfully with [`Response::stopped`](crate::Response::stopped) set.
     Stop,
 }
 
-/// Why a sink could not take bytes.
+/// The reason why a sink couldn't take bytes.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,7 +1,8 @@
-//! Decides whether and when an attempt is repeated.
+//! Decides if and when an attempt is repeated.
 //!
-//! The limit is the time without anything from the origin, not a count: a restarting server is away for seconds or minutes, however many
-//! requests meet it. A count limits only a request that fails while its origin serves others.
+//! A call gives up when the origin has been silent for too long, and not after a certain number of attempts. A server that restarts is away
+//! for seconds or minutes, no matter how many attempts fail meanwhile. But if a call fails while its origin serves others, the number of
+//! its attempts is limited.
 
 #[cfg(test)]
 mod scenario;
@@ -11,79 +12,80 @@ use std::time::{Duration, Instant};
 
 use crate::outage::Outage;
 
-/// Most attempts of a call that fails while its origin serves others, and the least time over which they are made.
+/// The maximum number of attempts of a call that fails while its origin serves others, and the minimum time over which they are made.
 const LONE_MAX: u32 = 8;
 const LONE_FOR: Duration = Duration::from_secs(30);
 
-/// Most throttled attempts of a call while its origin serves others. We wait much longer for a store that is slow to admit work than for
-/// one that fails.
+/// The maximum number of attempts of a call that are throttled. It is larger, because a throttling store will accept the request in the
+/// end.
 const THROTTLED_MAX: u32 = 40;
 
-/// Most retries without a pause. They follow an attempt that the server certainly didn't process, or one that taught us something, such as
-/// the bucket's region.
+/// The maximum number of retries without a pause. They follow an attempt that the server certainly didn't process, or one from which the
+/// call has learned something, such as the bucket's region.
 const FREE_MAX: u32 = 10;
 
 /// The first pause. It doubles each time. AWS's and Google's clients start between 0.1 and 1 s.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
-/// The longest pause after a failure. After an outage, we come back at most this much later than the origin.
+/// The maximum pause after a failure. After an outage, the next attempt comes at most this much later than the origin's return.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The longest pause that we choose ourselves after a throttle.
+/// The maximum pause that we choose ourselves after a throttle.
 const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 
-/// The longest `Retry-After` that Laneway obeys. A server that asks for more counts as down.
+/// The maximum `Retry-After` that Laneway obeys, unless `retry_for` is longer. If a server asks for more, the call fails.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// If this many bytes of a body came before it broke off, it doesn't count as one more failure in a row. Fewer bytes are worth less than
-/// the request that brings them.
+/// If this many bytes of a body came before it broke off, the count of failures starts again. Fewer bytes don't count as progress, because
+/// they cost more than the request that brings them.
 const PROGRESS_MIN: u64 = 256 << 10;
 
-/// The end of an attempt, as far as a retry depends on it.
+/// The failure of an attempt, as far as the next one depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptFailure {
     /// Another attempt may help. The server was silent for this time before the failure.
     Transient { silent: Duration },
-    /// The server asked to slow down, perhaps for a given time.
+    /// The server asked for fewer requests, and may have given a pause.
     Throttled(Option<Duration>),
-    /// The server certainly did nothing. Retry at once.
+    /// The server certainly didn't process the request. Retry at once.
     Unprocessed,
     /// The call has learned something. Retry at once.
     Learned,
 }
 
-/// The bounds of a call's attempts.
+/// The limits of a call's attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryLimits<'a> {
     /// The origin's signs of life.
     pub(crate) outage: &'a Outage,
-    /// The time that may pass without anything from the origin.
+    /// The time for which the origin may be silent.
     pub(crate) retry_for: Duration,
 }
 
-/// The attempts of one call so far, and the pause before the next.
+/// Counts the failed attempts of one call, and computes the pause before the next attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failed: u32,
     throttled: u32,
     free: u32,
-    /// Failures while the origin served others.
+    /// The failures while the origin served others.
     lone: Option<FailureStreak>,
     last_failed: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct FailureStreak {
-    /// When the first failed.
+    /// The time of the first failure.
     since: Instant,
     count: u32,
-    /// The time since then in which the call paused or heard nothing. While it waited for a lane or moved bytes, it wasn't failing.
+    /// The part of the time since then in which the call paused or the server was silent. The time in which the call waited for a lane or
+    /// moved bytes isn't included.
     lost: Duration,
 }
 
 impl Backoff {
-    /// Returns how long to wait before the next attempt, or `None` if there must be none. `began` is when the failed attempt did. `random`
-    /// is uniform in 0..1.
+    /// Returns how long to wait before the next attempt, or `None` if there must be no further attempt. `began` is the time at which the
+    /// failed attempt began. `random` is uniform in 0..1.
     pub(crate) fn next(
         &mut self,
         failure: AttemptFailure,
@@ -109,7 +111,7 @@ impl Backoff {
             AttemptFailure::Throttled(_) => Duration::ZERO,
         };
         let since = self.last_failed.replace(now).unwrap_or(began);
-        // Before a silence, the origin may have served others before it went away.
+        // If the server was silent, only signs of life during the silence count. Those before it may have come before an outage.
         let is_lone = match silent.is_zero() {
             true => outage.heard_since(since),
             false => outage.heard_since(now.checked_sub(silent).map_or(since, |began| since.max(began))),
@@ -126,16 +128,16 @@ impl Backoff {
             return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;
-        // The silence counts as a pause, since a pause can't notice the origin's return.
+        // The silence is subtracted from the pause, because we have already waited for so long.
         let pause = pause(self.failed, PAUSE_MAX, random).saturating_sub(silent);
         if is_lone {
             return self.next_alone(now, silent, pause, retry_for);
         }
-        // The last attempt comes no later than the end of the time.
+        // The last attempt begins at the latest when the time ends.
         Some(pause.min(left))
     }
 
-    /// The same for a failure while the origin served others.
+    /// Returns how long to wait after a failure while the origin served others.
     fn next_alone(
         &mut self,
         now: Instant,
@@ -162,19 +164,19 @@ impl Backoff {
     }
 }
 
-/// The decision for a call whose pause is over.
+/// The decision about a call whose pause has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetryTurn {
     Go,
-    /// Others are asking whether the origin is back. Wait this long.
+    /// Other calls already try if the origin is back. Wait for this time.
     Wait(Duration),
-    /// Nothing has come for too long.
+    /// The origin has been silent for too long.
     End,
 }
 
 impl RetryBudget {
-    /// Decides whether a failed call may ask again. While an origin sends nothing, the retry budget limits how many calls ask. So thousands
-    /// of them don't hit a server that is about to be back.
+    /// Decides if a failed call may make its next attempt. While an origin is silent, the retry budget limits the attempts. So thousands of
+    /// calls don't overload a server that is just starting.
     pub(crate) fn turn(
         &mut self,
         failed: Instant,
@@ -193,15 +195,16 @@ impl RetryBudget {
     }
 }
 
-/// Returns the pause after the `n`th failure. It is exponential, and half of it is random, so clients that failed together don't come back
-/// together.
+/// Returns the pause after the `n`th failure. It grows exponentially. Half of it is random, so that clients that failed at the same time
+/// don't retry at the same time.
 fn pause(n: u32, most: Duration, random: f64) -> Duration {
     let full = PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(most);
     full.mul_f64(0.5 + random / 2.0)
 }
 
-/// The process-wide limit on retries. If most requests fail, retries make it worse. A retry costs one token, and a success returns a tenth,
-/// as in gRPC's throttle. Time returns tokens too, so a few retries always go and notice the end of an outage.
+/// The engine's limit on retries. If many requests fail, retries of all of them would add to the overload. A retry costs one token, and a
+/// success returns a tenth, as in gRPC's retry throttling. Tokens also come back with time, so a few retries are always made and notice the
+/// end of an outage.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     left: f64,
@@ -209,10 +212,10 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Most retries in a row without any success.
+    /// The maximum number of tokens: so many retries can be made in a row without any success.
     const CAPACITY: f64 = 500.0;
 
-    /// Tokens that come back in a second. For a server that is away, this is the load of a monitor.
+    /// The number of tokens that come back per second. So few requests don't burden a server that is down.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {
@@ -233,12 +236,12 @@ impl RetryBudget {
     }
 }
 
-/// The breaks of one body's answers so far, if the caller requests only the rest after a break.
+/// The record of a body that breaks off, whose rest the caller requests with another call after each break.
 #[derive(Debug, Default)]
 pub struct Breaks(Mutex<Backoff>);
 
 impl Breaks {
-    /// Returns the attempts so far. They begin anew if `came` bytes are progress.
+    /// Returns the record of the attempts. It starts again if `came` bytes are enough progress.
     pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Backoff> {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if came >= PROGRESS_MIN {
@@ -301,7 +304,7 @@ mod tests {
         }
     }
 
-    /// It is sent for minutes each time, over a slow path, and two short outages break it.
+    /// Each attempt sends its body for minutes over a slow path, and two short outages interrupt the call.
     #[test]
     fn a_call_that_two_outages_break_far_apart_is_tried_again() {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The dispatcher on a simulated network, in virtual time. Each scenario tests one promise.
+//! Tests of the dispatcher on a simulated network, in virtual time. Each scenario tests one requirement.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod ablation;
@@ -23,7 +23,7 @@ const TURN: Duration = Rules::CHOSEN.turn;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Rates of links in bytes a second.
+/// The rates of links in bytes per second.
 const GIGABIT: f64 = 125e6;
 const TEN_GIGABIT: f64 = 1.25e9;
 
@@ -40,7 +40,7 @@ fn bulk() -> RequestSpec {
     RequestSpec::get(8 * MIB)
 }
 
-/// Different sizes between `least` and `most`, in an order that looks random.
+/// Returns different sizes between `least` and `most`, in a mixed but fixed order.
 fn sizes(count: u64, least: u64, most: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |i| least + (most - least) * (i * 7919 % 997) / 996)
 }
@@ -82,7 +82,7 @@ fn what_connections_have_shown_of_the_path_can_be_asked() {
     world.run();
     let path = world.dispatcher.path(OriginId(0));
     assert_eq!((path.round_trip, path.protocol), (Some(Duration::from_millis(50)), Some(Protocol::H2)));
-    // The best rate counts bytes that waited behind a lost packet and are read at once, so it is up to twice the link's.
+    // Bytes that waited for a lost packet are read at once. So the best measured rate can be twice the link's rate.
     assert!(path.is_full && path.rate.is_some_and(|rate| (0.8..2.2).contains(&(rate / GIGABIT))), "{path:?}");
 }
 
@@ -240,12 +240,12 @@ fn small_requests_after_a_lull_find_a_lane_that_bulk_has_not_taken() {
     }
 }
 
-/// Small objects that arrive one by one.
+/// A job in which small objects are requested one after another at a fixed interval.
 struct Arrivals {
     protocol: Protocol,
     rtt_ms: u64,
     is_up: bool,
-    /// Seconds from the start of bulk to the first of them.
+    /// The seconds from the start of bulk to the first small object.
     begin_s: u64,
 }
 
@@ -267,8 +267,8 @@ impl Arrivals {
         World::new(GIGABIT, vec![Server::new(self.rtt_ms, self.protocol)], CONNECTIONS_MAX, 1)
     }
 
-    /// Runs some 40 MB/s of small objects for two seconds, beside this many bulk requests. Returns the world after it, the small requests
-    /// and bulk.
+    /// Requests about 40 MB/s of small objects for two seconds, together with this many bulk requests. Returns the world at the end, the
+    /// small requests and the bulk requests.
     fn run(&self, slices: usize) -> (World, Vec<AttemptId>, Vec<AttemptId>) {
         let mut world = self.world();
         let bulk = (0..slices).map(|_| world.submit(Duration::ZERO, self.want(16 * MIB))).collect();
@@ -306,10 +306,10 @@ fn small_objects_beside_bulk_take_little_longer_than_alone() {
             world.lanes_peak,
             world.yields.map(|y| y.1),
         );
-        // On a long path (above 10 ms) many connections start at once, overflow the queue and wait for timeouts. The small objects' p99 is
-        // then 3.3 times what it is without bulk, so this test allows 3.6. The goal is 2.5.
+        // On a long path (above 10 ms) many connections start at once, overflow the queue and wait for timeouts. There, the p99 of small
+        // objects is 3.3 times as long as without bulk, so this test allows 3.6. The goal is 2.5.
         let most = if arrivals.rtt_ms > 10 { 3.6 } else { 2.5 };
-        // If both begin at once, bulk begins before the path is known.
+        // If both begin at the same time, bulk begins before the path is known.
         let later = Duration::from_millis(if arrivals.begin_s == 0 { 250 } else { 30 });
         assert!(
             p99 <= p99_alone.mul_f64(most).max(p99_alone + later),
@@ -326,7 +326,7 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         let small = smalls.iter().map(|w| &world.requests[w.0 as usize]);
         let small = small.filter(|r| r.ended.unwrap() <= nanos(end)).map(|r| r.want.up + r.want.down);
         let left = end.as_secs_f64() - small.sum::<u64>() as f64 / GIGABIT;
-        // Bulk alone, for comparison: on a far path it begins slowly.
+        // Run bulk alone for comparison, because it begins slowly on a far path.
         let mut alone = arrivals.world();
         for _ in 0..32 {
             alone.submit(Duration::ZERO, arrivals.want(16 * MIB));
@@ -334,14 +334,14 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         alone.run();
         let share = alone.last_end().as_secs_f64() / left;
         println!("{arrivals}: bulk has {share:.3} of what is left of the link");
-        // On a far path, bulk needs a while to regain its rate each time that it has yielded.
+        // On a far path, bulk needs some time to regain its rate after it has yielded.
         let least = if arrivals.rtt_ms > 10 { 0.75 } else { 0.95 };
         assert!(share >= least, "{arrivals}: {share:.3}");
     }
 }
 
-/// Runs large objects in slices and small objects at once. Returns the world, their time as a multiple of the time that the link needs for
-/// their bytes, and the small objects' times.
+/// Requests slices of large objects and small objects at the same time. Returns the world and the small objects' times. The second value is
+/// the total time, as a multiple of the time that the link needs for all bytes.
 fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64, Vec<Duration>) {
     let mut world = World::new(GIGABIT, vec![Server::new(2, protocol)], CONNECTIONS_MAX, 1);
     for _ in 0..large * slices {
@@ -371,7 +371,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
             assert!(over_floor <= 1.06, "{over_floor}");
             assert!(world.lanes_peak <= 24, "{} lanes", world.lanes_peak);
-            // The time of the small objects' bytes. The limit is twice that.
+            // The time that the link needs for the small objects' bytes. The limit is twice as long.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
             assert!(times.last().unwrap().as_secs_f64() <= 2.0 * floor, "{:?}", times.last());
         }
@@ -400,7 +400,7 @@ fn bulk_moves_however_much_small_work_there_is() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let mut world = World::new(GIGABIT, vec![Server::new(10, protocol)], CONNECTIONS_MAX, 1);
         let large = world.submit(Duration::ZERO, RequestSpec::get(16 * MIB));
-        // One and a half times what the link carries, for ten seconds.
+        // For ten seconds, request one and a half times as many bytes as the link carries.
         for i in 0..3000 {
             world.submit(Duration::from_micros(i * 10_000 / 3), RequestSpec::get(600 * KIB));
         }
@@ -424,7 +424,7 @@ fn small_work_at_a_slow_server_leaves_the_link_to_bulk_from_another() {
             world.submit(Duration::from_secs(1), RequestSpec::get(100 * KIB).of(1));
         }
         world.run();
-        // Bulk alone takes 9 s. The small requests come for a minute, and need less than a hundredth of the link.
+        // Bulk alone takes 9 s. The small requests take a minute, and use less than a hundredth of the link.
         assert!(world.end_of(&bulk) < Duration::from_secs(14), "{protocol:?}: {:?}", world.end_of(&bulk));
     }
 }
@@ -480,7 +480,7 @@ fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
             "{protocol:?}: {over_floor:.3} of the floor, {} lanes, {:?}",
             world.lanes_peak, world.yields
         );
-        // Two hundred lanes that begin at once lose a twentieth of the bytes sent.
+        // If two hundred lanes begin at once, a twentieth of the sent bytes is lost.
         assert!(over_floor <= 1.1, "{protocol:?}: {over_floor}");
     }
 }

@@ -16,11 +16,12 @@ use crate::tally::{Metric, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
-/// A stream that receives nothing while its connection moves is given this many timeouts, ten minutes. A whole memory budget of small
-/// bodies on a slow uplink may end together. But a request that the server has forgotten must end too.
+/// If a stream receives nothing while other streams of its connection make progress, it fails after this many timeouts, by default ten
+/// minutes. On a slow uplink, the answers to many small uploads may all come that late. But a request that the server has forgotten must
+/// end too.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
-/// The number of checks, within a timeout, whether the peer acknowledges anything.
+/// In each timeout, we check this many times if the peer has acknowledged bytes.
 const LOOKS: u32 = 2;
 
 pub(crate) struct SharedState {
@@ -63,12 +64,12 @@ impl CounterCells {
         }
     }
 
-    /// Returns the sums over all callers.
+    /// Returns the counters of all callers together.
     pub(crate) fn all(&self) -> &Tally {
         &self.all
     }
 
-    /// Counts in the sums, and in this tally if there is one.
+    /// Adds to the counters of all callers, and to this tally if there is one.
     pub(crate) fn add(&self, tally: Option<&Tally>, what: Metric, n: u64) {
         self.all.add(what, n);
         if let Some(tally) = tally {
@@ -76,7 +77,7 @@ impl CounterCells {
         }
     }
 
-    /// Counts the waits of an answered request.
+    /// Adds the waiting times of an answered request to the distributions.
     pub(crate) fn answered(&self, response: &Response) {
         self.first_byte.add(response.first_byte);
         self.queued.add(response.queued);
@@ -88,7 +89,7 @@ impl CounterCells {
 }
 
 impl SharedState {
-    /// Returns the valve for bulk of a direction.
+    /// Returns the valve that limits bulk in this direction.
     pub(crate) fn valve(&self, direction: Direction) -> &Valve {
         match direction {
             Direction::Down => &self.down,
@@ -96,13 +97,13 @@ impl SharedState {
         }
     }
 
-    /// Returns the limits for sending the request's body.
+    /// Returns the sender that applies the limits to the request's body.
     pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> BodySender<'a> {
         let (is_bulk, tally) = (request.body.len() > Rules::CHOSEN.freight_above, request.tally.as_ref());
         BodySender { shared: self, is_bulk, tally }
     }
 
-    /// Counts received body bytes and waits as the caller's rate demands. Bulk also yields to small requests.
+    /// Counts received body bytes, and waits to keep to the caller's bandwidth limit. Bulk also waits while it yields to small requests.
     pub(crate) async fn received(&self, bytes: usize, is_bulk: bool, tally: Option<&Tally>) {
         self.counts.add(tally, Metric::ByteReceived, bytes as u64);
         self.keep_pace(bytes).await;
@@ -130,17 +131,17 @@ pub(crate) struct BodySender<'a> {
 }
 
 impl BodySender<'_> {
-    /// Lets the connection hold as much of the body as its kind may.
+    /// Sets how much unsent data the connection may buffer, which depends on whether the body is bulk.
     pub(crate) fn limit(&self, progress: &IoProgress) {
         progress.sends(self.is_bulk);
     }
 
-    /// Returns how much of the body to send at a time, at most `most`.
+    /// Returns the number of bytes to send at a time, at most `most`.
     pub(crate) fn at_once(&self, most: usize) -> usize {
         self.shared.pace.as_ref().map_or(most, |pace| pace.chunk().min(most))
     }
 
-    /// Counts sent bytes and waits as the caller's rate demands. Bulk also yields to small requests.
+    /// Counts sent bytes, and waits to keep to the caller's bandwidth limit. Bulk also waits while it yields to small requests.
     pub(crate) async fn sent(&self, bytes: usize) {
         self.shared.counts.add(self.tally, Metric::ByteSent, bytes as u64);
         self.shared.keep_pace(bytes).await;
@@ -150,8 +151,8 @@ impl BodySender<'_> {
     }
 }
 
-/// Waits for I/O while anything moves: bytes on the connection, or written bytes in the system's buffers that the peer acknowledges. On a
-/// slow uplink, those can take longer than the timeout.
+/// Waits for I/O as long as the connection makes progress. Progress means that it moves bytes, or that the peer acknowledges bytes from the
+/// system's send buffer. On a slow uplink, the buffer can take longer to empty than the timeout.
 ///
 /// # Errors
 /// [`Kind::Timeout`] if nothing has moved for `timeout`; [`Kind::Interrupted`] if the I/O fails.
@@ -168,7 +169,7 @@ pub(crate) async fn with_timeout<T>(
             biased;
             waited = tokio::time::timeout(left, &mut io) => waited,
             () = progress.given_up() => {
-                let why = format!("the connection was silent and was given up while {doing}");
+                let why = format!("the connection was closed because it was silent while {doing}");
                 return Err(Error::new(Kind::Timeout, why));
             }
         };
@@ -185,7 +186,7 @@ pub(crate) async fn with_timeout<T>(
                 if idle >= timeout {
                     break;
                 }
-                // A connection that has been silent for half of the time doesn't get the whole time again.
+                // Wait only for the rest of the timeout, so that a silent connection fails in time.
                 left = (timeout - idle).min(timeout / LOOKS);
             }
         }
@@ -239,7 +240,7 @@ mod tests {
         let (_watched, progress, mut peer) = full().await;
         let before = progress.unacknowledged().unwrap();
         tokio::time::pause();
-        // From here on, time passes when no task has anything to do.
+        // From here on, virtual time advances whenever all tasks wait.
         let reading = async {
             tokio::time::sleep(TIMEOUT * 3 / 4).await;
             let mut into = vec![0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! Lanes that would pay for more bulk. Callers with large objects claim them.
+//! Spare lanes: more connections that would make large transfers faster. Callers with large objects claim them.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// The spare lanes of one origin, as its dispatcher counts them.
+/// The number of an origin's spare lanes, which the dispatcher sets.
 #[derive(Debug)]
 pub(crate) struct SpareLanes {
     lanes: watch::Sender<usize>,
@@ -18,12 +18,12 @@ impl SpareLanes {
         Self { lanes: watch::Sender::new(0), claimed: Arc::default() }
     }
 
-    /// Sets how many more bulk requests would each get a lane that pays.
+    /// Sets how many more bulk requests would each get a lane that raises the rate.
     pub(crate) fn set(&self, lanes: usize) {
         self.lanes.send_replace(lanes);
     }
 
-    /// Reports the same number again: claims have ended, and callers may have looked in vain.
+    /// Notifies callers again without a change. Claims have ended, so a caller that found no lane before may find one now.
     pub(crate) fn set_again(&self) {
         if *self.lanes.borrow() > 0 {
             self.lanes.send_modify(|_| ());
@@ -35,8 +35,8 @@ impl SpareLanes {
     }
 }
 
-/// The number of further bulk requests to an origin that would each get a lane that pays. A large download claims such lanes and requests
-/// as many more ranges of its object.
+/// The number of further bulk requests to an origin that would each get a lane that raises the rate. A large download claims such lanes,
+/// and requests one more range of its object for each.
 #[derive(Debug)]
 pub struct Spare {
     lanes: watch::Receiver<usize>,
@@ -52,9 +52,9 @@ tokio::task_local! {
 }
 
 impl SpareClaim {
-    /// Runs a future whose first request uses the lane. The claim ends when the dispatcher counts that request.
+    /// Runs a future whose first request uses the claimed lane. The claim ends when the dispatcher counts that request.
     pub fn scope<F: Future>(claim: Option<Self>, future: F) -> impl Future<Output = F::Output> {
-        // Not an `async fn`, which would hold the future twice.
+        // This isn't an `async fn`, because its state would contain the future twice.
         CLAIM.scope(Cell::new(claim), future)
     }
 
@@ -65,7 +65,7 @@ impl SpareClaim {
 }
 
 impl Spare {
-    /// Returns a `Spare` that never has a lane, for a store without an origin.
+    /// Returns a `Spare` that never has a lane, for a store without a network, such as one in memory.
     pub fn none() -> Self {
         SpareLanes::new().subscribe()
     }
@@ -83,7 +83,7 @@ impl Spare {
         Some(SpareClaim(Arc::clone(&self.claimed)))
     }
 
-    /// Resolves when a lane may have become free, or when there are fewer. It never resolves once the engine has ended.
+    /// Resolves when the number of lanes has changed, or when a lane may have become free. It never resolves once the engine has ended.
     pub async fn changed(&mut self) {
         if self.lanes.changed().await.is_err() {
             std::future::pending().await
@@ -111,7 +111,7 @@ mod tests {
         lanes.set(2);
         let (first, second) = (one.claim(), other.claim());
         assert!(first.is_some() && second.is_some() && one.claim().is_none());
-        // The dispatcher counts the first of them by now.
+        // By now, the dispatcher has counted the request of the first claim.
         lanes.set(1);
         drop(first);
         assert_eq!((one.lanes(), one.claim().is_none()), (0, true), "the second is on its way");

@@ -25,7 +25,7 @@ pub(crate) struct ByteStream(SocketLayers);
 enum SocketLayers {
     Plain(Box<BufferedSocket<WatchedSocket>>),
     Tls(Box<RecordBatcher<TlsStream<BufferedSocket<WatchedSocket>>>>),
-    /// To an origin, through a proxy that is reached over TLS itself.
+    /// TLS to an origin, inside the TLS connection to a proxy.
     Nested(Box<RecordBatcher<TlsStream<TlsStream<BufferedSocket<WatchedSocket>>>>>),
 }
 
@@ -104,8 +104,8 @@ impl AsyncWrite for ByteStream {
     }
 }
 
-/// Makes `$layer` a stream that reads ahead. Its reads take bytes from the buffer that it offers by `AsyncBufRead`. Its writes go straight
-/// to the layer below, in the named field. `$below` is the trait that the layer below needs for reading.
+/// Implements `AsyncRead` and `AsyncWrite` for `$layer`. Reads take bytes from the buffer of its `AsyncBufRead`. Writes are passed to the
+/// layer below, which is the field `$inner`. `$below` is the trait by which the layer below is read.
 macro_rules! reads_ahead_and_writes_through {
     ($layer:ident, $inner:ident, $below:path) => {
         impl<S: $below + Unpin> tokio::io::AsyncRead for $layer<S> {
@@ -161,7 +161,8 @@ macro_rules! reads_ahead_and_writes_through {
     };
 }
 
-/// A socket that is read in large chunks, however little a caller asks for. Rustls asks for the rest of a record, at most 16 KiB.
+/// A socket that is read in large chunks, even if a caller asks for few bytes. Rustls asks only for the rest of a record, which is at most
+/// 16 KiB.
 #[derive(Debug)]
 pub(crate) struct BufferedSocket<S> {
     socket: S,
@@ -194,7 +195,7 @@ impl<S: AsyncRead + Unpin> AsyncBufRead for BufferedSocket<S> {
 
 reads_ahead_and_writes_through!(BufferedSocket, socket, AsyncRead);
 
-/// A TLS connection. A read returns all records that have arrived, up to the buffer's size, and never waits for more than the first.
+/// A TLS connection. A read waits only for the first record, and returns all records that have arrived, up to the buffer's size.
 #[derive(Debug)]
 pub(crate) struct RecordBatcher<S> {
     tls: S,
@@ -247,23 +248,23 @@ impl<S: AsyncBufRead + Unpin> AsyncBufRead for RecordBatcher<S> {
 
 reads_ahead_and_writes_through!(RecordBatcher, tls, AsyncBufRead);
 
-/// Bytes that are read, or gathered, at a time: few enough to stay in a core's second-level cache until they are written. A GiB over TLS on
-/// loopback into a memory-backed file took 1.23 s of CPU with 16 KiB (a record) and 1.14 s with 64 KiB. It took 1.03 s with 128 KiB, 0.98 s
-/// with 256 KiB and 1.05 s with 1 MiB.
+/// The size of read buffers. It is small enough for the bytes to stay in a core's second-level cache until they are written. A GiB over TLS
+/// on loopback into a memory-backed file took 1.23 s of CPU time with 16 KiB (a TLS record) and 1.14 s with 64 KiB. It took 1.03 s with 128
+/// KiB, 0.98 s with 256 KiB and 1.05 s with 1 MiB.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Most buffers that a thread keeps for later connections. A connection needs two at a time.
+/// The maximum number of unused buffers that a thread keeps. A connection needs two at a time.
 const SPARE_BUFFERS_MAX: usize = 2;
 
 thread_local! {
     static SPARE_BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes that a connection has read but not passed on. It holds a buffer only until they are consumed. So hundreds of idle lanes hold none,
-/// and the busy lanes of a thread share one that is still in its cache.
+/// Bytes that a connection has read but not passed on. It has a buffer only until they are consumed. So hundreds of idle connections have
+/// no buffer, and the busy connections of a thread use the same buffer, which is still in the cache.
 #[derive(Debug, Default)]
 struct ReadBuffer {
-    /// Empty while the connection has no buffer.
+    /// The buffer. It is empty while the connection doesn't have one.
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
@@ -283,7 +284,7 @@ impl ReadBuffer {
         self.end == READ_BUFFER_BYTES
     }
 
-    /// Returns the room for the next bytes. The caller must call [`filled`](Self::filled) afterwards, even if none came.
+    /// Returns the free space for the next bytes. The caller must then call [`filled`](Self::filled), even if no bytes came.
     fn room(&mut self) -> &mut [u8] {
         if self.buffer.is_empty() {
             let spare = SPARE_BUFFERS.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
@@ -292,7 +293,7 @@ impl ReadBuffer {
         &mut self.buffer[self.end..]
     }
 
-    /// Takes note that the room's first `amount` bytes were filled.
+    /// Records that the first `amount` bytes of the free space were filled.
     fn filled(&mut self, amount: usize) {
         self.end += amount;
         self.consume(0);
@@ -311,7 +312,7 @@ impl ReadBuffer {
         if buffer.is_empty() {
             return;
         }
-        // A thread that ends has no spare buffers any more.
+        // This fails only if the thread is ending.
         let _ = SPARE_BUFFERS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < SPARE_BUFFERS_MAX {
@@ -333,43 +334,44 @@ fn spare_buffers() -> usize {
     SPARE_BUFFERS.with(|spare| spare.borrow().len())
 }
 
-/// The signals of one connection's path. Each method returns what the transport knows. By default that is nothing.
+/// The measurements of one connection's path that the operating system provides. Each method returns `None` if it doesn't provide them,
+/// which is the default.
 pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
-    /// Returns about how many bytes have arrived but can't be read yet, or haven't been. Without it only the bytes read count, which come
-    /// in bursts behind each lost packet.
+    /// Returns about how many bytes have arrived but weren't read, or can't be read because of a lost packet. Without this, only bytes that
+    /// were read count, and after each lost packet many are read at once.
     fn waiting(&self) -> Option<u64> {
         None
     }
 
-    /// Returns how many of the written bytes the peer hasn't acknowledged. Without it uploads are not judged.
+    /// Returns how many of the written bytes the peer hasn't acknowledged. Without this, the rate of uploads isn't measured.
     fn unacknowledged(&self) -> Option<u64> {
         None
     }
 
-    /// Returns how many segments were sent again so far. Without it `Counters::segments_resent` is 0.
+    /// Returns how many segments were retransmitted so far. Without this, `Counters::segments_resent` is 0.
     fn resent(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the present round trip of the connection's packets, and how long none has come or gone. Without it a queue on the path isn't
-    /// noticed, and useless lanes are added and removed again.
+    /// Returns the present round trip of the connection's packets, and the time since the last packet. Without this, the dispatcher can't
+    /// see a queue on the path, so it adds useless lanes and removes them again.
     fn flow(&self, _direction: Direction) -> Option<TcpSample> {
         None
     }
 }
 
-/// State shared by all connections of an origin, closed ones included.
+/// State that all connections of an origin share.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    /// Bytes that have arrived, and bytes that the peers have acknowledged.
+    /// Counts the bytes that have arrived, and the bytes that the peers have acknowledged, also on closed connections.
     pub(crate) carried: Arc<TrafficMeter>,
-    /// Bytes that each connection that downloads bulk may have in flight. 0 leaves it to TCP.
+    /// The limit of bytes in flight for each connection that downloads bulk. 0 means no limit but TCP's.
     pub(crate) window: AtomicU32,
-    /// Bytes that each connection that uploads bulk may have in its send buffer. 0 leaves it to TCP.
+    /// The limit of bytes in the send buffer of each connection that uploads bulk. 0 means no limit but TCP's.
     pub(crate) send_buffer: AtomicU32,
-    /// Bytes of bulk that the kernel takes from such a connection beyond those it may send at once.
+    /// The limit of bytes that the kernel accepts from such a connection but can't send yet.
     pub(crate) unsent: AtomicU32,
-    /// Bytes a second that such a connection may send. `u32::MAX` leaves it to TCP.
+    /// The limit on the rate of such a connection, in bytes per second. `u32::MAX` means no limit.
     pub(crate) pace: AtomicU32,
 }
 

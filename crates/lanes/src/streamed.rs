@@ -1,4 +1,4 @@
-//! An answer whose body the caller reads as it comes.
+//! Answers whose body the caller reads as a stream.
 
 pub(crate) mod waiting;
 
@@ -15,23 +15,24 @@ use crate::dispatch::Rules;
 use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
 use waiting::BodyBuffer;
 
-/// An answer whose head has come.
+/// An answer whose head has come, and whose body can be read.
 #[derive(Debug)]
 pub struct Streamed {
     /// Status and headers.
     pub head: Head,
-    /// The body. A 2xx answer's comes as it arrives; another's has at most [`Response::ERROR_BODY_MAX`] bytes.
+    /// The body. The whole body of a 2xx answer can be read while it arrives. For other answers, it is cut off after
+    /// [`Response::ERROR_BODY_MAX`] bytes.
     pub body: BodyStream,
 }
 
-/// A body that is read as it comes. Laneway holds at most [`BodyStream::ROOM`] unread bytes, one read of the connection, and over HTTP/2
-/// the stream's window. Beyond that it stops reading, so the server stops sending. When this is dropped, its request is cancelled and its
-/// lane free.
+/// A body that the caller reads while it arrives. Laneway buffers at most [`BodyStream::ROOM`] unread bytes, plus one read of the
+/// connection, and over HTTP/2 the stream's window. Then it stops reading, so the server stops sending. Dropping this cancels the request
+/// and frees its lane.
 pub struct BodyStream {
     shared: Arc<BodyBuffer>,
-    /// `None` once it has ended. The mutex is never locked. It only lets several threads share a reference to the stream.
+    /// The running exchange, or `None` once it has ended. The mutex is never locked. It only makes the stream `Sync`.
     exchange: Mutex<Option<Pin<Box<ExchangeFuture>>>>,
-    /// The error that ended it. It is returned after all bytes before it.
+    /// The error that ended the body. It is returned after all bytes that came before it.
     error: Option<Error>,
 }
 
@@ -39,20 +40,21 @@ type ExchangeFuture = dyn Future<Output = Result<Response, Error>> + Send;
 
 /// The beginning of an answer.
 enum StreamStart {
-    /// The first bytes of its body have come.
+    /// The first bytes of the body have come.
     Coming(Head),
     /// The answer has ended already.
     Whole(Response),
 }
 
 impl Lanes {
-    /// Carries out one attempt whose answer's body the caller reads as it comes. The request's own sink is ignored. Dropping the future, or
-    /// later the body, cancels the attempt and frees its lane.
+    /// Carries out a single attempt, whose body the caller reads while it arrives. The request's own sink is ignored. Dropping the future,
+    /// or later the body, cancels the attempt and frees its lane.
     ///
     /// # Errors
-    /// The same as [`exchange`](Self::exchange) before the body has begun. Later errors end the body.
+    /// Returns the same errors as [`exchange`](Self::exchange) until the body begins. Later errors are the last item of the body.
     pub async fn stream(&self, mut request: Request) -> Result<Streamed, Error> {
-        // If an answer of unknown size turns out to be bulk, it changes its lane's role. If others share the lane, it is requested again.
+        // If the answer to a request of unknown size turns out to be bulk, its lane becomes freight. If other requests share the lane, this
+        // one is stopped and sent again as bulk.
         let may_move = request.method == Method::GET && request.expected.is_none();
         let again = may_move.then(|| request.again());
         let mut body = self.begin(request, may_move);
@@ -82,7 +84,7 @@ impl Lanes {
 }
 
 impl BodyStream {
-    /// Most bytes that wait to be read. Beyond them the connection isn't read further.
+    /// The maximum number of bytes that wait to be read. Then the connection isn't read further.
     pub const ROOM: usize = waiting::ROOM;
 
     fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamStart, Error>> {
@@ -91,12 +93,12 @@ impl BodyStream {
         }
         match std::task::ready!(self.poll_end(context)) {
             Some(ended) => Poll::Ready(ended.map(StreamStart::Whole)),
-            // After its end, this is never called.
+            // This function isn't called again after the exchange has ended.
             None => Poll::Pending,
         }
     }
 
-    /// Returns the end of the exchange. `None` if that was returned before.
+    /// Returns the outcome of the exchange. Returns `None` if it was returned before.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Response, Error>>> {
         let exchange = self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = exchange else { return Poll::Ready(None) };
@@ -105,7 +107,7 @@ impl BodyStream {
         Poll::Ready(Some(ended))
     }
 
-    /// Makes the answer of an exchange that has ended.
+    /// Converts the response of an exchange that has ended. Its body becomes the stream's only chunk.
     fn whole(self, response: Response) -> Streamed {
         let Response { head, body, .. } = response;
         if !body.is_empty() {
@@ -126,7 +128,7 @@ impl Stream for BodyStream {
             if let Some(error) = self.error.take() {
                 return Poll::Ready(Some(Err(error)));
             }
-            // The last bytes came before the end.
+            // The exchange may end while this polls it. Then the loop first returns the last bytes.
             match std::task::ready!(self.poll_end(context)) {
                 Some(ended) => self.error = ended.err(),
                 None => return Poll::Ready(None),
@@ -141,7 +143,7 @@ impl fmt::Debug for BodyStream {
     }
 }
 
-/// The sink on the connection's side.
+/// The sink that passes bytes from the connection to the buffer.
 struct BufferSink {
     shared: Arc<BodyBuffer>,
     may_move: bool,

@@ -1,7 +1,6 @@
-//! Counters for some of an engine's calls, apart from the others'.
+//! Counters for some of an engine's calls.
 //!
-//! A call goes through layers that don't pass the tally on. So it is stored beside the future that the call runs in, as in
-//! [`attempts`](crate::attempts).
+//! A call goes through layers that don't pass a tally on. So a task-local variable holds it, as in [`attempts`](crate::attempts).
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::future::Either;
 
-/// Counts the requests and bytes of some calls and jobs, apart from the engine's other work. Clones count together. Reading costs the calls
-/// nothing.
+/// Counts the requests and bytes of some calls and jobs, without the engine's other work. Clones share their counters. Reading the counters
+/// doesn't slow the calls down.
 ///
-/// Every attempt counts, even one that failed, was cancelled, or lost against its hedge. The last work of a dropped call may be counted a
-/// moment later.
+/// Every attempt counts, even one that failed, was cancelled, or was slower than its hedge. After a call is dropped, its last bytes may be
+/// counted a moment later.
 #[derive(Clone, Default)]
 pub struct Tally(Arc<TallyCells>);
 
@@ -22,7 +21,7 @@ struct TallyCells {
     counts: [AtomicU64; Metric::ALL],
     /// Called with the number of bytes moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// The tally that this one is a part of.
+    /// The tally that contains this one. It counts the same again.
     outer: Option<Tally>,
 }
 
@@ -49,64 +48,64 @@ impl Metric {
 }
 
 impl Tally {
-    /// Returns a tally for a part of this one.
+    /// Returns a new tally for a part of the work. This tally also counts that part.
     #[must_use]
     pub fn part(&self) -> Self {
         Self(Arc::new(TallyCells { outer: Some(self.clone()), ..TallyCells::default() }))
     }
 
-    /// A tally that reports progress to `watch`: body bytes moved so far, sent and received together. It reports each time that a
+    /// Creates a tally that calls `watch` with the body bytes moved so far, sent and received together. It does so each time that a
     /// connection has read bytes (up to 256 KiB) or the system has taken bytes to send (up to 64 KiB).
     ///
-    /// `watch` runs on the engine's own threads and holds up all other requests there, so it must not block. Let it store the number, or
-    /// wake a task. Connections that move bytes at the same time may report out of order, so the largest number counts. Bytes that a retry
-    /// or a hedge moves again count again. If `watch` panics, the request fails.
+    /// `watch` runs on the engine's own threads and delays all other requests there, so it must not block. Let it store the number, or wake
+    /// a task. Connections on several threads may report out of order, so use the largest number. Bytes that a retry or a hedge moves again
+    /// count again. If `watch` panics, the request fails.
     pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Arc::new(TallyCells { watch: Some(Box::new(watch)), ..TallyCells::default() }))
     }
 
-    /// Connections opened. They outlive requests and serve any caller. So each counts in one tally only: that of the last request to its
-    /// server before it was dialled.
+    /// Returns the number of opened connections. A connection serves requests of any caller. So it counts in one tally only: that of the
+    /// last request to its server before the connection was dialled.
     pub fn connections(&self) -> u64 {
         self.read(Metric::Connection)
     }
 
-    /// TLS handshakes of those connections.
+    /// Returns the number of TLS handshakes of those connections.
     pub fn handshakes(&self) -> u64 {
         self.read(Metric::Handshake)
     }
 
-    /// Requests sent, counting every attempt, those for credentials included.
+    /// Returns the number of sent requests. Every attempt counts, and so do requests for credentials.
     pub fn requests(&self) -> u64 {
         self.read(Metric::Request)
     }
 
-    /// Attempts after the first.
+    /// Returns the number of repeated attempts, which are those of each call except its first.
     pub fn retries(&self) -> u64 {
         self.read(Metric::Retry)
     }
 
-    /// Answers that asked to slow down.
+    /// Returns the number of answers with which a server asked for fewer requests (429, for example).
     pub fn throttles(&self) -> u64 {
         self.read(Metric::Throttle)
     }
 
-    /// Hedges: second requests for the answer of a slow first one.
+    /// Returns the number of hedges: second requests that were sent because the first was slow.
     pub fn hedges(&self) -> u64 {
         self.read(Metric::Hedge)
     }
 
-    /// Body bytes sent.
+    /// Returns the number of body bytes sent.
     pub fn bytes_sent(&self) -> u64 {
         self.read(Metric::ByteSent)
     }
 
-    /// Body bytes sent by attempts that failed, as far as known. They have to be sent again.
+    /// Returns the body bytes that failed attempts had sent, as far as known. They have to be sent again.
     pub fn bytes_lost(&self) -> u64 {
         self.read(Metric::ByteLost)
     }
 
-    /// Body bytes received.
+    /// Returns the number of body bytes received.
     pub fn bytes_received(&self) -> u64 {
         self.read(Metric::ByteReceived)
     }
@@ -154,10 +153,10 @@ tokio::task_local! {
     static CURRENT: Tally;
 }
 
-/// Runs a future whose calls count in `tally`, or without one in the surrounding tally. Tasks that it spawns count elsewhere, unless they
-/// get the [`current`] tally.
+/// Runs a future whose calls count in `tally`. If that is `None`, they count in the surrounding tally. Calls of tasks that the future
+/// spawns don't count in it, unless these tasks are run in a scope with the [`current`] tally.
 pub fn scope<F: Future>(tally: Option<Tally>, future: F) -> impl Future<Output = F::Output> {
-    // Not an `async fn`, which would hold the future twice.
+    // This isn't an `async fn`, because its state would contain the future twice.
     match tally {
         Some(tally) => Either::Left(CURRENT.scope(tally, future)),
         None => Either::Right(future),

@@ -1,4 +1,4 @@
-//! Locks and atomics of the standard library. Modules that take these from here, and block a thread by nothing else, also run under a
-//! scheduler that draws which thread goes on (`crates/handovers`).
+//! Re-exports locks and atomics of the standard library. `crates/handovers` replaces this module, to run other modules under a scheduler
+//! that tries many interleavings of threads. Those modules must block a thread only by the types from here.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};

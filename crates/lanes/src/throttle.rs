@@ -1,10 +1,10 @@
-//! The rate of requests to a server that has asked to slow down.
+//! Limits the rate of requests to a server that has asked us to send fewer of them.
 //!
-//! A key (usually a part of a bucket) has no limit until its first throttle. After that its requests go in turn, at a rate that
-//! [`RequestRate`] decides. The limit is dropped when it no longer binds.
+//! A key (usually a part of a bucket) has no limit until its first throttle. After that its requests are sent in order, at a rate that
+//! [`RequestRate`] decides. The limit is removed when the server accepts more than is needed.
 //!
-//! A request may also name its object and direction. A refusal then limits only that object in that direction, until [`SEVERAL`] objects of
-//! the key are refused together.
+//! A request may also name its object and direction. A throttle then limits only that object in that direction, unless [`SEVERAL`] objects
+//! of the key are throttled at about the same time.
 
 mod rate;
 #[cfg(test)]
@@ -22,39 +22,40 @@ use rate::RequestRate;
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Two bare 503s of one object within this time are a throttle. A single one is a failure, such as S3's servers have now and then.
+/// Two 503 answers without a reason for one object within this time are a throttle. A single one is a transient failure, which is normal
+/// with S3.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// If this many objects of a key are refused within [`TOGETHER`], the whole key is limited. A store that limits single objects (GCS: one
-/// write a second) refuses one, or two by chance. A store that limits a folder refuses any of its objects.
+/// If this many objects of a key are throttled within [`TOGETHER`], the whole key is limited. A store that limits single objects (GCS
+/// allows one write per second) throttles one of them, or two by chance. A store that limits a folder throttles any of its objects.
 const SEVERAL: usize = 3;
 
-/// A limit that wasn't used for this long is forgotten, since the server may bear more by now.
+/// A limit that wasn't used for this time is forgotten, since the server may accept more by then.
 const LIMIT_LASTS: Duration = Duration::from_secs(120);
 
-/// With fewer keys than this, no key is forgotten.
+/// Keys are forgotten only if there are more than this many.
 const KEYS_KEPT: usize = 64;
 
-/// A request that has to wait longer than `WAIT_SURE` asks again after half of the wait, because the rate may have grown meanwhile. It
-/// waits at most `WAIT_MAX`, in which a searching rate doesn't double.
+/// If a request's expected wait is longer than `WAIT_SURE`, it asks again after half of it, because the rate may have risen meanwhile. It
+/// waits at most `WAIT_MAX` before it asks again, because the rate can't double in less time.
 const WAIT_SURE: Duration = Duration::from_millis(40);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
-/// Timers are no finer than this.
+/// The resolution of timers.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// A waiter may ask this late without losing a turn for all.
+/// If a waiting request asks up to this late, no permitted request is lost.
 const LATENESS: Duration = Duration::from_millis(20);
 
-/// After a cut, nothing is sent for as long as this many requests take. The server's token bucket is empty then, and a request that comes a
-/// little early would be refused again.
+/// After the rate is reduced, nothing is sent for the time of this many requests. The server's token bucket is empty at that moment, so an
+/// early request would be refused again.
 const PAUSED: f64 = 4.0;
 
-/// The limits of all keys. Only throttled keys and the counts of the last window are kept.
+/// The limits of all keys. It keeps only throttled keys, and the counts of keys that were used recently.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     keys: HashMap<String, ThrottleKey>,
-    /// At this many keys, useless ones are forgotten. It is twice the number that was left last time.
+    /// At this number of keys, unused ones are removed. It is twice the number that remained the last time.
     full_at: usize,
 }
 
@@ -63,20 +64,20 @@ struct ThrottleKey {
     limit: Option<RateLimit>,
     seen: UnlimitedTraffic,
     gate: Arc<Gate>,
-    /// The last refused objects, the newest at the end. They are fewer than [`SEVERAL`], each once.
+    /// The different objects that were last throttled, the newest at the end. There are fewer than [`SEVERAL`].
     refused_last: Vec<ObjectHash>,
 }
 
-/// A hash of an object and a direction. If two are equal, they slow each other down, which does no other harm.
+/// A hash of an object and a direction. If two hashes collide, the objects only slow each other down.
 type ObjectHash = u64;
 
-/// The requests of a key without a limit.
+/// Counts the requests of a key without a limit.
 #[derive(Debug)]
 struct UnlimitedTraffic {
     window_began: Instant,
     sent: u32,
     good: u32,
-    /// Requests sent and good answers, per second, in the last full window.
+    /// The sent requests and the successful answers, per second, of the last full window.
     before: (f64, f64),
 }
 
@@ -84,32 +85,32 @@ struct UnlimitedTraffic {
 struct RateLimit {
     rate: RequestRate,
     line: Arc<Mutex<AdmissionQueue>>,
-    /// The number of requests that may go at once now, with a fraction for the next.
+    /// The number of requests that may be sent now. It can have a fraction.
     credit: f64,
-    /// The time up to which `credit` counts. It is in the future while no request may go.
+    /// The time up to which `credit` was computed. It is in the future during a pause.
     reckoned: Instant,
 }
 
-/// Waiting requests, numbered in order of arrival.
+/// The waiting requests, numbered in the order of their arrival.
 #[derive(Debug, Default)]
 struct AdmissionQueue {
     waiting: BTreeSet<u64>,
     numbers: u64,
 }
 
-/// Tells whether a key's admitted requests may still be sent. They wait for lanes after their admission, perhaps by the hundred. After a
-/// cut they would otherwise go out at the old rate.
+/// Shows if the admitted requests of a key may still be sent. After their admission, hundreds of requests may wait for lanes. Without this
+/// gate, they would be sent at the old rate after a throttle.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
-    /// The last refusals with their times, none older than [`TOGETHER`] before the newest.
+    /// The throttles of the last [`TOGETHER`], with their times.
     refusals: Mutex<Vec<(Option<ObjectHash>, Instant)>>,
-    /// When single objects were last cut, and whether there are any.
+    /// The times at which the limits of single objects were last reduced. `has_cuts` is true if there are any.
     cuts: Mutex<HashMap<ObjectHash, Instant>>,
     has_cuts: AtomicBool,
 }
 
-/// A request's permission to be sent: its key's gate, its object, and the time of its admission.
+/// The permission to send a request: the gate of its key, its object, and the time of its admission.
 #[derive(Clone, Debug)]
 pub(crate) struct AdmissionPass {
     gate: Arc<Gate>,
@@ -117,7 +118,7 @@ pub(crate) struct AdmissionPass {
     admitted: Instant,
 }
 
-/// A request that asks for admission. Once it waits, it has a place in the line. Dropping it gives up the place.
+/// The state of a request that asks for admission. Once it waits, it has a place in the queue. Dropping this gives up the place.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionRequest(Option<QueueTicket>);
 
@@ -127,17 +128,17 @@ struct QueueTicket {
     line: Arc<Mutex<AdmissionQueue>>,
 }
 
-/// The answer to a request for admission.
+/// The decision about the admission of a request.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// Send it, unless the gate is shut when a lane is free.
+    /// Send the request, unless the gate is shut when a lane is free for it.
     Go(Arc<Gate>),
-    /// Ask again after this.
+    /// Ask again after this time.
     Wait(Duration),
 }
 
 impl Throttles {
-    /// Returns how long a request for this object has to wait before it asks again. `None` means not at all.
+    /// Returns how long a request for this object has to wait before it asks again. `None` means that the object's limit permits it now.
     pub(crate) fn wait_alone(
         &mut self,
         object: &str,
@@ -151,7 +152,7 @@ impl Throttles {
     pub(crate) fn admit(&mut self, key: &str, place: &mut AdmissionRequest, now: Instant) -> Admission {
         let key = self.key(key, now);
         if key.gate.is_shut() {
-            // A lane has seen the throttle before the call judged its answer.
+            // A connection has received a throttle that the call hasn't judged yet.
             key.cut(now, now);
         }
         let Some(limit) = &mut key.limit else {
@@ -165,8 +166,8 @@ impl Throttles {
         }
     }
 
-    /// Takes note of a throttle. `admitted` is when its request was admitted, `after` the pause that the server asks for. The throttle
-    /// limits the named object if others of the key aren't refused, otherwise the key.
+    /// Records a throttle. `admitted` is the time at which its request was admitted, and `after` the pause that the server asks for. If no
+    /// other objects of the key are throttled, it limits only the named object. Otherwise it limits the key.
     pub(crate) fn throttled(
         &mut self,
         key: &str,
@@ -189,7 +190,7 @@ impl Throttles {
         }
     }
 
-    /// Takes note of a good answer.
+    /// Records a successful answer.
     pub(crate) fn succeeded(&mut self, key: &str, object: Option<&str>, now: Instant) {
         for key in [Some(key), object].into_iter().flatten() {
             if let Some(key) = self.keys.get_mut(key) {
@@ -198,8 +199,8 @@ impl Throttles {
         }
     }
 
-    /// Returns the key's state. At twice the number of keys that mattered last time, unused keys are forgotten. Each folder of a bucket is
-    /// a key, and there may be any number of folders.
+    /// Returns the state of a key, which is created if needed. Sometimes it also removes unused keys, because each folder of a bucket is a
+    /// key, and a bucket can have many folders.
     fn key(&mut self, key: &str, now: Instant) -> &mut ThrottleKey {
         if self.keys.len() >= self.full_at.max(KEYS_KEPT) && !self.keys.contains_key(key) {
             self.keys.retain(|_, key| key.tells_something(now));
@@ -219,7 +220,7 @@ impl ThrottleKey {
     fn tells_something(&self, now: Instant) -> bool {
         match &self.limit {
             Some(limit) => now < limit.reckoned + LIMIT_LASTS || !limit.line().waiting.is_empty(),
-            // While requests are under way, their 503s are counted together.
+            // While there are requests of the key, it is kept, so that their 503 answers are counted together.
             None => now < self.seen.window_began + WINDOW || Arc::strong_count(&self.gate) > 1,
         }
     }
@@ -232,7 +233,7 @@ impl ThrottleKey {
         }
     }
 
-    /// Takes note of a refused object. Returns whether the refusal concerns only that object.
+    /// Records the throttle of an object. Returns whether it concerns only that object.
     fn bears_with(&mut self, object: ObjectHash, has_limit: bool, now: Instant) -> bool {
         let count = self.refused_last.len();
         self.refused_last.retain(|last| *last != object);
@@ -242,14 +243,14 @@ impl ThrottleKey {
             self.refused_last.remove(0);
         }
         if self.limit.is_some() {
-            // While the key keeps to its rate, one or two objects that are refused repeatedly are refused for themselves.
+            // The key already has a limit. If one or two objects are still throttled repeatedly, the store limits these objects.
             return was_among_last || has_limit;
         }
         self.gate.refused(Some(object), false, now);
         !self.gate.is_shut()
     }
 
-    /// Takes note of a throttle of a request admitted at `admitted`. Returns the limit, and whether the throttle has cut it.
+    /// Records a throttle of a request that was admitted at `admitted`. Returns the limit, and true if the throttle has reduced it.
     fn cut(&mut self, admitted: Instant, now: Instant) -> (&mut RateLimit, bool) {
         let (sent, good) = self.seen.rates(now);
         let is_cut = match &mut self.limit {
@@ -274,10 +275,10 @@ impl RateLimit {
         Self { rate, line: Arc::default(), credit: 0.0, reckoned: now }
     }
 
-    /// Returns how long to wait before asking again. `None` means that the request may go.
+    /// Returns how long to wait before asking again. `None` means that the request may be sent.
     fn wait(&mut self, place: &mut AdmissionRequest, now: Instant) -> Option<Duration> {
         self.reckon(now);
-        // A place in the line of an older limit is void.
+        // A place in the queue of an earlier limit isn't valid.
         let number = match &place.0 {
             Some(waiting) if Arc::ptr_eq(&waiting.line, &self.line) => waiting.number,
             _ => {
@@ -293,14 +294,15 @@ impl RateLimit {
             return None;
         }
         let first = self.line().waiting.first().copied().unwrap_or(number);
-        // With gaps in the line the wait is shorter. A request that waits long asks again anyhow.
+        // This overestimates the wait if requests in between have left the queue, because their numbers still count. But a request that
+        // waits long asks again before.
         let ahead = (number - first) as f64 + 1.0 - self.credit;
         let turns = Duration::try_from_secs_f64(ahead.max(0.0) / self.rate.now()).unwrap_or(WAIT_MAX);
         let wait = (turns + self.reckoned.saturating_duration_since(now)).max(WAIT_MIN);
         Some(if wait > WAIT_SURE { (wait / 2).clamp(WAIT_SURE, WAIT_MAX) } else { wait })
     }
 
-    /// Adds the turns up to `now`. Unused ones are not saved up, except those that a late timer missed.
+    /// Adds the requests that the rate permits up to `now`. Unused ones aren't kept, except a few that a late timer may have missed.
     fn reckon(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.reckoned).as_secs_f64();
         let most = 1.0 + self.rate.now() * LATENESS.as_secs_f64();
@@ -331,19 +333,19 @@ impl AdmissionQueue {
 }
 
 impl Drop for QueueTicket {
-    /// Leaves the line, because its turn has come or it was given up.
+    /// Leaves the queue, because the request was admitted or dropped.
     fn drop(&mut self) {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&self.number);
     }
 }
 
 impl Gate {
-    /// Lets no more requests through.
+    /// Stops all requests that were admitted but not sent.
     fn shut(&self) {
         self.is_shut.store(true, Relaxed);
     }
 
-    /// Lets no more requests for this object through that were admitted before now.
+    /// Stops the requests for this object that were admitted before now but not sent.
     fn cut(&self, object: ObjectHash, now: Instant) {
         let mut cuts = self.cuts();
         if cuts.len() >= KEYS_KEPT {
@@ -353,12 +355,12 @@ impl Gate {
         self.has_cuts.store(true, Relaxed);
     }
 
-    /// Returns whether an object was cut after `admitted`.
+    /// Returns whether the limit of an object was reduced after `admitted`.
     fn is_cut_since(&self, object: ObjectHash, admitted: Instant) -> bool {
         self.has_cuts.load(Relaxed) && self.cuts().get(&object).is_some_and(|cut| *cut >= admitted)
     }
 
-    /// Takes note of a refusal at `now`. Of a `bare` one, only the status 503 is known.
+    /// Records a throttle. `bare` means that it is a 503 whose reason isn't known, which alone isn't a throttle.
     fn refused(&self, object: Option<ObjectHash>, bare: bool, now: Instant) {
         if self.is_shut() {
             return;
@@ -381,7 +383,7 @@ impl Gate {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether requests that have passed must ask again.
+    /// Returns whether admitted requests that weren't sent must ask again.
     fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
     }
@@ -392,23 +394,23 @@ impl AdmissionPass {
         Self { gate, object: object.map(id), admitted }
     }
 
-    /// Takes note of a 429.
+    /// Records an answer with status 429.
     pub(crate) fn refused(&self, now: Instant) {
         self.gate.refused(self.object, false, now);
     }
 
-    /// Takes note of a 503.
+    /// Records an answer with status 503.
     pub(crate) fn unavailable(&self, now: Instant) {
         self.gate.refused(self.object, true, now);
     }
 
-    /// Returns whether the request must ask again.
+    /// Returns whether the request must ask for admission again.
     pub(crate) fn is_shut(&self) -> bool {
         let is_cut = |object| self.gate.is_cut_since(object, self.admitted);
         self.gate.is_shut() || self.object.is_some_and(is_cut)
     }
 
-    /// Returns whether a bare 503 is a throttle, because others came with it.
+    /// Returns whether a 503 without a reason counts as a throttle, because there were others at about the same time.
     pub(crate) fn is_throttled(&self) -> bool {
         let of_it = |(object, _): &&(Option<ObjectHash>, Instant)| *object == self.object;
         self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1
@@ -437,7 +439,7 @@ impl UnlimitedTraffic {
         self.good += good;
     }
 
-    /// Returns requests sent and good answers per second: the larger of the last window's and this one's so far.
+    /// Returns the sent requests and the successful answers per second. Each is the larger of the last full window's and the present one's.
     fn rates(&mut self, now: Instant) -> (f64, f64) {
         self.count(now, 0, 0);
         (self.before.0.max(f64::from(self.sent)), self.before.1.max(f64::from(self.good)))
@@ -473,7 +475,7 @@ mod tests {
             Admission::Wait(wait) => Some(wait),
         };
         assert!(ask(&mut first, 0) <= ask(&mut second, 0));
-        // The second doesn't overtake the first by asking more often.
+        // The second request doesn't overtake the first if it asks more often.
         assert!(ask(&mut second, 520).is_some());
         assert_eq!(ask(&mut first, 520), None);
         assert_eq!(ask(&mut second, 720), None);
@@ -577,7 +579,7 @@ mod tests {
             ["hot write", "hot read", "cold write"].map(|object| passed(&mut throttles, object, now));
         throttles.throttled("b", Some("hot write"), now, later(10), None);
         assert!(write.is_shut() && !read.is_shut() && !other.is_shut());
-        // Answers to requests sent before the cut change nothing.
+        // Answers to requests that were sent before the reduction change nothing.
         let next = passed(&mut throttles, "hot write", later(2000));
         throttles.throttled("b", Some("hot write"), now, later(2001), None);
         assert!(!next.is_shut());
@@ -626,7 +628,7 @@ mod tests {
                 throttles.throttled(&key, None, now, now, None);
             }
         }
-        // 50 new keys a second. One in a hundred stays limited for two minutes.
+        // There are 50 new keys per second, and one in a hundred stays limited for two minutes.
         assert!(throttles.keys.len() <= 2 * (50 + 60) + KEYS_KEPT, "{}", throttles.keys.len());
     }
 

@@ -1,4 +1,4 @@
-//! A record of when each attempt was sent on which lane, for plots and for the analysis of a single run.
+//! Records when each attempt was sent, and on which lane, for plots and for the analysis of a single run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -6,17 +6,17 @@ use std::time::Instant;
 use crate::Protocol;
 use crate::dispatch::{Direction, Role};
 
-/// Most events that a recorder keeps. Later ones are not recorded. A request makes two, of about 100 bytes each.
+/// The maximum number of events that a trace keeps. Later events are dropped. A request makes two events of about 100 bytes each.
 const MOMENTS_MAX: usize = 1 << 20;
 
-/// Collects an engine's events while it is in [`Config::trace`](crate::Config::trace). Clones share the collection.
+/// Collects the events of the engines whose [`Config::trace`](crate::Config::trace) holds it. Clones share the collected events.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Vec<TraceRecord>>>);
 
 /// An event, with its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceRecord {
-    /// When.
+    /// The time of the event.
     pub at: Instant,
     /// The event.
     pub what: TraceEvent,
@@ -29,10 +29,10 @@ pub enum TraceEvent {
     Dialled {
         /// Its lane.
         lane: u64,
-        /// The role that it is for.
+        /// The role for which it is opened.
         role: Role,
     },
-    /// The connection takes requests.
+    /// The connection is ready for requests.
     Opened {
         /// Its lane.
         lane: u64,
@@ -45,33 +45,33 @@ pub enum TraceEvent {
         attempt: u64,
         /// The lane.
         lane: u64,
-        /// The role that it is sent in.
+        /// The role of the lane for this request.
         role: Role,
         /// Method and path, without the query, which may hold a signature.
         label: String,
-        /// Bytes of its body.
+        /// The size of its body in bytes.
         bytes: u64,
     },
-    /// The answer's sink asked for a freight thread. Its HTTP/1.1 lane is freight from now on.
+    /// The answer's sink asked for a freight thread. If the lane uses HTTP/1.1, it is a freight lane from now on.
     TurnedFreight {
         /// The request.
         attempt: u64,
     },
-    /// The request has ended, well or not.
+    /// The request has ended, successfully or not.
     Finished {
         /// The request.
         attempt: u64,
-        /// Bytes of the answer's body. 0 if the request failed.
+        /// The size of the answer's body in bytes. 0 if the request failed.
         bytes: u64,
     },
-    /// All bulk of a direction may move at this rate from now on, because small requests come first.
+    /// The rate limit for all bulk of a direction has changed. Bulk is limited while small requests are outstanding.
     Yields {
         /// The direction.
         direction: Direction,
-        /// Bytes a second. `None` means no limit.
+        /// The limit in bytes per second. `None` means no limit.
         rate: Option<u64>,
     },
-    /// The connection, or the attempt to open it, has ended.
+    /// The connection has ended, or couldn't be opened.
     Closed {
         /// Its lane.
         lane: u64,
@@ -86,7 +86,7 @@ impl Trace {
 
     pub(crate) fn note(&self, what: TraceEvent) {
         let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The time is taken under the lock, so that events are in order.
+        // The time is read while the lock is held, so that events are in order.
         if moments.len() < MOMENTS_MAX {
             moments.push(TraceRecord { at: Instant::now(), what });
         }

@@ -1,4 +1,4 @@
-//! Trusted certificates, the protocols offered by ALPN, and the reasons for which certificates are refused.
+//! The TLS settings: trusted certificates, the protocols offered by ALPN, and the explanations of refused certificates.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::client_certificate::certificates;
 use crate::error::{Error, Kind};
 use crate::{Origin, Protocol, Trust};
 
-/// The TLS settings of an engine, one for each set of protocols that a lane may offer.
+/// The TLS settings of an engine, one for each list of protocols that a connection offers.
 #[derive(Debug)]
 pub(crate) struct TlsSettings {
     both: Arc<ClientConfig>,
@@ -24,11 +24,11 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Builds the settings with the platform's roots and `extra`.
+    /// Builds the settings. They trust the operating system's root certificates and `extra`.
     ///
-    /// The provider is ring. With the defaults of aws-lc-rs, a cold upload of 50 files took 70 ms longer. Its first random draw took 24 ms,
-    /// and the order of its key-exchange groups cost another round trip. Ring offers X25519 first, which every store accepts without a
-    /// HelloRetryRequest.
+    /// The cryptographic provider is ring. With aws-lc-rs and its defaults, an upload of 50 files by a new process took 70 ms longer. The
+    /// first random number took 24 ms, and the order of its key-exchange groups cost another round trip. Ring offers X25519 first, which
+    /// every store accepts without a HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
         let failed = |e: rustls::Error| {
@@ -39,7 +39,8 @@ impl TlsSettings {
         let mut h1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // Not dangerous here: the platform's own verifier decides. rustls accepts it only by this method.
+            // This isn't dangerous here, because the operating system's own verifier decides. rustls accepts such a verifier only by this
+            // method.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(CertificateVerifier::new(verifier)))
             .with_no_client_auth();
@@ -49,7 +50,7 @@ impl TlsSettings {
         Ok(Self { both: Arc::new(both), h1: Arc::new(h1) })
     }
 
-    /// Returns the settings for a lane to this origin that may speak either protocol, or HTTP/1.1 only.
+    /// Returns the settings for a connection to this origin. It offers both protocols, or only HTTP/1.1 if `only` says so.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for a client certificate that can't be used.
@@ -63,7 +64,7 @@ impl TlsSettings {
             _ => Arc::clone(&self.both),
         };
         let Some(certificate) = origin.client_certificate.clone() else { return Ok(settings) };
-        // The files are read on another thread, so that the express thread doesn't wait.
+        // The files are read on a blocking thread, so that the express thread doesn't wait for the disk.
         let shown = tokio::task::spawn_blocking(move || certificate.shown(&settings)).await;
         let shown =
             shown.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))??;
@@ -71,8 +72,8 @@ impl TlsSettings {
     }
 }
 
-/// Returns why the platform's certificates can't be loaded. rustls doesn't report a lack of file descriptors (EMFILE, ENFILE), so we check
-/// for that.
+/// Returns the reason why the system's certificates can't be loaded. rustls doesn't report a lack of file descriptors (EMFILE, ENFILE), so
+/// this function checks for it.
 fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     match File::open("/dev/null") {
         Err(lacking) if matches!(lacking.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => lacking.into(),
@@ -80,14 +81,15 @@ fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     }
 }
 
-/// Returns a variable that replaces the platform's certificates, on platforms that know it.
+/// Returns the value of an environment variable that replaces the system's certificates. macOS ignores these variables, so it returns
+/// `None` there.
 fn variable(name: &str) -> Option<OsString> {
     let is_known = cfg!(all(unix, not(target_vendor = "apple")));
     std::env::var_os(name).filter(|value| is_known && !value.is_empty())
 }
 
-/// Checks that the files of `SSL_CERT_FILE` and `SSL_CERT_DIR` can be read. A user who sets them wants these certificates. Without this
-/// check, every server would be refused.
+/// Checks that the files of `SSL_CERT_FILE` and `SSL_CERT_DIR` can be read. Without this check, a mistake in these variables would only
+/// show as a refused certificate of every server.
 ///
 /// # Errors
 /// [`Kind::Invalid`], naming the variable, the file and the cause.
@@ -116,7 +118,7 @@ pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>,
     Ok(roots)
 }
 
-/// Returns the variable that names a file, for an error about it.
+/// Returns the environment variable that set this file, for error messages.
 fn origin_of(file: &Path) -> &'static str {
     match std::env::var_os("AWS_CA_BUNDLE").is_some_and(|named| named == file) {
         true => "AWS_CA_BUNDLE: ",
@@ -124,7 +126,8 @@ fn origin_of(file: &Path) -> &'static str {
     }
 }
 
-/// The platform's verifier. It also tells a self-signed certificate from one with an unknown issuer, because the user must act differently.
+/// The operating system's verifier. In addition, it distinguishes a self-signed certificate from one with an unknown issuer, because the
+/// user must do something else about it.
 #[derive(Debug)]
 pub(crate) struct CertificateVerifier(Verifier);
 
@@ -134,7 +137,7 @@ impl CertificateVerifier {
     }
 }
 
-/// The certificate is its own issuer.
+/// The error for a certificate that is its own issuer.
 #[derive(Debug)]
 struct SelfSigned;
 
@@ -185,7 +188,8 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// Returns whether a certificate is refused because of its signer. That includes an authority's own certificate in place of a server's.
+/// Returns whether a certificate was refused because its signer isn't trusted. That includes a CA certificate that a server uses as its
+/// own.
 fn is_untrusted(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
@@ -201,7 +205,7 @@ fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
         .is_ok_and(|certificate| certificate.issuer() == certificate.subject())
 }
 
-/// Returns what is wrong with a certificate, and what to do about it if anything can be done.
+/// Returns a text that explains why a certificate was refused, and what the user can do about it.
 pub(crate) fn cause(why: &CertificateError) -> &'static str {
     match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
@@ -213,7 +217,7 @@ pub(crate) fn cause(why: &CertificateError) -> &'static str {
         }
         CertificateError::Revoked => "its certificate was revoked",
         CertificateError::UnknownIssuer => {
-            "its certificate comes from an unknown authority; if you trust it, give its CA with --ca-cert FILE or AWS_CA_BUNDLE"
+            "its certificate comes from an unknown authority; if you trust that authority, give its certificate with --ca-cert FILE or AWS_CA_BUNDLE"
         }
         CertificateError::Other(OtherError(cause)) if cause.is::<SelfSigned>() => {
             "its certificate is self-signed and not trusted; if you trust it, give it with --ca-cert FILE or AWS_CA_BUNDLE"

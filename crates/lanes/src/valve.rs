@@ -1,4 +1,4 @@
-//! Holds bulk back while small requests are outstanding, at the rate that the dispatcher sets.
+//! Limits bulk while small requests are outstanding, to the rate that the dispatcher sets.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::threads::atomic::{AtomicBool, Ordering};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// A valve that all bulk of one direction passes through.
+/// The rate limit for all bulk in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Valve {
     is_narrow: AtomicBool,
@@ -17,7 +17,7 @@ pub(crate) struct Valve {
 }
 
 impl Valve {
-    /// Narrows the valve to a rate in bytes a second, or opens it.
+    /// Sets the limit to a rate in bytes per second. `None` lifts the limit.
     pub(crate) fn set(&self, rate: Option<u64>) {
         *self.lock() = rate.map(Pace::new);
         self.is_narrow.store(rate.is_some(), Ordering::Release);
@@ -26,13 +26,13 @@ impl Valve {
         }
     }
 
-    /// Takes note of `bytes` of bulk that have just moved. Waits until more may move.
+    /// Counts `bytes` of bulk that have just moved. Waits until more may move.
     pub(crate) async fn pass(&self, bytes: usize) {
         if !self.is_narrow.load(Ordering::Acquire) {
             return;
         }
         let mut opened = std::pin::pin!(self.opened.notified());
-        // Listening begins before the check, so that no opening is missed in between.
+        // Register for the notification before the check, so that an opening in between isn't missed.
         opened.as_mut().enable();
         let pause = self.lock().as_mut().map_or(Duration::ZERO, |pace| pace.take(Instant::now(), bytes));
         if !pause.is_zero() {

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let picture = bucket.get(&key).await?.bytes().await?;
     let put = match bucket.head(&small_key).await {
         Ok(there) => {
-            let version = there.version.ok_or("the store tells no version")?;
+            let version = there.version.ok_or("the store reports no version")?;
             bucket.put(&small_key, thumbnail(&picture)?).if_version(&version)
         }
         Err(error) if error.is_not_found() => bucket.put(&small_key, thumbnail(&picture)?).if_absent(),

@@ -1,4 +1,4 @@
-//! The client: the library's entry point, its builder, and its verbs by URL.
+//! The client, which is the library's entry point, its builder, and the operations that take URLs.
 
 pub(crate) mod builder;
 pub mod dialect;
@@ -62,8 +62,8 @@ struct Inner {
     state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
-/// A running future, made by [`Client::spawn`]. Dropping it cancels the future at its next await point: the
-/// engine's thread drops the future soon after. In the child of a `fork` it does nothing.
+/// A running future, made by [`Client::spawn`]. Dropping it cancels the future at the future's next await
+/// point, where the engine's thread drops it. Dropping it in the child of a `fork` has no effect.
 #[derive(Debug)]
 #[must_use = "dropped, the future ends"]
 pub struct Spawned {
@@ -78,7 +78,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Returns the state that this client's jobs share, in this process.
+    /// Returns the state that this client's jobs share in this process. After a `fork`, the first call in the
+    /// child starts a new state.
     ///
     /// # Errors
     /// In the child of a `fork`, the first call can fail as [`build`](crate::ClientBuilder::build) does.
@@ -92,15 +93,15 @@ impl Client {
         Ok(started)
     }
 
-    /// Returns the properties of a kind of store, or `None` if this client has no dialect for it.
+    /// Returns what a provider's stores support, or `None` if this client has no dialect for the provider.
     pub fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         self.inner.settings.capabilities(provider)
     }
 
-    /// Returns the worker that runs and counts this client's calls, in this process.
+    /// Returns the worker that runs this client's calls in this process and counts their requests.
     ///
     /// # Errors
-    /// As [`state`](Self::state).
+    /// Fails as [`state`](Self::state) does.
     pub(crate) fn worker(&self) -> Result<Worker, Error> {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
@@ -118,11 +119,12 @@ impl Client {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
                 let running = Running::new(Arc::clone(&state), ends, purpose, common);
-                // On the heap at once: a caller's thread may have a small stack, and a job's future is large.
+                // Box the future before it moves any further: it is large, and the caller's thread may have a
+                // small stack.
                 let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
                 Worker { state, tally: Some(tally) }.spawn(async move {
-                    // Without this, a job with a lost task would end without an event, just like an empty job
-                    // that succeeds.
+                    // Report the panic as a failed item. Otherwise the job would end without an event, just
+                    // like a job that succeeds with nothing to do.
                     if let Err(panic) = work.await {
                         let error = Error::source("this job", format!("panicked: {}", panic_text(panic)));
                         running.fail(op, String::new(), None, error).await;
@@ -135,8 +137,9 @@ impl Client {
         job
     }
 
-    /// Returns the same client with a tally: its calls and jobs, and those of its buckets, also count in
-    /// `tally`. A client has one tally at a time. An earlier tally keeps its counts.
+    /// Returns the same client with a tally. The requests and bytes of the returned client's calls and jobs,
+    /// and of its buckets, are added to `tally`. A client has one tally at a time: `tally` replaces an
+    /// earlier one, which keeps its counts.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -155,9 +158,10 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
     }
 
-    /// Runs the caller's own future on the engine's thread, where this client's calls run, and counts its
-    /// requests in the client's tally. Callers that can't poll need this: a binding, a callback, or a thread
-    /// that waits in its own way. A future that blocks delays every other call.
+    /// Runs the caller's own future on the engine's thread, where this client's calls run, and counts the
+    /// future's requests in the client's tally. It is for callers that can't poll a future themselves: a
+    /// language binding, a callback, or a thread with its own way to wait. A future that blocks delays every
+    /// other call.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -177,10 +181,11 @@ impl Client {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
-    /// Waits on this thread for a future that makes this library's calls. Calls `goes_on` once every
-    /// `look_every`. When `goes_on` returns false, this ends the calls under way and returns `None`. The
-    /// future runs on this thread until the first `look_every` is over, which saves half the time of a small
-    /// call. After that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
+    /// Blocks this thread until a future that makes this library's calls is done. Meanwhile it calls
+    /// `goes_on` once every `look_every`. When `goes_on` returns false, this method cancels the future and
+    /// returns `None`. Until the first `look_every` is over, the future runs on this thread, which halves the
+    /// time of a small call. Then the engine's thread runs it, so `goes_on` may itself make calls of this
+    /// library, as a signal handler might.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -197,7 +202,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn). If `goes_on` forks, the wait fails in the child.
+    /// Fails as [`spawn`](Self::spawn) does. If `goes_on` forks, the wait fails in the child.
     pub fn block_on_while<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -311,7 +316,7 @@ impl Client {
         self.begin(Op::Restore, about, |running| restore::run(running, request))
     }
 
-    /// Makes the content of a folder or prefix equal to that of another one.
+    /// Makes a destination folder or prefix have the same content as a source folder or prefix.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -338,9 +343,9 @@ impl Client {
         self.begin(Op::Copy, about, |running| sync::run(running, request))
     }
 
-    /// Opens a manifest that several jobs write together, in the current folder and with this client. A
-    /// manifest from another folder, or from a client with other endpoints, belongs to another run. Also
-    /// returns a warning about the file, if there is one. Blocks the thread.
+    /// Opens a manifest that several jobs write together. The manifest belongs to the current folder and to
+    /// this client's endpoints, and is refused if an earlier run wrote it in another folder or with other
+    /// endpoints. Also returns a warning about the file, if there is one. Blocks the thread.
     /// # Errors
     /// `ErrorKind::Refused` if the file isn't such a manifest, has a broken line, or is being written by
     /// another process.
@@ -357,7 +362,8 @@ impl Client {
         RunManifest::open(file.into(), &subject)
     }
 
-    /// Compares two places by their listings. Each difference is a failed item.
+    /// Compares a source with a destination by their listings. The job reports each difference as a failed
+    /// item.
     pub fn verify(&self, request: VerifyRequest) -> Job {
         let about = (Purpose::Plain, Common::default());
         self.begin(Op::Verify, about, |running| sync::verify::run(running, request))
@@ -375,7 +381,7 @@ impl Client {
         }
     }
 
-    /// Returns the store's metadata of an object. Blocks the thread.
+    /// Requests the metadata of an object. Blocks the thread.
     ///
     /// # Errors
     /// The store's error; `ErrorKind::Usage` if the location isn't an object.
@@ -396,7 +402,7 @@ impl Client {
         block_on(worker.run_here(access))
     }
 
-    /// Returns the store's metadata of several objects, with many requests at once.
+    /// Requests the metadata of several objects, many of them at the same time.
     pub fn stats(&self, places: Vec<Location>) -> Stats {
         match self.worker() {
             Ok(worker) => {
@@ -408,36 +414,37 @@ impl Client {
         }
     }
 
-    /// Returns the engine's counts so far, for this client and all others with the same network settings. Use
-    /// [`counted`](Self::counted) to count one client alone.
+    /// Returns the engine's counters so far, summed over this client and all others with the same network
+    /// settings. Use [`counted`](Self::counted) to count one client alone.
     pub fn counters(&self) -> Counters {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
-    /// Returns the host that the engine's calls wait for, with its port unless that is the scheme's default.
-    /// Among several hosts, returns the one that has been silent for longest.
+    /// Returns the host that the engine's requests wait for, with its port unless that is the scheme's
+    /// default. If they wait for several hosts, returns the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }
 
-    /// Returns how long the engine's requests have waited so far.
+    /// Returns how long the engine's requests have waited so far, for a connection and for the first byte of
+    /// the answer.
     pub fn times(&self) -> Times {
         self.state().map(|state| state.lanes.times()).unwrap_or_default()
     }
 
-    /// Returns the cost of the listings of a provider's buckets so far: pages, pages requested at once, and
-    /// keys.
+    /// Returns what listing this provider's buckets has cost so far: the pages, the peak number of pages
+    /// requested at once, and the keys.
     pub fn listings(&self, provider: Provider) -> Listings {
         self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
-    /// Returns the requests sent to a provider so far, by the classes of the provider's price list.
+    /// Returns how many requests were sent to a provider so far, by the classes of the provider's price list.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
     }
 }
 
-/// The engine's work thread for one client. Work counts in the client's tally, if it has one.
+/// Runs one client's tasks on the engine's thread. Their requests count in the client's tally, if it has one.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) state: Arc<ClientState>,
@@ -445,7 +452,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Runs a task to its end, even if nobody waits for it.
+    /// Runs a task to its end, even if nothing waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.state.machinery.runtime.spawn(tally::scope(self.tally.clone(), task));
     }
@@ -458,7 +465,7 @@ impl Worker {
     /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; `ErrorKind::Cancelled` if the engine ended first.
+    /// The task's error; `ErrorKind::Cancelled` if the engine ended first.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -466,16 +473,17 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
-    /// Wraps a future so that any thread can poll it: there it uses the engine's timers.
+    /// Wraps a future so that a thread outside of the runtime can poll it. The future then uses the engine's
+    /// timers.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         self.state.machinery.runtime.with_timers(future)
     }
 
-    /// Does the same as [`run`](Self::run), but polls the task on the waiting thread if this thread waits for
-    /// nothing else.
+    /// Does the same as [`run`](Self::run), but polls the task on the calling thread if that thread blocks
+    /// until the task is done.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Fails as [`run`](Self::run) does.
     pub(crate) async fn run_here<T: Send + 'static>(
         self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The engine that clients share: threads, memory, connections.
+//! The engine, whose threads, memory and connections the clients of a process share.
 
 pub(crate) mod descriptors;
 pub(crate) mod environment;
@@ -24,25 +24,28 @@ use crate::engine::files::Files;
 use crate::engine::fork::PerProcess;
 use crate::engine::runtime::Runtime;
 
-/// The least memory. With less, a single request could wait forever for its buffer.
+/// The minimum memory in bytes. With less, a request could wait forever for a buffer that is larger than the
+/// whole memory.
 const MEMORY_MIN: usize = 1 << 20;
 
-/// The engine of clients that name none. It has no threads while no client exists.
+/// The engine of all clients that were built without an engine of their own. It has no threads while no
+/// client exists.
 static DEFAULT: OnceLock<Engine> = OnceLock::new();
 
-/// The engine that does the work of clients. It has its own threads and connections, within budgets of
-/// memory, connections and bandwidth. Clients that name no engine share the process's engine. A clone refers
-/// to the same engine.
+/// The engine that does the work of clients. It has its own threads and connections, and limits its memory,
+/// connections and bandwidth. Clients that were built without an engine share the process's default engine. A
+/// clone refers to the same engine.
 ///
 /// The threads start with the first client, and end with the last one and its jobs. Clients with the same
 /// network settings (certificates, proxies, addresses, stall timeout) share connections. Each such group of
 /// clients may have [`connections_max`](EngineBuilder::connections_max) connections.
 ///
-/// After a `fork`, the child's first call starts an engine of its own with the same budgets. The parent's
-/// work goes on in the parent. In the child, the parent's jobs have no more events, and its calls, downloads,
-/// writers and streams fail with an error of kind cancelled. A [`Reader`](crate::Reader) of the parent reads
-/// on. A program that begins in Rust's `main` should not fork while its threads start or end. The standard
-/// library (1.95) then holds a lock, and no thread could start in the child.
+/// After a `fork`, the child's first call starts an engine of its own with the same limits. The parent's work
+/// continues in the parent. In the child, jobs that the parent began yield no more events. The parent's
+/// calls, downloads, writers and streams fail there with an error of kind `Cancelled`. A
+/// [`Reader`](crate::Reader) that the parent opened still works in the child. A program that begins in Rust's
+/// `main` should not fork while one of its threads starts or ends. The standard library (1.95) holds a lock
+/// at that time, and the child could then start no thread.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 
@@ -55,8 +58,8 @@ struct Inner {
     running: PerProcess<Mutex<Weak<Machinery>>>,
 }
 
-/// Sets how much an [`Engine`] may use. Speed needs no budget. The engine's messages go to `tracing`: see
-/// [the crate's page](crate#messages).
+/// Sets how much memory, how many connections and how much bandwidth an [`Engine`] may use. The defaults suit
+/// fast transfers. The engine's messages go to `tracing`: see [the crate's page](crate#messages).
 #[derive(Clone, Default, Debug)]
 pub struct EngineBuilder {
     budgets: Budgets,
@@ -84,7 +87,7 @@ pub(crate) struct Network {
 }
 
 impl fmt::Debug for Network {
-    /// Leaves out the proxies' URLs: they may contain a password.
+    /// Leaves out the proxies' URLs, because they may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Network")
             .field("ca_files", &self.ca_files)
@@ -102,28 +105,27 @@ impl fmt::Debug for Network {
 pub(crate) struct Machinery {
     pub(crate) runtime: Runtime,
     pub(crate) files: Files,
-    /// Number of threads that the machine runs at once.
+    /// The number of threads that the machine can run at the same time.
     pub(crate) cores: usize,
-    /// Each reader that reads far ahead holds a clone, so the reference count is the number of such readers.
-    /// They share the memory for reading ahead.
+    /// Counts the readers that read far ahead and therefore share the memory for reading ahead. Each of them
+    /// holds a clone, so the reference count is their number plus one.
     pub(crate) reading_on: Arc<()>,
     config: Config,
     lanes: Mutex<Vec<(Network, Lanes)>>,
 }
 
 impl Engine {
-    /// Starts to configure an engine of the program's own, for clients that should not share the process's
-    /// engine.
+    /// Starts to configure a separate engine, for clients that should not share the process's default engine.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
 
-    /// Returns the process's engine. The first client that uses the engine sets its budgets.
+    /// Returns the process's default engine. The first client that uses this engine sets its limits.
     pub(crate) fn of_process(wanted: &EngineBuilder) -> Self {
         let engine = DEFAULT.get_or_init(|| wanted.clone().build());
         if wanted.budgets != Budgets::default() && wanted.budgets != engine.0.budgets.budgets {
             tracing::warn!(
-                "another client has started the process's engine with other budgets, which stay: use an engine of your own"
+                "another client has started the process's engine with other limits, which can't be changed: build a separate engine"
             );
         }
         engine.clone()
@@ -145,40 +147,40 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Sets the most bytes in buffers at once, at least 1 MiB. The default is 64 MiB. Requests beyond it wait
-    /// for memory in order.
+    /// Sets the maximum number of bytes in buffers, at least 1 MiB. The default is 64 MiB. When they are all
+    /// in use, further requests wait for memory, first come, first served.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.budgets.memory = Some(bytes);
         self
     }
 
-    /// Sets how many connections may be open at once to all servers together, at least one. The default is
-    /// 256, or fewer if the process may open fewer than 1024 files.
+    /// Sets the maximum number of open connections to all servers together, at least one. The default is 256,
+    /// or fewer if the process may open fewer than 1024 files.
     #[must_use]
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.budgets.connections_max = Some(connections.max(1));
         self
     }
 
-    /// Limits body bytes per second over all connections, sent and received together. There is no limit by
-    /// default.
+    /// Limits the bytes of request and response bodies that all connections together send and receive per
+    /// second. There is no limit by default.
     #[must_use]
     pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
         self.budgets.bandwidth = Some(bytes_per_second);
         self
     }
 
-    /// Sets the number of threads that decrypt and checksum bulk, at least one. The default is the machine's
-    /// number of cores, at most eight. The engine has two more threads, which mostly wait, and further
-    /// threads during file operations.
+    /// Sets the number of threads that decrypt and checksum the bytes of large transfers, at least one. The
+    /// default is the machine's number of cores, at most eight. The engine has two more threads, which are
+    /// mostly idle, and starts others for file operations.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.budgets.threads = Some(threads.max(1));
         self
     }
 
-    /// Records which request is sent when, and on which connection.
+    /// Records in `trace` when each request is sent, and on which connection.
     #[doc(hidden)]
     #[must_use]
     pub fn trace(mut self, trace: Trace) -> Self {
@@ -195,7 +197,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Returns the engine. Its threads start with its first client.
+    /// Returns the engine. Its threads start when the first client is built with it.
     pub fn build(self) -> Engine {
         Engine(Arc::new(Inner { budgets: self, made_in: std::process::id(), running: PerProcess::new() }))
     }
@@ -226,7 +228,7 @@ impl Machinery {
         })
     }
 
-    /// Returns the connections of clients with these network settings.
+    /// Returns the lanes (connections) that clients with these network settings share.
     ///
     /// # Errors
     /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
@@ -258,8 +260,8 @@ impl Drop for Machinery {
 }
 
 impl Network {
-    /// Lowers the stall timeout to half of the retry time, so that another connection is tried before the
-    /// retry time is over.
+    /// Lowers the default stall timeout to half of the retry time. Laneway then still has time to try another
+    /// connection before it gives up.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
         // Keep a longer timeout that the caller has set.
         if !retry_for.is_zero() && self.stall_timeout == Self::default().stall_timeout {

@@ -1,4 +1,4 @@
-//! The failure of an item, or of a whole request.
+//! The error of this library, for a failed item or a failed request.
 
 mod kind;
 
@@ -11,16 +11,17 @@ use laneway_store::SinkError;
 
 pub use kind::ErrorKind;
 
-/// A failure. `Display` is one line that names the object or path and the cause, and never contains a secret.
+/// An error of this library. `Display` writes one line that names the object or path and the cause, and never
+/// contains a secret.
 pub struct Error(Box<Inner>);
 
 struct Inner {
     cause: Cause,
     attempts: u32,
     kept: u64,
-    /// True if a checksum differs.
+    /// True if a checksum differs in a way that transferring the bytes once more may cure.
     is_mismatch: bool,
-    /// The line that named the failed item, as `FILE:LINE`.
+    /// The position of the line that named the failed item, as `FILE:LINE`, if a list in a file did.
     line: Option<Box<str>>,
 }
 
@@ -32,58 +33,59 @@ enum Cause {
 }
 
 impl Error {
-    /// Bytes or checksums differ from the expected ones.
+    /// Makes the error for bytes or checksums that differ from the expected ones.
     pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Integrity, target, message)
     }
 
-    /// A checksum differs from the expected one. A bit may have flipped on the way, so moving the bytes once
-    /// more may help.
+    /// Makes the error for a checksum that differs from the expected one. A bit may have flipped on the way,
+    /// so transferring the bytes once more may help.
     pub(crate) fn mismatch(target: impl Into<String>, message: impl Into<String>) -> Self {
         let mut error = Self::integrity(target, message);
         error.0.is_mismatch = true;
         error
     }
 
-    /// Adds the line of the file that named the item.
+    /// Adds the position (`FILE:LINE`) of the line that named the item.
     pub(crate) fn of_line(mut self, line: Option<Box<str>>) -> Self {
         self.0.line = line.or(self.0.line);
         self
     }
 
-    /// Returns whether a checksum differs and moving the bytes once more may help.
+    /// Returns whether a checksum differs and transferring the bytes once more may help.
     pub(crate) fn is_mismatch(&self) -> bool {
         self.0.is_mismatch
     }
 
-    /// Marks the error as one where moving the bytes once more may help.
+    /// Marks the error as one where transferring the bytes once more may help.
     pub(crate) fn for_now(mut self) -> Self {
         self.0.is_mismatch = true;
         self
     }
 
-    /// Marks the error as one where moving the bytes once more can't help.
+    /// Marks the error as one where transferring the bytes once more can't help.
     pub(crate) fn for_good(mut self) -> Self {
         self.0.is_mismatch = false;
         self
     }
 
-    /// Laneway refuses a name or a combination, because it would be unsafe or ambiguous.
+    /// Makes the error for a name or a combination that Laneway refuses, because it would be unsafe or
+    /// ambiguous.
     pub(crate) fn refused(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Refused, target, message)
     }
 
-    /// The destination exists and must not be replaced.
+    /// Makes the error for a destination that exists and must not be replaced.
     pub(crate) fn exists(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::AlreadyExists, target, message)
     }
 
-    /// The request as a whole makes no sense.
+    /// Makes the error for a request that is invalid as a whole, because of a mistake by the caller.
     pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Usage, target, message)
     }
 
-    /// The source can't be sent as it is: it changed, vanished, or isn't a file.
+    /// Makes the error for a source that can't be sent, because it changed, vanished, or isn't a file.
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Source, target, message)
     }
@@ -92,49 +94,55 @@ impl Error {
         Self::own(ErrorKind::InvalidRange, target, message)
     }
 
-    /// The copy of a move could not be compared, so the source stays.
+    /// Makes the error for a move whose copy can't be verified by a checksum, so that the source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but only its size could be compared, since the store tells no checksum of these bytes that Laneway can \
+        let message = "copied, but only its size could be compared, because the store reports no checksum of it that Laneway can \
                        compute; the source is kept: remove it yourself, or move with --allow-unverified";
         Self::own(ErrorKind::Integrity, target, message)
     }
 
-    /// The source of a move was replaced after it had been copied, so the source stays.
+    /// Makes the error for a move whose source was replaced after it had been copied, so that the new source
+    /// stays.
     pub(crate) fn replaced(target: impl Into<String>) -> Self {
         Self::source(target, "copied, but the source was replaced meanwhile; the new version is kept")
     }
 
-    /// The object, bucket or path doesn't exist.
+    /// Makes the error for an object, bucket or path that doesn't exist.
     pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::NotFound, target, message)
     }
 
-    /// A listing contradicts itself, so it can't show the store's content.
+    /// Makes the error for a listing that contradicts itself, so that the bucket's content remains unknown.
     pub(crate) fn disorder(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Server, target, message)
     }
 
-    /// The job was cancelled before the item was done.
+    /// Makes the error for a job that was cancelled before the item was done.
     pub(crate) fn cancelled(target: impl Into<String>) -> Self {
         Self::own(ErrorKind::Cancelled, target, "cancelled")
     }
 
-    /// A parent of this process began the call, and this process can't continue it.
+    /// Makes the error for a call that began before a `fork`. This process is the child and can't continue
+    /// the call.
     pub(crate) fn forked(target: impl Into<String>) -> Self {
-        Self::own(ErrorKind::Cancelled, target, "was begun before a fork, in the parent of this process")
+        Self::own(
+            ErrorKind::Cancelled,
+            target,
+            "the parent of this process began it before a fork, and the child can't continue it",
+        )
     }
 
-    /// A call took longer than its caller allows.
+    /// Makes the error for a call that took longer than its deadline.
     pub(crate) fn timed_out(target: impl Into<String>, deadline: Duration) -> Self {
         Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))
     }
 
-    /// The engine failed before any store answered.
+    /// Makes the error for an engine that couldn't start or carry out a request, so that no store answered.
     pub(crate) fn engine(error: laneway_lanes::Error) -> Self {
         Self::from(Cause::Lanes(error))
     }
 
-    /// A file operation failed. `message` says which one.
+    /// Makes the error for a failed file operation. `message` says which operation failed.
     pub(crate) fn local(path: impl AsRef<Path>, message: &'static str, source: impl Into<io::Error>) -> Self {
         let target = path.as_ref().display().to_string();
         Self::from(Cause::Local { target, message, source: source.into() })
@@ -144,25 +152,27 @@ impl Error {
         Self::from(Cause::Own { kind, target: target.into(), message: message.into() })
     }
 
-    /// Returns the same failure for another item that it affects.
+    /// Returns the same error for another item that fails for the same reason.
     pub(crate) fn again(&self, target: impl Into<String>) -> Self {
         Self::own(self.kind(), target, self.to_string())
     }
 
-    /// Adds the largest number of attempts that a request for the item took.
+    /// Sets the number of attempts: the maximum over the item's requests.
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
     }
 
-    /// Adds the number of the item's bytes that are kept for the next run of the same request.
+    /// Sets the number of the item's bytes that are kept, so that the next run of the same request needn't
+    /// transfer them.
     pub(crate) fn keeping(mut self, bytes: u64) -> Self {
         self.0.kept = bytes;
         self
     }
 
-    /// Returns whether the bytes so far are good, so that the same request may continue with them later. This
-    /// holds if the network or the store failed, credentials expired, or the disk is full.
+    /// Returns whether the cause may pass and the bytes transferred so far are good. Then Laneway keeps them,
+    /// and the same request can continue with them later. This holds if the network or the store failed,
+    /// credentials expired, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
@@ -174,14 +184,14 @@ impl Error {
         }
     }
 
-    /// Does the same for a store's error.
+    /// Does the same as [`is_passing`](Self::is_passing) for a store's error.
     pub(crate) fn is_passing_of(error: &laneway_store::Error) -> bool {
         use laneway_store::ErrorKind::{Permission, Server, Throttled, Transport, Unauthenticated};
         matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
     }
 
-    /// Returns how many bytes of the item are kept, beside its destination file or in the store. If the same
-    /// request runs again, it moves only the missing bytes.
+    /// Returns how many bytes of the item are kept, in a file next to its destination or in an unfinished
+    /// upload in the store. If the same request runs again, it transfers only the missing bytes.
     pub fn kept_bytes(&self) -> u64 {
         self.0.kept
     }
@@ -196,7 +206,7 @@ impl Error {
         }
     }
 
-    /// Returns the URL of the object or bucket, or the path, that the error concerns, if any.
+    /// Returns the URL or path that the error concerns, if any. A URL names an object or a bucket.
     pub fn url(&self) -> Option<&str> {
         let url = match &self.0.cause {
             Cause::Store(error) => error.target(),
@@ -218,7 +228,7 @@ impl Error {
 
     /// Returns whether the same call may succeed later, without any change by the caller. This holds if the
     /// network or the store failed, the store throttled, or the deadline passed. Laneway has already made its
-    /// own retries. A write that failed in this way may have taken effect nevertheless.
+    /// own retries. A write that failed in this way may still have taken effect.
     pub fn is_retryable(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => error.is_retryable(),
@@ -236,7 +246,7 @@ impl Error {
         }
     }
 
-    /// Returns whether the object must first be restored from an archive.
+    /// Returns whether the object must be restored from an archive before it can be read.
     pub fn is_archived(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_archived)
     }
@@ -256,17 +266,19 @@ impl Error {
         self.as_store().is_some_and(says_so)
     }
 
-    /// Returns whether the object already exists, or isn't in the requested state.
+    /// Returns whether the call failed because the object exists, or isn't in the state that the call
+    /// requires.
     pub fn is_precondition(&self) -> bool {
         matches!(self.kind(), ErrorKind::AlreadyExists | ErrorKind::Precondition)
     }
 
-    /// Returns whether another write of the object was under way.
+    /// Returns whether the store refused the write because another write of the same object was under way.
     pub(crate) fn is_conflict(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_conflict)
     }
 
-    /// Returns whether the store has lost the upload, so that it must begin anew.
+    /// Returns whether the store no longer has the multipart upload, so that the upload must start again from
+    /// the beginning.
     pub(crate) fn is_upload_gone(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_upload_gone)
     }
@@ -276,12 +288,12 @@ impl Error {
         self.kind() == ErrorKind::Cancelled
     }
 
-    /// Returns whether the request as a whole makes no sense.
+    /// Returns whether the request as a whole was invalid, because of a mistake by the caller.
     pub fn is_usage(&self) -> bool {
         self.kind() == ErrorKind::Usage
     }
 
-    /// Returns whether the reader of the output (a pipe) has gone away.
+    /// Returns whether the output is a pipe that the reading program has closed.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(&self.0.cause, Cause::Local { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -301,8 +313,8 @@ impl From<Cause> for Error {
 }
 
 impl From<laneway_store::Error> for Error {
-    /// If the error came from one of Laneway's own sinks, returns that original error, with the number of
-    /// attempts filled in. Wraps any other error.
+    /// If one of Laneway's own sinks failed, returns the sink's original error with the number of attempts.
+    /// Wraps any other error.
     fn from(error: laneway_store::Error) -> Self {
         if error.kind() != laneway_store::ErrorKind::Sink {
             return Self::from(Cause::Store(error));
@@ -353,7 +365,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Returns the kind for an attempt that the engine could not carry out.
+/// Returns the kind of an error by the engine, for a request that got no usable answer from a store.
 fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     use laneway_lanes::Kind;
     match error.kind() {
@@ -368,8 +380,8 @@ fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     }
 }
 
-/// Text without control characters. Names come from stores and disks and may contain line breaks, and a
-/// terminal obeys control characters.
+/// Displays a text with a `?` for each control character. Names come from stores and disks, so they may
+/// contain line breaks, or control sequences that would change the terminal.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

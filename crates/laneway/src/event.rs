@@ -11,11 +11,11 @@ use laneway_store::PartsAlgorithm;
 use crate::Error;
 use crate::error::Printable;
 
-/// An event of a job. Everything that the program `laneway` prints about a transfer comes from such events.
+/// An event of a job. The program `laneway` prints its reports of transfers from these events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// An item ended.
+    /// An item ended, in success or failure.
     Item(Item),
     /// The job left something out that the caller may have wanted, or did something differently than
     /// requested.
@@ -31,12 +31,12 @@ pub enum Event {
 pub struct Warning {
     /// The path or URL that the warning concerns.
     pub target: String,
-    /// The action, or the omission, and its reason.
+    /// The job's action or omission, and the reason for it.
     pub message: String,
 }
 
 impl Warning {
-    /// Makes the warning that a job skips a path which it has found.
+    /// Makes the warning that a job skips a path that its search has found.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
         Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }
@@ -52,23 +52,23 @@ impl fmt::Display for Warning {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// From this machine to a store.
+    /// A copy from this machine to a store.
     Upload,
-    /// From a store to this machine.
+    /// A copy from a store to this machine.
     Download,
-    /// From a store to a store.
+    /// A copy from a store to a store.
     Copy,
-    /// Deleted.
+    /// The removal of the item.
     Remove,
-    /// Copied, between any two places, then removed at its source.
+    /// A copy in any direction, followed by the removal of the source.
     Move,
-    /// Changed in its metadata or storage class, in place.
+    /// A change of the item's metadata or storage class, in place.
     SetMeta,
     /// Restored from an archive.
     Restore,
-    /// Read into a stream.
+    /// A read that passes the item's bytes to the caller.
     Read,
-    /// Compared with the item of the same name in the other place.
+    /// A comparison with the item of the same name on the other side.
     Verify,
 }
 
@@ -99,24 +99,24 @@ pub struct Item {
     pub source: String,
     /// The path or URL of the item's destination.
     pub destination: Option<String>,
-    /// The item's size in bytes. For a failed item it is the size as far as it was known.
+    /// The item's size in bytes. For a failed item, 0 if the size was not yet known.
     pub bytes: u64,
     /// The time from [`ClientBuilder::epoch`](crate::ClientBuilder::epoch) until work on the item began.
     pub start: Duration,
     /// The time from [`ClientBuilder::epoch`](crate::ClientBuilder::epoch) until work on the item ended.
     pub end: Duration,
-    /// The largest number of attempts that one of its requests took.
+    /// The number of attempts: the maximum over the item's requests.
     pub attempts: u32,
-    /// True if the store itself enforced the precondition, so that no other writer could come between, or if
-    /// there was no precondition. False if the store ignores preconditions. Laneway then looked at the
-    /// destination before the write, and compared it afterwards.
+    /// True if there was no precondition, or if the store itself enforced it, so that no other write could
+    /// happen between check and write. False if the store ignores preconditions. Then Laneway checked the
+    /// destination before the write, and once more afterwards.
     pub atomic: bool,
     /// The item's outcome.
     pub outcome: Outcome,
 }
 
 impl Item {
-    /// Makes an item with one attempt and no other facts, for tests of code that reads items.
+    /// Makes an item with one attempt, no destination and no bytes, for tests of code that reads items.
     pub fn new(op: Op, source: impl Into<String>, outcome: Outcome) -> Self {
         Self {
             op,
@@ -136,19 +136,19 @@ impl Item {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was done.
+    /// The item was done.
     Done {
         /// The checksum by which Laneway verified the item's bytes.
         verified: Verified,
     },
-    /// The job skipped it.
+    /// The job skipped the item.
     Skipped {
-        /// The reason.
+        /// The reason for skipping it.
         why: &'static str,
     },
     /// The job was a dry run, and a real job would have begun the item.
     Planned,
-    /// It was not done.
+    /// The item failed.
     Failed(Error),
 }
 
@@ -174,14 +174,14 @@ pub enum Verified {
     CompositeSha1,
     /// The MD5 of each part, and the MD5 of these checksums: an ETag that ends in the number of parts.
     CompositeMd5,
-    /// Size only: the store gave no checksum that could be compared.
+    /// Only the size was compared, because the store reported no checksum that Laneway can compute.
     Unverified,
-    /// No bytes passed through this machine.
+    /// There was nothing to verify, because no bytes passed through this machine.
     NotApplicable,
 }
 
 impl Verified {
-    /// Returns the value for a comparison of parts by this algorithm.
+    /// Returns the value for bytes that were verified part by part with this algorithm.
     pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Self {
         match algorithm {
             PartsAlgorithm::Crc32c => Self::Composite,
@@ -224,43 +224,44 @@ pub struct Summary {
     /// Items that a sync removed at its destination, or would have removed in a dry run.
     /// [`files`](Self::files) doesn't include them.
     pub removed: u64,
-    /// Items that a sync found equal on both sides. They have no events of their own.
+    /// Items that a sync found equal on both sides. The job reports no events for them.
     pub unchanged: u64,
-    /// Objects that a sync had to request one by one, because no listing shows their checksums or the file
-    /// times in their metadata.
+    /// Objects whose metadata a sync requested one by one, because listings don't show their checksums or the
+    /// file times in their metadata.
     pub asked: u64,
     /// Bytes of the items that were done.
     pub bytes: u64,
-    /// From the job's start to its end.
+    /// The time from the job's start to its end, in seconds.
     pub seconds: f64,
-    /// Body bytes that crossed the network. This count and the following ones exclude other work of the same
-    /// engine.
+    /// Bytes of request and response bodies that crossed the network. This count, and those of connections,
+    /// handshakes, requests, retries and hedges, include only this job's work.
     pub network_bytes: u64,
-    /// Connections opened. Other jobs may use them too: see
+    /// Connections that were opened for the job's requests. Other jobs may use them too: see
     /// [`Tally::connections`](crate::Tally::connections).
     pub connections: u64,
     /// TLS handshakes.
     pub handshakes: u64,
     /// Requests sent, counting every attempt.
     pub requests: u64,
-    /// Attempts after the first.
+    /// Retries: the attempts of requests after their first.
     pub retries: u64,
-    /// Hedges: second requests, sent because the first one is slow.
+    /// Hedged requests: second requests that Laneway sent because the first one was slow.
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,
-    /// Bytes of unfinished items that are kept beside their destination files or in the store. If the same
-    /// request runs again, it continues with them.
+    /// Bytes of unfinished items that are kept, in files next to their destinations or in unfinished uploads
+    /// in the store. If the same request runs again, it transfers only the missing bytes.
     pub kept_bytes: u64,
-    /// Bytes that this run didn't move, because an earlier run of the same request had moved them.
+    /// Bytes that this run didn't transfer, because an interrupted run of the same request had transferred
+    /// them.
     pub resumed_bytes: u64,
-    /// True if the job stopped at a failure that every other item would have met too. Examples are a missing
-    /// bucket, and a store that sent nothing until the retry time was over. The other items are not counted
-    /// as failed.
+    /// True if the job stopped early, at a failure that would also have affected every other item. Examples
+    /// are a missing bucket, and a store that sent nothing until the retry time was over. The other items are
+    /// not counted as failed.
     pub stopped: bool,
     /// Items that were found but not done, because the job was cancelled or [`stopped`](Self::stopped).
     pub not_done: u64,
-    /// True if the job ended before its search, so that there may be more items.
+    /// True if the job ended before it had found all items, so that there may be more of them.
     pub search_cut: bool,
     /// True if the job was cancelled.
     pub interrupted: bool,

@@ -1,5 +1,5 @@
-//! Functions for fuzzers. Each takes arbitrary bytes, and panics if a property doesn't hold. Only
-//! `crates/fuzz` uses them.
+//! Functions for the fuzzers in `crates/fuzz`. Each takes arbitrary bytes, and panics if a property doesn't
+//! hold for them.
 
 use std::iter;
 
@@ -19,7 +19,8 @@ fn first_line(input: &[u8]) -> Option<(&str, &str)> {
     Some(text.split_once('\n').unwrap_or((text, "")))
 }
 
-/// Parses the text for a source or destination. The URL of an object must parse to the same location again.
+/// Parses a text as a location, as a byte range and as a relative path. Writing a parsed URL or range and
+/// parsing it again must give the same value.
 pub fn location(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(location) = text.parse::<Location>() {
@@ -43,7 +44,7 @@ pub fn location(input: &[u8]) {
     }
 }
 
-/// Matches a pattern against the text on the next line. A second matcher must agree.
+/// Matches the pattern on the first line against the text on the next. A second, simpler matcher must agree.
 pub fn pattern(input: &[u8]) {
     let Some((glob, text)) = first_line(input) else { return };
     let Some(pattern) = Pattern::parse(glob) else { return };
@@ -55,14 +56,15 @@ pub fn pattern(input: &[u8]) {
     if let Some(folder) = pattern.matching_folder(text) {
         assert!(pattern.matches(folder) && text[folder.len()..].starts_with('/'), "{glob:?} {text:?}");
     }
-    // The second matcher doesn't know sets, and takes exponential time.
+    // The second matcher doesn't support sets such as `[a-z]`, and takes exponential time, so it gets only
+    // short texts.
     if !glob.contains('[') && glob.len() <= 12 && text.len() <= 24 {
         let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
         assert_eq!(matches, is_match(&glob, &text), "{glob:?} {text:?}");
     }
 }
 
-/// Returns whether a text matches. Tries every text that a star may stand for.
+/// Returns whether a text matches a pattern. For each star it tries every text that the star could stand for.
 fn is_match(glob: &[char], text: &[char]) -> bool {
     match glob {
         [] => text.is_empty(),
@@ -76,7 +78,7 @@ fn is_match(glob: &[char], text: &[char]) -> bool {
     }
 }
 
-/// Applies a filter to a name. The rules follow on the lines after the name.
+/// Applies a filter to the name on the first line. The following lines are the filter's rules.
 pub fn filter(input: &[u8]) {
     let Some((path, rules)) = first_line(input) else { return };
     let Ok(filter) = Filter::default().lines(rules) else { return };
@@ -95,7 +97,8 @@ pub fn filter(input: &[u8]) {
     }
 }
 
-/// Returns whether a rule leaves a name out. Compares the rule with each series of neighbouring components.
+/// Returns whether a rule excludes a name. To be independent of the filter's code, it compares the rule with
+/// every run of consecutive components of the name.
 fn is_left_out(rule: &str, name: &str) -> bool {
     let (plain, path) = (rule.trim_matches('/'), name.trim_end_matches('/'));
     let pattern = Pattern::parse(plain);
@@ -108,7 +111,7 @@ fn is_left_out(rule: &str, name: &str) -> bool {
     starts.into_iter().any(|start| ends.iter().any(|end| start <= *end && is_match(&path[start..*end])))
 }
 
-/// Reads a line of a user's list of names.
+/// Reads each line as a name in a user's list of names (`--files-from`).
 pub fn names_from(input: &[u8]) {
     for reading in [Reading::Exact, Reading::Rclone] {
         for line in input.split(|byte| *byte == b'\n') {

@@ -24,12 +24,12 @@ use crate::location::lines::LINE_MAX;
 use crate::{Error, Location};
 
 const BATCH_MAX: usize = 1000;
-/// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
+/// The number of batches that may wait for the receiver. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;
-/// The longest inventory manifest in bytes that is read. It can name some 200,000 data files.
+/// The maximum size in bytes of an inventory's manifest. Such a manifest can name some 200,000 data files.
 const MANIFEST_MAX: u64 = 64 << 20;
 
-/// Objects from one file of an inventory, each with its line.
+/// Objects from one file of an inventory, each with the number of its line.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) file: String,
@@ -56,7 +56,8 @@ pub(crate) struct Inventory {
 type Out = mpsc::Sender<Result<Option<Batch>, Error>>;
 
 impl Inventory {
-    /// Begins to read an inventory. Must be called on the runtime of the store's calls.
+    /// Begins to read an inventory. Must be called in a task of the tokio runtime that runs the store's
+    /// calls.
     ///
     /// # Errors
     /// If no thread can be started, or the inventory's store can't be used. [`next`](Self::next) returns
@@ -79,7 +80,7 @@ impl Inventory {
         std::thread::Builder::new()
             .name("laneway-inventory".into())
             .spawn(read)
-            .map_err(|e| Error::local(at, "can't be read: no thread", e))?;
+            .map_err(|e| Error::local(at, "can't be read, because no thread could be started", e))?;
         Ok(Self { batches, name })
     }
 
@@ -162,7 +163,7 @@ impl Taker {
         match bucket == expected {
             true => Ok(()),
             false => {
-                let why = format!("this inventory is of bucket {bucket}, not of {expected}");
+                let why = format!("this inventory describes bucket {bucket}, not {expected}");
                 Err(Error::refused(format!("{}:{line}", self.batch.file), why))
             }
         }
@@ -189,12 +190,12 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
         Some(InventoryFormat::StorageInsights) => gcs::read(opener, manifest, taker),
         _ => Err(Error::refused(
             opener.origin.name(),
-            "this is a cloud's manifest.json; for this store, give the output of ls -r --json",
+            "this is the manifest.json of a cloud's inventory; for this store, give the output of ls -r --json",
         )),
     }
 }
 
-/// Decodes a checksum from the stores' notation.
+/// Decodes a checksum from base64, the stores' notation.
 fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).ok()?.try_into().ok()

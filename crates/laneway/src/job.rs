@@ -1,4 +1,5 @@
-//! A running job: its owner's handle, the searches that find its items, and the counts of their outcomes.
+//! A running job: the caller's handle to it, the searches that find its items, and the counts of their
+//! outcomes.
 
 pub(crate) mod existing;
 pub(crate) mod lookup;
@@ -19,11 +20,13 @@ use tokio::sync::{mpsc, watch};
 use crate::engine::fork::OfProcess;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 
-/// Number of events that may wait for a job's owner. Beyond this number, the job waits.
+/// The maximum number of events that wait for the caller. At this number, the job pauses until the caller
+/// takes one.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// A running job: a stream of its events. The job waits if its owner doesn't take its events. Dropping it cancels the job. In the
-/// child of a `fork`, a job of the parent has no more events and can't be cancelled.
+/// A running job: a stream of its events. The job pauses if the caller doesn't take its events. Dropping this
+/// value cancels the job. In the child of a `fork`, a job of the parent yields no more events and can't be
+/// cancelled.
 #[derive(Debug)]
 pub struct Job {
     /// `None` for a job without events.
@@ -36,7 +39,7 @@ pub struct Job {
 #[derive(Clone, Debug)]
 pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 
-/// The job's side of the channels of a [`Job`].
+/// The ends of a [`Job`]'s channels that the job's tasks use.
 #[derive(Debug)]
 pub(crate) struct JobEnds {
     pub(crate) events: Option<mpsc::Sender<Event>>,
@@ -45,7 +48,7 @@ pub(crate) struct JobEnds {
     pub(crate) canceller: Canceller,
 }
 
-/// Tells the tasks of a job whether the job was cancelled.
+/// Shows a job's tasks whether the job was cancelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Cancel(watch::Receiver<bool>);
 
@@ -82,10 +85,10 @@ impl Job {
         &self.progress
     }
 
-    /// Returns a handle that cancels the job. After that, no item begins, and items under way are abandoned.
-    /// Temporary files are removed and unfinished uploads aborted (see
-    /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial)). The last event is [`Event::Done`]
-    /// with [`interrupted`](crate::Summary::interrupted).
+    /// Returns a handle that cancels the job. A cancelled job begins no further item and abandons those under
+    /// way. It removes temporary files and aborts unfinished uploads, unless
+    /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial) is set. The last event is
+    /// [`Event::Done`] with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }
@@ -118,11 +121,11 @@ impl Canceller {
 }
 
 impl JobEnds {
-    /// Ends a job that could not begin.
+    /// Reports the error of a job that could not begin, and ends it.
     pub(crate) fn fail(self, op: Op, error: Error) {
         let Some(events) = self.events else { return };
         let item = Item { attempts: 0, ..Item::new(op, "", Outcome::Failed(error)) };
-        // The channel has room for both.
+        // These can't fail, because the channel is empty and has room for both events.
         let _ = events.try_send(Event::Item(item));
         let _ = events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));
     }
@@ -135,7 +138,8 @@ impl Cancel {
 
     /// Returns once the job is cancelled.
     pub(crate) async fn wait(&self) {
-        // If the sender is gone, the job was dropped, which cancels it. So returning is right then too.
+        // An error means that the sender is gone because the job was dropped, which also cancels it. So
+        // return in that case too.
         let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
     }
 }

@@ -18,8 +18,8 @@
 //! let state = bucket.get("state.json").await?.bytes().await?;
 //! assert_eq!(state, r#"{"next": 1}"#);
 //!
-//! // Write only over the version that was read. A change by somebody else is an error, and stays.
-//! let version = written.version.ok_or("the store tells no version")?;
+//! // Replace only the version that was read. If another program has changed the object, the call fails.
+//! let version = written.version.ok_or("the store reports no version")?;
 //! bucket.put("state.json", r#"{"next": 2}"#).if_version(&version).await?;
 //! let late = bucket.put("state.json", r#"{"next": 3}"#).if_version(&version).await;
 //! assert_eq!(late.unwrap_err().kind(), laneway::ErrorKind::Precondition);
@@ -28,15 +28,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Bucket::get_ranges`] reads many ranges in as few requests as pay off. [`Bucket::open`] returns a
-//! [`Reader`] of one version, [`Bucket::writer`] a [`Writer`], and [`Bucket::list`] a stream of the objects.
-//! [`blocking`] has twins for threads without async code.
+//! [`Bucket::get_ranges`] reads many ranges of an object. It joins ranges that lie close together into one
+//! request if that is faster. [`Bucket::open`] returns a [`Reader`] of one version, [`Bucket::writer`]
+//! returns a [`Writer`], and [`Bucket::list`] returns a stream of the objects. [`blocking`] has versions of
+//! these types for threads without async code.
 //!
 //! # Jobs
 //!
-//! [`Client::copy`] and [`Client::remove`] move and remove many objects at once: files, trees, patterns. Each
-//! starts a [`Job`]. Its [`Event`]s report the end of each item, and the last one holds a [`Summary`].
-//! [`Client::list`], [`Client::stat`] and [`Client::read`] read from stores by URL.
+//! [`Client::copy`] and [`Client::remove`] copy, move and remove many objects at once: single files, whole
+//! trees, or all names that match a pattern. Each starts a [`Job`]. The job's [`Event`]s report the outcome
+//! of each item, and the last event holds a [`Summary`]. [`Client::list`], [`Client::stat`] and
+//! [`Client::read`] read from stores by URL.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -56,26 +58,26 @@
 //!
 //! # Guarantees
 //!
-//! - A destination keeps its old content, is absent, or has the complete new content. Laneway compares bytes
-//!   with the store's checksum before it reports an item as done. Where the store has no checksum, it reports
-//!   [`Verified::Unverified`].
-//! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes. It names the URL and the
-//!   cause, and never contains a secret.
+//! - After a failure, a destination still has its old content, is absent, or has the complete new content.
+//!   Laneway compares bytes with the store's checksum before it reports an item as done. Where the store has
+//!   no checksum, it reports [`Verified::Unverified`].
+//! - An [`Error`] has a [`kind`](Error::kind), and the number of a kind never changes. The error names the
+//!   URL and the cause, and never contains a secret.
 //! - Laneway ignores no setting. If it can't use one, an error says why. [`Client::from_env`] reads the same
 //!   variables as the program `laneway`.
 //! - Laneway chooses connections, protocols, request sizes and retries for each request. All clients of a
 //!   process share one [`Engine`], unless the program makes others. The engine works on its own threads, so a
-//!   busy runtime of the program can't stall it. Its budgets bound memory and connections. After a `fork`,
-//!   the child's client starts anew at its first call.
+//!   busy async runtime of the program can't stall it. The engine limits its memory and its number of
+//!   connections. After a `fork`, the child's client starts anew at its first call.
 //! - Laneway prints nothing. Its messages go to `tracing`.
 //!
 //! # Messages
 //!
-//! The program's `tracing` subscriber receives the engine's messages. Outages, and budgets that differ from
-//! the requested ones, are warnings. Connections, retries and hedges are `INFO`, and each request is `DEBUG`.
-//! No message contains a secret. `tracing`'s feature `log` passes messages on to the loggers of the `log`
-//! crate. The messages come from the engine's own threads. So the subscriber must be the process's global one
-//! (`init`), and it must not block.
+//! The program's `tracing` subscriber receives the engine's messages. An outage is a `WARN`, and so is a
+//! limit on memory or connections that had to differ from the requested one. Connections, retries and hedged
+//! requests are `INFO`, and each request is `DEBUG`. No message contains a secret. `tracing`'s feature `log`
+//! passes messages on to the loggers of the `log` crate. The messages come from the engine's own threads. So
+//! the subscriber must be the process's global one (`init`), and it must not block.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -155,7 +157,8 @@ pub use request::{
     SyncRequest, VerifyRequest,
 };
 
-/// Items for this workspace's benchmarks and tests. They change with the engine, without notice.
+/// Items for this workspace's benchmarks and tests. They aren't part of the stable API, and change without
+/// notice.
 #[doc(hidden)]
 pub mod internal {
     pub use laneway_lanes::{Direction, Protocol, Role, trace};

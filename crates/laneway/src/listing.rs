@@ -28,20 +28,21 @@ use crate::{Error, Filter, Location};
 pub(crate) struct SourceObject {
     pub(crate) id: ObjectId,
     /// The object's metadata from the listing. `None` if the user named the object and Laneway hasn't
-    /// requested it yet.
+    /// requested its metadata yet.
     pub(crate) meta: Option<Box<ObjectMeta>>,
-    /// The object's name at a destination, or below the destination.
+    /// The name that the object gets at a destination, or its path below the destination.
     pub(crate) name: String,
-    /// True if the object is part of a tree. Then [`name`](Self::name) is relative to the tree's own name.
+    /// True if the object is part of a tree. Then [`name`](Self::name) is relative to the tree, without the
+    /// tree's own name.
     pub(crate) in_tree: bool,
-    /// The line that named the object, as `FILE:LINE`, if a file named it.
+    /// If a list of names contained the object, the line of the list, as `FILE:LINE`. Errors mention it.
     pub(crate) line: Option<Box<str>>,
 }
 
 impl SourceObject {
-    /// Returns whether a filter takes the object. Named objects are always taken. A filter on sizes or times
-    /// takes no delete marker: without the marker, a version that the filter spares would become the live
-    /// object again.
+    /// Returns whether a filter includes the object. Objects that the user named are always included. A
+    /// filter on sizes or times includes no delete marker. If the marker were removed, a version that the
+    /// filter excludes would become the live object again.
     pub(crate) fn is_taken_by(&self, filter: &Filter) -> bool {
         self.meta.as_ref().is_none_or(|meta| {
             !(meta.delete_marker && filter.looks_at_facts())
@@ -70,7 +71,7 @@ pub(crate) struct Source {
     pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, Reading)>,
-    /// An inventory that replaces the listing, and the engine for reading it from a store.
+    /// An inventory that replaces the listing, and the client with which to read the inventory from a store.
     pub(crate) inventory: Option<(Location, Arc<ClientState>)>,
 }
 
@@ -96,7 +97,8 @@ impl Pages {
     }
 }
 
-/// Begins to fetch the pages of a listing in the order of its keys, if the store has an order.
+/// Begins to fetch the pages of a listing. The pages come in the order of their keys, if the store lists in
+/// that order.
 pub(crate) fn pages(store: &Store, list: List) -> Pages {
     pages_in(store, list, Order::Keys)
 }
@@ -112,7 +114,7 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     }
 }
 
-/// Lists all versions of one key, and of keys that begin with it.
+/// Returns the request that lists all versions of one key, and of the keys that begin with it.
 pub(crate) fn versions_of(bucket: &str, key: &str, soft_deleted: bool) -> List {
     List { versions: true, soft_deleted, ..List::new(bucket, key) }
 }
@@ -133,7 +135,7 @@ impl Source {
         }
     }
 
-    /// Returns whether the source takes a listing, because it may be several objects.
+    /// Returns whether the source must be listed, because it may be several objects.
     pub(crate) fn is_listed(&self) -> bool {
         if self.names.is_some() || self.inventory.is_some() {
             return true;
@@ -142,7 +144,7 @@ impl Source {
         is_many && self.version.is_none()
     }
 
-    /// Begins to look for the objects of the source, in this order.
+    /// Starts to find the objects of the source. `order` says in which order they are returned.
     pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
         if let Some((names, reading)) = &self.names {
             let state = ListingState::Given {
@@ -172,8 +174,9 @@ impl Source {
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
         list.soft_deleted = self.soft_deleted;
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
-            // End the listing before keys that begin with this key but don't lie below it: `0` sorts right
-            // behind `/`.
+            // End the listing before keys that begin with this key but aren't wanted. `0` sorts right after
+            // `/`, so the listing then ends after the keys below this key. With a space, the listing ends
+            // after the key itself.
             list.end_before = Some(format!("{}{}", self.key, if self.recursive { '0' } else { ' ' }));
         }
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
@@ -244,7 +247,7 @@ enum ListingState {
     Ended,
 }
 
-/// The wanted part of a listing.
+/// A listing, and the pattern that chooses among its keys.
 struct Matched {
     listing: Arriving,
     pattern: Option<Pattern>,
@@ -253,11 +256,13 @@ struct Matched {
 }
 
 impl Objects {
-    /// Returns the next objects, or `None` at the end. A pattern without matches is returned as a key, so
-    /// that the request for this key gives the store's own answer.
+    /// Returns the next objects, or `None` at the end. If nothing matches a pattern or lies below a prefix,
+    /// returns an object with this pattern or prefix as its key. The store's answer to a request for it then
+    /// shows whether the object exists.
     ///
     /// # Errors
-    /// The listing's error, or not found if nothing lies under a prefix.
+    /// The listing's error. `NotFound` if nothing lies below a prefix that ends in a slash, or if there are
+    /// no versions.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SourceObject>>, Error> {
         let Self { source, state, scheme } = self;
         if let ListingState::Listed(listed) = state {
@@ -333,7 +338,7 @@ impl Objects {
     }
 }
 
-/// Returns the prefix of everything inside the folder `key`.
+/// Returns the common prefix of all keys inside the folder `key`.
 pub(crate) fn folder_prefix(key: &str) -> String {
     if key.is_empty() || key.ends_with('/') { key.to_owned() } else { format!("{key}/") }
 }

@@ -1,4 +1,4 @@
-//! Local files and folders: writing them in downloads, and their times, modes and owners.
+//! Local files and folders: writes them in downloads, and reads and sets their times, modes and owners.
 
 pub(crate) mod folder;
 pub(crate) mod platform;

@@ -1,5 +1,5 @@
-//! The sources and destinations of transfers, and how they are written: `gs://bucket/key`, `s3://bucket/key`,
-//! a local path, `-`.
+//! The sources and destinations of transfers, and their notation: `gs://bucket/key`, `s3://bucket/key`, a
+//! local path, or `-` for standard input and output.
 
 pub(crate) mod identity;
 pub(crate) mod lines;
@@ -23,11 +23,11 @@ use crate::location::pattern::Pattern;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Location {
-    /// A file or directory of this machine.
+    /// A file or directory on this machine.
     Local(PathBuf),
-    /// A bucket, prefix, object or pattern in a store. `bucket` is empty for all buckets.
+    /// A bucket, prefix, object or pattern in a store, or all buckets of the store.
     Object {
-        /// The store.
+        /// The store's provider.
         provider: Provider,
         /// The bucket; empty if only the scheme was given.
         bucket: String,
@@ -36,13 +36,13 @@ pub enum Location {
     },
     /// One version of an object: `gs://bucket/key#1700000000000000`, `s3://bucket/key#id`.
     Version {
-        /// The store.
+        /// The store's provider.
         provider: Provider,
         /// The bucket.
         bucket: String,
-        /// The key, exactly.
+        /// The object's key, without wildcards.
         key: String,
-        /// The store's own name of the version: a GCS generation in digits, an S3 version id.
+        /// The name that the store gives to the version: a GCS generation in digits, or an S3 version id.
         version: String,
     },
     /// Standard input or output, written `-`.
@@ -50,18 +50,17 @@ pub enum Location {
 }
 
 impl Location {
-    /// Parses a user's text.
+    /// Parses a path or URL that a user wrote.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an unknown scheme, a URL without a bucket but with a key, or an empty text.
     pub fn parse(text: &OsStr) -> Result<Self, Error> {
         match text.to_str() {
             Some(text) => text.parse(),
-            // Only local names may contain bytes that aren't UTF-8. A scheme in front of such bytes is still
-            // refused.
+            // Only local paths may contain bytes that aren't UTF-8. So refuse a URL with such bytes.
             None => match text.to_string_lossy().split_once("://") {
                 Some((scheme, rest)) => {
-                    Err(Error::usage(without_secrets(scheme, rest), "object URLs are UTF-8"))
+                    Err(Error::usage(without_secrets(scheme, rest), "the URL of an object must be UTF-8"))
                 }
                 None => Ok(Self::Local(PathBuf::from(text))),
             },
@@ -87,7 +86,8 @@ impl Location {
         matches!(self, Self::Object { .. } | Self::Version { .. })
     }
 
-    /// Returns the same location without a version: the text from `#` on becomes a part of the key.
+    /// Returns the same location with the version as a part of the key, so that `#` has no special meaning.
+    /// Destinations need this.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -109,13 +109,13 @@ impl Location {
         }
     }
 
-    /// Returns whether the key has a wildcard that may match several objects.
+    /// Returns whether the location is in a store and its key has wildcards.
     pub fn is_pattern(&self) -> bool {
         matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
     }
 
-    /// Returns whether the text itself names a folder: a bucket's root, a trailing slash, or a path that ends
-    /// in `.` or `..`.
+    /// Returns whether the text alone shows that the location is a folder. This holds for a whole bucket, a
+    /// trailing slash, and a path that ends in `.` or `..`.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
             Self::Local(path) => {
@@ -136,7 +136,7 @@ impl FromStr for Location {
             return Ok(Self::Standard);
         }
         if text.is_empty() {
-            return Err(Error::usage("", "an empty name is neither a path nor a URL"));
+            return Err(Error::usage("", "the name is empty; give a path or a URL"));
         }
         let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
             return Ok(Self::Local(PathBuf::from(text)));
@@ -165,7 +165,7 @@ impl FromStr for Location {
             return Err(Error::usage(text, "the URL names no bucket"));
         }
         if Pattern::parse(bucket).is_some() {
-            // A `?` may begin the query of a signed URL.
+            // Leave out the text from `?` on, because it may be the query of a signed URL.
             let named = without_secrets(scheme, rest);
             return Err(Error::usage(named, "wildcards match keys, not names of buckets"));
         }
@@ -207,9 +207,9 @@ impl From<&Path> for Location {
     }
 }
 
-/// Returns a URL without the parts that may be a password or a signature. Drops the query. If the URL may
-/// begin with a user's name, keeps only the scheme. An unescaped password may contain `/`, `?`, `#` and `@`,
-/// and a query may contain `@` and `/`.
+/// Returns a URL for error messages, without the parts that may be a password or a signature. Drops the query
+/// and the fragment. If the URL may contain a user name, keeps only the scheme: an unescaped password may
+/// contain `/`, `?`, `#` and `@`, so its end isn't certain.
 fn without_secrets(scheme: &str, rest: &str) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.contains(['@', ':']) {
@@ -218,9 +218,10 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
     }
 }
 
-/// Returns whether a user and a password stand in the place of the bucket. They end at an `@`. If a password
-/// contains a slash, the rest of the password looks like the key. No GCS bucket contains a `:`. On S3 an ARN
-/// does, and on Ceph a bucket with a tenant.
+/// Returns whether the URL probably has a user and a password (`user:password@bucket`) where the bucket
+/// should be. If the password contains a slash, the rest of it and the `@` are in the key. On GCS, a `:` in
+/// the bucket is enough, because bucket names contain none. On S3 it isn't, because ARNs contain a `:`, and
+/// so do buckets with a tenant on Ceph.
 fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
     bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))
@@ -240,14 +241,15 @@ pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     url
 }
 
-/// A GCS generation counts microseconds since 1970, which is a number of 16 digits from 2001 on.
+/// The number of digits in a GCS generation. It counts microseconds since 1970, so it has 16 digits since
+/// 2001.
 const GENERATION_DIGITS: std::ops::RangeInclusive<usize> = 16..=19;
-/// Version ids of S3 have 32 characters or more. Those of MinIO are UUIDs.
+/// The minimum length of a version id. Those of S3 have 32 characters or more, and those of MinIO are UUIDs.
 const VERSION_ID_LEN_MIN: usize = 16;
 
-/// Splits a text into key and version, if it has both. A `#` may be a part of any key, so only text that
-/// looks like a store's version id counts as a version. A user writes a key that really ends like this with
-/// `[#]`, as a pattern.
+/// Splits a text at its last `#` into key and version. Returns `None` if the text has no version. A key may
+/// also contain a `#`, so only text that looks like the store's version ids counts as a version. If a key
+/// really ends like this, the user writes `[#]` instead, which is a pattern that matches the key.
 fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     let (key, version) = text.rsplit_once('#').filter(|(key, _)| !key.is_empty() && !key.ends_with('['))?;
     let is_version = match provider {
@@ -266,14 +268,14 @@ fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     (is_version && Pattern::parse(key).is_none()).then_some((key, version))
 }
 
-/// Splits the text after `s3://`. The ARN of an access point takes the place of a bucket, and may contain
-/// slashes.
+/// Splits the text after `s3://` into bucket and key. The bucket may be the ARN of an access point, which may
+/// contain slashes.
 fn bucket_and_key(rest: &str) -> (&str, &str) {
     let name_at = |resource: &str| {
         let at = rest.find(resource)? + resource.len();
         Some(at).filter(|_| rest.starts_with("arn:"))
     };
-    // On Outposts, the access point follows the outpost.
+    // In an ARN on Outposts, the access point comes after the outpost: `outpost/ID/accesspoint/NAME`.
     let at = [":accesspoint/", "/accesspoint/", ":accesspoint:"].into_iter().find_map(name_at).unwrap_or(0);
     match rest[at..].find('/') {
         Some(slash) => (&rest[..at + slash], &rest[at + slash + 1..]),

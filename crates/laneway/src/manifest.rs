@@ -61,13 +61,13 @@ pub(crate) struct Kept {
     opened: Arc<OpenedManifest>,
     /// The command of a run that this job carries out, if any.
     command: Option<RunCommand>,
-    /// The sources of the job.
+    /// The sources that the job moves or removes.
     targets: Targets,
     is_dry: bool,
 }
 
 impl Kept {
-    /// Opens the manifest of a job.
+    /// Opens the manifest of a job. Also returns a warning about the file, if there is one.
     ///
     /// # Errors
     /// `ErrorKind::Refused` if the file isn't a manifest or belongs to another job, has a broken line, or is
@@ -102,12 +102,12 @@ impl Kept {
         self.command.as_ref().map(|command| command.scope)
     }
 
-    /// Returns whether this item was done, with its source in this state.
+    /// Returns whether an earlier run has done this item, with its source in this state.
     pub(crate) fn has_done(&self, ends: (&str, Option<&str>), state: (&str, u64)) -> bool {
         self.opened.known.has_done(self.scope(), ends, state)
     }
 
-    /// Returns whether this item was done and wrote this version of the destination.
+    /// Returns whether an earlier run has done this item and wrote this version of the destination.
     pub(crate) fn has_made(&self, ends: (&str, Option<&str>), state: (&str, u64), version: &Version) -> bool {
         self.opened.known.has_made(self.scope(), ends, state, version)
     }
@@ -116,8 +116,9 @@ impl Kept {
         self.opened.known.has(self.scope(), source)
     }
 
-    /// Returns whether an earlier run has emptied a target, so that finding nothing below it is no error. It
-    /// has if the command was done, or an item below the target.
+    /// Returns whether an earlier run has emptied a target, so that finding nothing below it is no error. A
+    /// target counts as emptied if the manifest lists the job's command, or any item below the target, as
+    /// done.
     pub(crate) fn has_taken(&self, target: &str) -> bool {
         match &self.command {
             Some(command) => self.targets.has(target) && command.was_done(),
@@ -167,9 +168,10 @@ struct OpenedManifest {
 #[derive(Debug)]
 enum Write {
     Line(Vec<u8>),
-    /// Reports when everything before it is written.
+    /// Asks the writing thread for a message once everything before it is written.
     Flush(oneshot::Sender<()>),
-    /// Reports when everything before it is written and the file is closed.
+    /// Asks the writing thread to close the file once everything before it is written, and for a message
+    /// then.
     Close(oneshot::Sender<()>),
 }
 
@@ -202,7 +204,10 @@ impl OpenedManifest {
         let mut found = read(&path, &file, subject, targets)?;
         let mut warning = None;
         if let Some(torn) = found.torn.take() {
-            warning = Some(format!("line {} is incomplete, as after a crash, and is ignored", torn.number));
+            warning = Some(format!(
+                "line {} is incomplete, probably because of a crash, and is ignored",
+                torn.number
+            ));
             if !dry_run {
                 file.set_len(torn.start).map_err(failed)?;
             }
@@ -220,10 +225,9 @@ impl OpenedManifest {
     fn of(path: PathBuf, found: ManifestContent, file: Option<File>) -> Result<Self, Error> {
         let failed = Arc::default();
         let lines = match file {
-            Some(file) => Some(
-                writer(file, Arc::clone(&failed))
-                    .map_err(|e| Error::local(&path, "can't be written: no thread", e))?,
-            ),
+            Some(file) => Some(writer(file, Arc::clone(&failed)).map_err(|e| {
+                Error::local(&path, "can't be written, because no thread could be started", e)
+            })?),
             None => None,
         };
         Ok(Self { path, known: found.known, commands: Mutex::new(found.commands), lines, failed })
@@ -237,13 +241,13 @@ impl OpenedManifest {
         }
     }
 
-    /// Writes a line before it returns. Blocks.
+    /// Writes a line, and returns once it is written. Blocks.
     fn write_now(&self, line: Vec<u8>) -> Result<(), Error> {
         let is_reached = self.reached_now(Some(line), Write::Flush);
         self.written(is_reached)
     }
 
-    /// Closes the file before it returns. Blocks.
+    /// Closes the file, and returns once it is closed. Blocks.
     fn close_now(&self) -> Result<(), Error> {
         self.reached_now(None, Write::Close);
         self.result()
@@ -342,10 +346,10 @@ fn read(
 }
 
 impl ManifestContent {
-    /// Adds a line after the first one.
+    /// Adds a line of the manifest, other than the first line.
     ///
     /// # Errors
-    /// The defect of the line.
+    /// A message that says what is wrong with the line.
     fn add(&mut self, line: &[u8], subject: &Subject, targets: &mut Targets) -> Result<(), String> {
         if !subject.is_run() {
             let item = line::read_item(line)?;
@@ -363,7 +367,7 @@ impl ManifestContent {
     }
 }
 
-/// Starts a thread that writes the lines it receives. It writes many waiting lines at once.
+/// Starts a thread that writes the lines it receives. The thread writes many waiting lines at once.
 fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<mpsc::Sender<Write>> {
     let (lines, mut waiting) = mpsc::channel(LINES_WAITING_MAX);
     let write = move || {

@@ -1,8 +1,8 @@
-//! Calls for single objects. Jobs, in contrast, move many objects.
+//! Calls for single objects. For many objects at once, there are jobs.
 //!
-//! Each verb of a [`Bucket`] makes a *call*: a value with settings. Awaiting it runs the call, on any runtime
-//! or none. Its `call()` does the same and blocks the thread. Dropping a call cancels it and frees its
-//! resources at once.
+//! Each method of a [`Bucket`] that sends requests returns a *call*: a value with setters for its options.
+//! Awaiting the value runs the call, on any async runtime or none. Its `call()` method does the same and
+//! blocks the thread. Dropping a running call cancels it and frees its resources at once.
 
 mod attributes;
 pub mod blocking;

@@ -11,17 +11,18 @@ pub(crate) mod random;
 pub(crate) mod resume;
 pub(crate) mod slices;
 
-/// Up to this size, an object is fetched in one express request and collected in memory.
+/// Up to this size in bytes, an object is fetched in one express request and collected in memory.
 pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 
-/// Up to this size, a file is sent in one request from memory, because a single part would cost three
-/// requests. Above it, parallel parts are worth two more requests, and a failure repeats less.
+/// Up to this size in bytes, a file is sent from memory in one request, because an upload of a single part
+/// would take three requests. For a larger file, parallel parts are worth two more requests, and fewer bytes
+/// are sent again after a failure.
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
-/// Parts of one upload that are under way at once if they hold no memory. The dispatcher decides how many are
-/// on the wire; this number keeps it supplied. We simulated a path of 1 Gbit/s, 20 ms and 0.1 % loss with
-/// loss-based senders. For 1 GiB, four parts took 10 times the best possible time, and sixteen took 3 times.
-/// With more parts at once, each is slower, so the last parts would all end late.
+/// The number of concurrent parts of one upload, if the parts hold no memory. The dispatcher decides how many
+/// of them are on the wire, and this number keeps it supplied. We simulated a path of 1 Gbit/s, 20 ms and 0.1
+/// % loss with loss-based senders. For 1 GiB, four parts took 10 times the best possible time, and sixteen
+/// took 3 times. With more parts at once, each is slower, so the last parts would all end late.
 pub(crate) const PARTS_AT_ONCE: usize = 16;
 
 /// Returns how many parts or slices may be under way at once if each holds its bytes in memory.

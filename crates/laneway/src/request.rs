@@ -1,4 +1,4 @@
-//! Requests of a client's jobs.
+//! The requests from which a client starts jobs and listings.
 
 mod byte_range;
 mod check;
@@ -24,8 +24,8 @@ pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 pub use verify::VerifyRequest;
 
-/// Copies sources to a destination. Their locations decide whether the job uploads, downloads or copies
-/// between stores.
+/// A request to copy sources to a destination. The job uploads, downloads or copies between stores, depending
+/// on their locations.
 ///
 /// ```
 /// use laneway::CopyRequest;
@@ -40,74 +40,78 @@ pub use verify::VerifyRequest;
 pub struct CopyRequest {
     /// The sources. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
-    /// The destination. Its text decides whether it is a folder (a bucket's root, a trailing slash). An
-    /// existing local folder counts too, unless the only source is a tree.
+    /// The destination. It is a folder if its text shows that: a whole bucket, or a trailing slash. An
+    /// existing local folder also counts as a folder, unless the only source is a tree.
     pub destination: Location,
     /// Copies directories and prefixes with their content.
     pub recursive: bool,
-    /// Removes each source once its copy is verified.
+    /// Removes each source after its copy was verified, which makes the job a move.
     pub remove_source: bool,
-    /// Also removes a source if only the size of its copy could be compared, because the store reports no
-    /// suitable checksum.
+    /// In a move, also removes a source if only the size of its copy could be compared, because the store
+    /// reports no suitable checksum.
     pub allow_unverified: bool,
-    /// Only reports what would be done.
+    /// Only reports the copies that a real job would make.
     pub dry_run: bool,
-    /// Leaves existing destinations as they are.
+    /// Skips items whose destination exists.
     pub no_clobber: bool,
-    /// Flushes each file and its directory to disk before its item counts as done.
+    /// Flushes each downloaded file and its directory to disk before the item counts as done.
     pub durable: bool,
-    /// Keeps partial transfers when the job is cancelled: the bytes of large downloads beside their
-    /// destinations, and the stored parts of large uploads
+    /// Keeps partial transfers when the job is cancelled. These are the bytes of large downloads, in files
+    /// next to their destinations, and the stored parts of large uploads
     /// ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)). If the same request runs
-    /// again, it continues with them. Laneway always keeps transfers that a network failure or the end of the
-    /// process interrupts.
+    /// again, it continues with them. If a network failure or the end of the process interrupts a transfer,
+    /// Laneway keeps it even without this setting.
     pub keep_partial: bool,
-    /// Also enters directories through symbolic links. Links to files are always followed.
+    /// Also copies the content of directories that symbolic links lead to. Symbolic links to files are always
+    /// followed.
     pub follow_symlinks: bool,
-    /// Copies the content of a tree directly into the destination folder, not into a folder with the tree's
-    /// name.
+    /// Copies the content of a tree directly into the destination folder. Without this setting, it is copied
+    /// into a folder there with the tree's name.
     pub contents: bool,
-    /// Chooses which items of trees are copied, by their names below the top of the tree. Sources that aren't
-    /// trees are always copied.
+    /// Chooses the items of trees to copy, by their paths relative to the tree. Sources that aren't trees are
+    /// always copied.
     pub filter: Filter,
-    /// Keeps the modification time, mode and owner of files as metadata of their objects, under the names
-    /// that `gcloud storage` (GCS) and rclone (S3) read. Downloads set them on files, the owner only if the
-    /// process may.
+    /// Stores the modification time, mode and owner of files in the metadata of their objects, under the
+    /// names that `gcloud storage` (on GCS) and rclone (on S3) use. Downloads set these on files. They set
+    /// the owner only if the system permits it.
     pub preserve: bool,
-    /// Always sets a file's modification time if a listing shows it in the object's metadata.
+    /// Sets the modification time of a downloaded file if a listing shows it in the object's metadata, even
+    /// without `preserve`.
     pub(crate) sets_times: bool,
-    /// The properties of new objects. An empty content type is guessed from the name.
+    /// The properties of new objects. If the content type is empty, Laneway guesses it from the name.
     pub put: PutOptions,
-    /// Chooses the local files that are compressed during upload.
+    /// Chooses the local files that Laneway compresses during upload.
     pub gzip: Gzip,
     /// Decompresses downloaded objects with `Content-Encoding` gzip or zstd, after their stored bytes were
     /// compared. The file then has another size than the object.
     pub decompress: bool,
-    /// The expected size of a source with unknown length: standard input or a pipe. It is only needed for
-    /// more than 156 GiB if the store wants parts of equal size, and for more than 6 TiB otherwise.
+    /// The expected size in bytes of a source of unknown length: standard input or a pipe. From it, Laneway
+    /// chooses larger parts. It is needed only above 156 GiB if the store requires parts of equal size, and
+    /// otherwise only above 6 TiB.
     pub expect_size: Option<u64>,
     /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
-    /// it as a line of JSON. If the same request runs again with the same file, it skips items that are done
-    /// and whose sources are unchanged. Checking a source takes no request if a listing or a walk of a folder
-    /// shows it anyway. Laneway refuses a file of another job, or with a broken line.
+    /// it as a line of JSON. If the same request runs again with the same file, Laneway skips the items that
+    /// are done and whose sources are unchanged. To see if a source is unchanged, it sends a request only for
+    /// sources that are named one by one, because listings show the others. Laneway refuses the manifest of
+    /// another job, and one with a broken line.
     pub manifest: Option<Manifest>,
-    /// A list of names to copy, instead of everything below the one source. Each line of a file, or of
-    /// standard input, is a name below the source. Empty lines and lines that begin with `#` or `;` are
-    /// ignored. A request with such a list takes no filter.
+    /// A list of the names to copy, instead of everything below the source. The list is a file or standard
+    /// input, and each line is a path relative to the only source. Laneway ignores empty lines, and lines
+    /// that begin with `#` or `;`. The list can't be combined with a filter.
     pub files_from: Option<Location>,
-    /// An inventory that replaces the listing of the one source. It is a file or an object: the
-    /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The
-    /// data files of a local manifest lie beside it. Those of a manifest in a store lie where the manifest
-    /// says.
+    /// An inventory to read instead of listing the only source. It is a file or an object: the
+    /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. If
+    /// the manifest is a local file, its data files must be in the same folder. If it is in a store, Laneway
+    /// reads them from the locations that the manifest names.
     pub inventory: Option<Location>,
 }
 
 impl CopyRequest {
-    /// Makes a plain copy.
+    /// Makes a request with these sources and this destination, and with all options off.
     pub fn new(sources: Vec<Location>, destination: Location) -> Self {
         Self {
             sources,
-            // A destination is never a version, so `#` is a part of its key.
+            // A version can't be a destination, so a `#` is a part of the key.
             destination: destination.as_written(),
             recursive: false,
             remove_source: false,
@@ -152,22 +156,23 @@ impl CopyRequest {
         expect_size: some u64,
     }
 
-    /// Returns whether a move may remove the source after this comparison of the copy.
+    /// Returns whether a move may remove the source of a copy that was verified in this way.
     pub(crate) fn is_enough(&self, verified: Verified) -> bool {
         self.allow_unverified || verified != Verified::Unverified
     }
 
-    /// Returns which properties of the source's objects are set on files, besides their bytes.
+    /// Returns which attributes in the metadata of the source's objects a download sets on files.
     pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
         match (self.preserve, self.sets_times, from.list_tells_metadata) {
             (true, ..) => Preserve::All,
-            // If listings don't show the time, setting it would make the file look older than its object.
+            // Don't set times that listings don't show. A later sync would compare the file's time with the
+            // object's upload time, and the file would look older.
             (false, true, true) => Preserve::Times,
             (false, ..) => Preserve::Nothing,
         }
     }
 
-    /// Returns the name under which a tree below a key enters a folder.
+    /// Returns the name that a tree below a key gets inside a destination folder.
     pub(crate) fn tree_name(&self, bucket: &str, key: &str) -> SourceName {
         match self.contents {
             true => SourceName::Contents,
@@ -175,7 +180,7 @@ impl CopyRequest {
         }
     }
 
-    /// Returns the description of this job for its manifest.
+    /// Returns the description of this job, by which its manifest is recognised.
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings = Settings {
             put: &self.put,
@@ -189,36 +194,37 @@ impl CopyRequest {
     }
 }
 
-/// Removes objects.
+/// A request to remove objects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RemoveRequest {
-    /// Objects, patterns, or prefixes with [`recursive`](Self::recursive).
+    /// The objects and patterns to remove. With [`recursive`](Self::recursive), also prefixes.
     pub targets: Vec<Location>,
-    /// Removes prefixes with everything under them.
+    /// Removes all objects below the prefixes in `targets`.
     pub recursive: bool,
-    /// Permanently removes all versions that the buckets keep, also noncurrent ones and delete markers. A
-    /// filter on sizes or times spares delete markers. Otherwise a version that the filter spares could
-    /// become the live object again.
+    /// Permanently removes all versions that the buckets keep, including noncurrent ones and delete markers.
+    /// With a filter on sizes or times, delete markers are never removed. Otherwise a version that the filter
+    /// excludes could become the live object again.
     pub all_versions: bool,
-    /// Counts a missing object as removed.
+    /// Reports a target that doesn't exist as removed, instead of as an error.
     pub missing_is_fine: bool,
-    /// Only reports what would be removed.
+    /// Only reports the objects that a real job would remove.
     pub dry_run: bool,
-    /// Chooses which objects under prefixes are removed, by their names below the prefix. Objects that are
+    /// Chooses the objects below prefixes to remove, by their names relative to the prefix. Objects that are
     /// targets themselves are always removed.
     pub filter: Filter,
-    /// As [`CopyRequest::manifest`].
+    /// The same as [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// As [`CopyRequest::files_from`], below the one target and without a filter. Without a target, the lines are whole URLs.
+    /// A list of names to remove below the only target, as in [`CopyRequest::files_from`]. If there is no
+    /// target, each line is a URL.
     pub files_from: Option<Location>,
-    /// An inventory that replaces the listing of the one target, as [`CopyRequest::inventory`].
+    /// An inventory to read instead of listing the only target: see [`CopyRequest::inventory`].
     pub inventory: Option<Location>,
 }
 
 impl RemoveRequest {
-    /// Removes these objects, and the objects that match these patterns. In a bucket that keeps versions, the
-    /// live version becomes noncurrent.
+    /// Makes a request to remove these objects, and the objects that match these patterns. In a bucket that
+    /// keeps versions, the live version becomes noncurrent.
     pub fn new(targets: Vec<Location>) -> Self {
         Self {
             targets,
@@ -244,40 +250,40 @@ impl RemoveRequest {
         filter: Filter,
     }
 
-    /// Returns the description of this job for its manifest.
+    /// Returns the description of this job, by which its manifest is recognised.
     pub(crate) fn subject(&self) -> Subject {
         Subject::new("remove", &self.targets, None)
     }
 }
 
-/// Lists objects.
+/// A request to list objects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListRequest {
-    /// A prefix, an object or a pattern. Without a bucket, the buckets are listed.
+    /// The prefix, object or pattern to list. If it has no bucket, the job lists the buckets.
     pub at: Location,
     /// Lists everything under the prefix instead of one level.
     pub recursive: bool,
-    /// Lists all versions that the bucket keeps, each with [`ObjectId::version`](crate::ObjectId::version).
-    /// For each key, GCS lists the oldest version first; S3 lists the newest first, and its delete markers.
-    /// Pages are requested one after the other.
+    /// Lists all versions that the bucket keeps, each with its
+    /// [`ObjectId::version`](crate::ObjectId::version). For each key, GCS lists the oldest version first. S3
+    /// lists the newest first, and also lists delete markers. Laneway requests the pages one after the other.
     pub all_versions: bool,
     /// Lists the versions that were deleted and can be restored, on GCS, in place of the objects.
     pub soft_deleted: bool,
-    /// Chooses which objects under the prefix are listed, by their names below the prefix. Needs
+    /// Chooses the objects to list, by their names relative to the prefix. It requires
     /// [`recursive`](Self::recursive).
     pub filter: Filter,
-    /// Lists in the byte order of the keys, if the store has an order. Without this setting, entries are
-    /// returned as they arrive.
+    /// Yields the entries in the byte order of their keys, if the store lists them in order. Without this
+    /// setting, the listing yields entries as they arrive.
     pub in_order: bool,
-    /// An inventory that replaces the listing, as [`CopyRequest::inventory`]. Needs
-    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the first line of the inventory
-    /// that is out of order ends the listing with an error.
+    /// An inventory to read instead of listing: see [`CopyRequest::inventory`]. It requires
+    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the listing ends with an error at
+    /// the first line of the inventory that is out of order.
     pub inventory: Option<Location>,
 }
 
 impl ListRequest {
-    /// Lists one level.
+    /// Makes a request to list one level, in order.
     pub fn new(at: Location) -> Self {
         let at = at.as_written();
         let filter = Filter::default();
@@ -302,19 +308,19 @@ impl ListRequest {
     }
 }
 
-/// Reads an object, or ranges of it, in order.
+/// A request to read an object, or ranges of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReadRequest {
-    /// The object.
+    /// The object to read.
     pub at: Location,
-    /// The byte ranges, in the order of the output. Ranges may overlap or repeat. None means the whole
-    /// object.
+    /// The byte ranges to read, in the order of the output. Ranges may overlap or repeat. If this is empty,
+    /// the whole object is read.
     pub ranges: Vec<ByteRange>,
 }
 
 impl ReadRequest {
-    /// Reads the whole object.
+    /// Makes a request to read the whole object.
     pub fn new(at: Location) -> Self {
         Self { at, ranges: Vec::new() }
     }

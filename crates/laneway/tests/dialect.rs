@@ -1,4 +1,4 @@
-//! A dialect of the caller's, here the store in memory with faults of its own: jobs and verbs reach it as they reach a cloud.
+//! A dialect written by the caller. Here it is the in-memory store with injected faults. Jobs and verbs use it as they use a cloud.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -16,28 +16,28 @@ use laneway::{
 
 const MIB: usize = 1 << 20;
 
-/// A fault that a dialect meets in one verb.
+/// A fault that a dialect injects into one verb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     None,
     /// The store fails.
     Error,
-    /// A body breaks off in its middle.
+    /// The body breaks off in the middle.
     Cut,
-    /// A byte of a body is another.
+    /// One byte of the body is changed.
     WrongBytes,
-    /// It is done, and the answer is lost.
+    /// The operation is carried out, but its answer is lost.
     LostAnswer,
 }
 
-/// A store in memory whose verbs meet faults.
+/// An in-memory store whose verbs can fail.
 #[derive(Debug)]
 struct Faulty {
     memory: InMemory,
     capabilities: Capabilities,
-    /// It has the five verbs that every store has, and nothing else.
+    /// If true, the store offers only the five verbs that every store has.
     is_plain: bool,
-    /// The faults to come, each with how often.
+    /// The pending faults, each with the number of times to inject it.
     faults: Mutex<Vec<(Operation, Fault, u32)>>,
 }
 
@@ -52,7 +52,7 @@ impl Faulty {
         Self { capabilities, is_plain: true, ..Self::new(memory) }
     }
 
-    /// Returns the fault that a verb meets now.
+    /// Returns the next fault for a verb.
     fn next(&self, verb: Operation) -> Fault {
         let mut faults = self.faults.lock().unwrap();
         let set = faults.iter_mut().find(|(set, _, times)| *set == verb && *times > 0);
@@ -62,7 +62,7 @@ impl Faulty {
         })
     }
 
-    /// Carries a verb out, unless it meets a fault.
+    /// Carries out a verb, unless a fault prevents it.
     async fn meets<T>(
         &self,
         verb: Operation,
@@ -89,11 +89,11 @@ impl Faulty {
     }
 }
 
-/// Hands on a body up to its middle, or with one byte changed.
+/// Passes a body on, but cuts it in the middle or changes one byte.
 struct Damaged {
     sink: Box<dyn GetSink>,
     fault: Fault,
-    /// The damage is done to the first bytes alone.
+    /// Set once the damage is done. Only the first bytes are damaged.
     is_done: bool,
 }
 
@@ -241,7 +241,7 @@ impl Stage {
         self.store.faults.lock().unwrap().push((verb, fault, times));
     }
 
-    /// Returns how many uploads are under way.
+    /// Returns the number of open uploads.
     fn uploads(&self) -> usize {
         pollster::block_on(self.store.memory.list_uploads("b", "")).unwrap().len()
     }
@@ -263,7 +263,7 @@ impl Stage {
     }
 }
 
-/// The end of a job.
+/// Returns a job's summary.
 fn summary(mut job: Job) -> Summary {
     loop {
         if let Event::Done(summary) = job.next_blocking().expect("a job ends with its summary") {
@@ -310,7 +310,8 @@ fn trees_are_copied_synchronised_and_removed() {
     assert_eq!((removed.files, removed.failed), (8, 0));
 }
 
-/// Each fault of each verb, once and each time: a job succeeds with the right bytes or fails and leaves nothing under the final name.
+/// Injects each fault into each verb, once or at every attempt. A job succeeds with the right bytes, or it fails and leaves nothing
+/// under the final name.
 #[test]
 fn faults_of_a_dialect_never_end_in_wrong_bytes() {
     for size in [1000, 40 * MIB] {
@@ -318,7 +319,7 @@ fn faults_of_a_dialect_never_end_in_wrong_bytes() {
             for (fault, succeeds) in [
                 (Fault::Error, false),
                 (Fault::Cut, times == 1),
-                // Bytes of another checksum are fetched once more.
+                // Laneway fetches the bytes a second time if their checksum is wrong.
                 (Fault::WrongBytes, times == 1),
             ] {
                 let stage = Stage::new();
@@ -356,7 +357,7 @@ fn faults_of_a_dialect_never_end_in_wrong_bytes() {
         let copied = stage.cp(source, url("k"));
         let case = format!("{verb:?}, {fault:?} {times} times");
         assert_eq!(copied.failed == 0, succeeds, "{case}");
-        // An answer that was lost leaves the object that it was about.
+        // A lost answer means that the object was written.
         match succeeds || fault == Fault::LostAnswer {
             true => assert!(stage.object("k") == noise(size), "{case}"),
             false => assert!(stage.client.bucket("faulty://b").unwrap().head("k").call().is_err(), "{case}"),
@@ -396,7 +397,7 @@ fn errors_of_a_dialect_name_the_object_and_remove_nothing() {
     stage.set(Operation::Head, Fault::Error, 2);
     let looked = stage.client.bucket("faulty://b").unwrap().head("t/k").call().unwrap_err();
     assert!(looked.to_string().contains("faulty://b/t/k"), "{looked}");
-    // A move has to know which state it removes.
+    // A move must know the state of the object that it removes.
     let moved = CopyRequest::new(vec!["faulty://b/t/k".parse().unwrap()], url("other")).remove_source(true);
     assert_eq!(summary(stage.client.copy(moved)).failed, 1);
     stage.set(Operation::Delete, Fault::Error, 1);
@@ -431,7 +432,7 @@ fn a_store_of_five_verbs_takes_trees_copies_and_moves() {
     let bucket = client.bucket("plain://b/").unwrap();
     assert!(bucket.get("copy/a").call().unwrap_err().is_not_found());
     assert!(bucket.get("moved/a").call().unwrap().bytes_blocking().unwrap() == noise(2 * MIB));
-    // Files that go up in parts are refused by name.
+    // A file that needs a multipart upload is refused.
     std::fs::write(folder.path().join("large"), noise(17 * MIB)).unwrap();
     assert_eq!(copy(Location::Local(folder.path().join("large")), at("large")).failed, 1);
     assert!(bucket.head("large").call().unwrap_err().is_not_found());
@@ -459,7 +460,7 @@ fn a_delete_in_memory_spares_what_replaced_its_object() {
     assert!(bucket.delete("k").if_version(&old).call().unwrap_err().is_precondition());
     assert!(stage.object("k") == noise(11));
     let tagged = bucket.put("t", "x").options(PutOptions::default().tag("a", "b")).call().unwrap_err();
-    assert!(tagged.kind() == laneway::ErrorKind::Unsupported, "what isn't kept is refused: {tagged}");
+    assert!(tagged.kind() == laneway::ErrorKind::Unsupported, "tags are refused: {tagged}");
 }
 
 #[test]

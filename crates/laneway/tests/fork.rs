@@ -1,8 +1,8 @@
-//! A client on both sides of a `fork`: the parent's goes on, and the child's begins anew and never hangs.
+//! A client on both sides of a `fork`. The parent's calls continue. The child starts with a new engine and never hangs.
 //!
-//! It begins in C's `main`, as programs in other languages do. Where Rust's begins the program, the standard library takes a lock of its
-//! own whenever a thread starts or ends (`std::sys::pal::unix::stack_overflow::thread_info` of Rust 1.95): a child that was forked while
-//! another thread held it can start no thread, whoever asks for one.
+//! The test starts in C's `main`, as programs in other languages do. If Rust starts the program, the standard library takes its own lock
+//! whenever a thread starts or ends (`std::sys::pal::unix::stack_overflow::thread_info` in Rust 1.95). If another thread holds that lock
+//! during the fork, the child can start no thread at all.
 
 #![no_main]
 #![expect(unsafe_code, reason = "the standard library has no fork")]
@@ -19,17 +19,17 @@ use laneway_server::{Config, Server};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::AsyncReadExt as _;
 
-/// Forks beside a busy engine: a lock that one of its threads holds is met by some of them.
+/// Number of forks beside a busy engine. Some of them happen while one of its threads holds a lock.
 const FORKS: u32 = 24;
-/// One in so many comes while calls of every kind are under way.
+/// One in so many forks happens while calls of every kind are under way.
 const BUSY: u32 = 8;
-/// More than a part of an upload, and than what is read ahead.
+/// Larger than one part of an upload, and larger than the read-ahead.
 const LARGE: usize = 17 << 20;
-/// How long a child may take until it counts as hanging.
+/// A child that runs longer than this counts as hanging.
 const CHILD_MAX: Duration = Duration::from_secs(60);
-/// What a child ends with where all is well.
+/// Exit status of a child that succeeds.
 const WELL: i32 = 7;
-/// What it ends with where something is wrong, which it has said.
+/// Exit status of a child that fails, after printing the reason.
 const PANICKED: i32 = 8;
 
 #[unsafe(no_mangle)]
@@ -63,7 +63,7 @@ fn forks() {
         let large = client.bucket("gs://bucket/").expect("a bucket").put("large", vec![7; LARGE]);
         large.call().expect("it is written");
         for n in 0..FORKS {
-            // It runs while the process forks, and in the parent to its end.
+            // The job runs during the fork, and the parent completes it.
             let tree = Location::Local(dir.path().join("tree"));
             let to = Location::object(laneway::Provider::Gcs, "bucket", format!("tree-{n}/"));
             let job = client.copy(CopyRequest::new(vec![tree], to).recursive(true));
@@ -87,7 +87,7 @@ fn forks() {
     println!("{} forks: ok", 2 * FORKS);
 }
 
-/// What is begun and read on in vain, so that it is under way when the process forks.
+/// Calls that have begun and not ended, so that they are under way when the process forks.
 struct Begun {
     get: laneway::Pending<Download>,
     download: Download,
@@ -146,7 +146,7 @@ impl Begun {
         }
     }
 
-    /// In a child they are errors, and nothing is left to be waited for.
+    /// In a child, each call ends at once with an error.
     fn end_at_once(self) {
         let Self { get, mut download, mut other_download, .. } = self;
         let Self {
@@ -158,7 +158,7 @@ impl Begun {
         is_forked(&pollster::block_on(other_download.chunk()).map(drop).expect_err("a download"));
         is_forked(&pollster::block_on(writer.finish()).expect_err("a writer"));
         pollster::block_on(other_writer.abort());
-        // What it has read is here, what it was about to read is not, and is read anew.
+        // The reader still holds the bytes that it has read. It requests the others again.
         read_on(&mut reader, 8 << 20);
         let listed: Vec<_> = pollster::block_on(list.collect());
         is_forked(listed.last().and_then(|last| last.as_ref().err()).expect("an error"));
@@ -170,7 +170,7 @@ impl Begun {
         assert!(objects.next_blocking().is_none());
     }
 
-    /// The parent's go on.
+    /// In the parent, each call continues.
     fn go_on(self) {
         let Self {
             get,
@@ -205,7 +205,7 @@ impl Begun {
     }
 }
 
-/// Reads on, some bytes at a time.
+/// Reads on in small steps.
 fn read_on(reader: &mut Reader, bytes: usize) {
     let mut into = vec![0; bytes];
     pollster::block_on(reader.read_exact(&mut into)).expect("it is read");
@@ -217,7 +217,7 @@ fn is_forked(error: &Error) {
     assert!(error.to_string().contains("before a fork"), "{error}");
 }
 
-/// What a child does with what it has got.
+/// Runs the child's part: new calls on the inherited client work.
 fn child(client: &Client, mut job: Job, dir: &Path, n: u32, builder: impl Fn() -> laneway::ClientBuilder) {
     assert!(job.next_blocking().is_none(), "a parent's job has no events here");
     job.canceller().cancel();
@@ -225,7 +225,7 @@ fn child(client: &Client, mut job: Job, dir: &Path, n: u32, builder: impl Fn() -
     put_and_get(client, dir, &format!("child-{n}"));
     let another = builder().build().expect("a client");
     put_and_get(&another, dir, &format!("another-{n}"));
-    // A child's child begins anew, too.
+    // A child's child also starts a new engine.
     if n.is_multiple_of(8) {
         match fork() {
             None => exit(|| put_and_get(client, dir, &format!("grandchild-{n}"))),
@@ -245,7 +245,7 @@ fn put_and_get(client: &Client, dir: &Path, key: &str) {
     assert_eq!(got, b"small".as_slice(), "{key}");
 }
 
-/// Items that a job has moved, all of which must be well.
+/// Returns the number of items that a job has moved. Panics if one of them failed.
 fn done(mut job: Job) -> u64 {
     while let Some(event) = job.next_blocking() {
         match event {
@@ -258,23 +258,24 @@ fn done(mut job: Job) -> u64 {
 }
 
 fn fork() -> Option<Pid> {
-    // SAFETY: the child calls what this test is about, and ends by `_exit`. That it may call more than what is
-    // async-signal-safe is what the library promises and glibc allows for its allocator and threads.
+    // SAFETY: the child calls only the code under test and ends with `_exit`. It may call functions that aren't async-signal-safe: the
+    // library promises this, and glibc allows it for its allocator and threads.
     Pid::from_raw(unsafe { libc::fork() })
 }
 
-/// Ends a child once it has done what it is for. One that panics ends too: unwinding would drop the parent's server, which waits for
-/// threads that a child doesn't have, and the parent's folder.
+/// Runs the child's part and ends the child, even after a panic. Unwinding would drop the parent's folder and server, and the server
+/// would wait for threads that the child doesn't have.
 fn exit(child: impl FnOnce()) -> ! {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-    // SAFETY: ends the process; nothing of the parent's is flushed or dropped twice.
+    // SAFETY: ends the process. Nothing of the parent's is flushed or dropped twice.
     unsafe { libc::_exit(if done.is_ok() { WELL } else { PANICKED }) }
 }
 
-/// The status that a child ended with.
+/// Waits for a child and returns its exit status.
 ///
 /// # Errors
-/// How it died, or what its threads wait for where it had to be killed.
+///
+/// The way it died, or the places where its threads wait if it had to be killed.
 fn ended(child: Pid) -> Result<i32, String> {
     let started = Instant::now();
     loop {
@@ -288,13 +289,13 @@ fn ended(child: Pid) -> Result<i32, String> {
                 let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
                 return Err(format!("hangs: {threads}"));
             }
-            // Nothing tells of a child's end but asking.
+            // The system offers no timed wait for a child, so poll.
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     }
 }
 
-/// The names of a process's threads, and where in the kernel each of them waits.
+/// Returns the names of a process's threads, and the kernel function in which each of them waits.
 fn threads(process: Pid) -> String {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let read = |task: &Path, what| std::fs::read_to_string(task.join(what)).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Sizes, rates and durations: parses them from a command line ([`parse_size`] and others) and formats them ([`size()`]
-//! and others). It depends on no other crate of the workspace, and doesn't handle arguments or terminals.
+//! Parses sizes, rates and durations from texts of a command line ([`parse_size`] and others), and formats them
+//! ([`size()`] and others). This crate depends on no other crate of the workspace. It doesn't read arguments or write
+//! to a terminal.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that can't go on has failed"))]
 
 mod parse;

@@ -1,4 +1,4 @@
-//! Parses the quantities of the command line: durations (`50ms`), sizes (`256KiB`), rates (`1Gbit/s`) and shares
+//! Parses the quantities of the command line: durations (`50ms`), sizes (`256KiB`), rates (`1Gbit/s`) and packet loss
 //! (`0.5%`).
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidQuantity> {
 }
 
 /// Parses a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000) or `KiB`, `MiB`, `GiB` (powers of
-/// 1024). A single letter means powers of 1024 as in rclone: `50M` is 50 MiB.
+/// 1024). As in rclone, a single letter is a power of 1024: `50M` is 50 MiB.
 ///
 /// # Errors
 /// Returns the expected format for any other text.
@@ -59,8 +59,8 @@ pub fn parse_size(text: &str) -> Result<u64, InvalidQuantity> {
     bytes(number * scale).ok_or_else(refuse)
 }
 
-/// Parses a rate and returns bytes per second. It may be in bits (`100Mbit/s`), in bytes (`100MB/s`, `1GiB/s`), or as
-/// in rclone (`10M`).
+/// Parses a rate and returns bytes per second. The text may be in bits (`100Mbit/s`), in bytes (`100MB/s`, `1GiB/s`),
+/// or as in rclone (`10M`, which is 10 MiB/s).
 ///
 /// # Errors
 /// Returns the expected format for any other text, and for a rate of zero.
@@ -83,7 +83,7 @@ pub fn parse_rate(text: &str) -> Result<u64, InvalidQuantity> {
     bytes(number * scale).filter(|rate| *rate > 0).ok_or_else(refuse)
 }
 
-/// The largest share of packets that a simulated link may lose. Above it no transfer would finish.
+/// The largest share of packets that a simulated link may lose. With a larger one, hardly any transfer would finish.
 pub const LOSS_MAX: f64 = 0.5;
 
 /// Parses the share of packets that a link loses, in percent.
@@ -134,7 +134,7 @@ fn byte_scale(unit: &str) -> Option<f64> {
 }
 
 fn bytes(number: f64) -> Option<u64> {
-    // Above 2^63 the cast would saturate, and such a number is a mistake.
+    // Refuse sizes from about 2^63 bytes on, because they can only be a typing error.
     (0.0..9.2e18).contains(&number).then_some(number as u64)
 }
 

@@ -11,13 +11,13 @@ pub fn size(bytes: u64) -> String {
     format!("{} {unit}", digits(value, unit == "B"))
 }
 
-/// Formats a number of bytes in binary units as `gcloud storage ls` does: `44B`, `4.59KiB`.
+/// Formats a number of bytes as `gcloud storage ls --readable-sizes` does: `44B`, `4.59KiB`.
 pub fn readable_size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") }
 }
 
-/// Formats a number with a comma between each three digits: `4,218`.
+/// Formats a number with a comma after each group of three digits: `4,218`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Formats bytes over a time as a rate: `9.96 MiB/s`. Returns `None` for a zero time.
+/// Formats the rate of a number of bytes in a time: `9.96 MiB/s`. Returns `None` if the time is zero.
 pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     let seconds = time.as_secs_f64();
     if seconds <= 0.0 {
@@ -40,7 +40,7 @@ pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     Some(format!("{} {unit}/s", digits(value, false)))
 }
 
-/// Formats a time as in a job's final line: `0.45 s`, `12.3 s`, `4 min 05 s`.
+/// Formats a time for a job's summary line: `0.45 s`, `12.3 s`, `4 min 05 s`.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.995 {
@@ -69,7 +69,7 @@ pub fn short(time: Duration) -> String {
     }
 }
 
-/// Formats bytes per second as the rate of a link: `100 Mbit/s`, `2.5 Gbit/s`.
+/// Formats bytes per second in bits, as the rate of a link is usually given: `100 Mbit/s`, `2.5 Gbit/s`.
 pub fn link_rate(bytes_per_second: u64) -> String {
     match bytes_per_second as f64 * 8.0 / 1e6 {
         mbit if mbit >= 1000.0 => format!("{} Gbit/s", (mbit / 10.0).round() / 100.0),
@@ -84,8 +84,7 @@ pub fn count(n: u64, singular: &str, plural: &str) -> String {
 
 fn scaled(mut value: f64) -> (f64, &'static str) {
     let mut power = 0;
-    // The threshold is below 1024 by half of the last shown digit. So 1023.96 KiB is shown as 1.00 MiB, not as 1024
-    // KiB.
+    // From 1023.5 on, the value would be rounded to 1024. So 1023.96 KiB is shown as 1.00 MiB, not as 1024 KiB.
     while value >= 1023.5 && power + 1 < BINARY.len() {
         value /= 1024.0;
         power += 1;

@@ -1,5 +1,5 @@
-//! The checksums of objects and parts. They are computed while bytes pass, combined, and written in the dialects'
-//! formats.
+//! The checksums of objects and parts. The server computes them while the bytes arrive, combines them for joined parts,
+//! and writes them in the formats of both dialects.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,10 +17,11 @@ pub(crate) enum Algorithm {
     Sha256,
 }
 
-/// The checksums to compute beside CRC32C, which is always computed.
+/// The checksums to compute in addition to CRC32C, which is always computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// The largest body of which the MD5 is computed. It costs 1.6 CPU seconds per GiB, more than all else together.
+    /// The largest body, in bytes, whose MD5 is computed. An MD5 costs 1.6 CPU seconds per GiB, more than all other
+    /// work for the body together.
     pub(crate) md5_bytes_max: u64,
     pub(crate) crc64nvme: bool,
     pub(crate) extra: Option<Algorithm>,
@@ -33,7 +34,7 @@ pub(crate) struct Sums {
     pub(crate) crc32c: u32,
     pub(crate) crc64nvme: Option<u64>,
     pub(crate) md5: Option<[u8; 16]>,
-    /// The checksum of [`Wanted::extra`], in bytes, most significant first.
+    /// The checksum that [`Wanted::extra`] requested, in big-endian order.
     pub(crate) extra: Option<(Algorithm, Vec<u8>)>,
 }
 
@@ -50,7 +51,7 @@ impl Sums {
     }
 }
 
-/// A running computation.
+/// Computes the checksums of a body from its chunks.
 pub(crate) struct Hasher {
     size: u64,
     crc32c: crc_fast::Digest,
@@ -128,7 +129,8 @@ impl Hasher {
     }
 }
 
-/// Returns the checksums of two byte sequences joined end to end. A checksum that one of them lacks is missing.
+/// Returns the checksums of two byte sequences joined end to end. The result has only those checksums that can be
+/// combined from both.
 pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
     let crc = |algorithm, a: u64, b: u64| crc_fast::checksum_combine(algorithm, a, b, second.size);
     Sums {
@@ -146,14 +148,14 @@ pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
     }
 }
 
-/// Returns the digest of digests, as in S3's COMPOSITE checksums.
+/// Returns the digest of `bytes`. S3's COMPOSITE checksums are digests of the parts' digests.
 pub(crate) fn of_bytes(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
     let mut hasher = Hasher::new(Wanted { md5_bytes_max: 0, crc64nvme: false, extra: Some(algorithm) });
     hasher.update(bytes);
     hasher.finish().extra.map(|(_, sum)| sum).unwrap_or_default()
 }
 
-/// Returns the MD5 of a few bytes, for multipart ETags.
+/// Returns the MD5 of a few bytes. The ETags of multipart uploads are made with it.
 pub(crate) fn md5(bytes: &[u8]) -> [u8; 16] {
     Md5::digest(bytes).into()
 }

@@ -12,59 +12,61 @@ use crate::habits::Habits;
 /// interface, without delay, bandwidth limit or faults.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address to listen on; port 0 takes a free port. This is a demo store without real access control. Any
-    /// address but loopback opens it to the network.
+    /// The address to listen on. Port 0 chooses a free port. This is a demo store without real access control, so an
+    /// address other than loopback lets everybody on the network use it.
     pub listen: SocketAddr,
     /// The storage of objects.
     pub storage: Storage,
-    /// `None` is plain HTTP/1.1.
+    /// The certificate for TLS. `None` means plain HTTP/1.1.
     pub tls: Option<Tls>,
     /// If true, ALPN offers only `http/1.1`. Without TLS there is only HTTP/1.1 anyway.
     pub h1_only: bool,
-    /// SETTINGS_MAX_CONCURRENT_STREAMS; `None` is 100, as at GCS.
+    /// The maximum number of concurrent streams on an HTTP/2 connection (SETTINGS_MAX_CONCURRENT_STREAMS). `None` means
+    /// 100, as at GCS.
     pub max_streams: Option<u32>,
     /// The simulated round-trip time. Half of it delays each direction. The first bytes of a connection also wait for
-    /// one round trip after it was accepted, in place of the TCP handshake.
+    /// one round trip after it was accepted. This stands for the TCP handshake, which takes no time on loopback.
     pub rtt: Duration,
     /// The simulated bottleneck in bytes per second, shared by all connections, for each direction separately. `None`
-    /// is unlimited: bytes are only delayed. With a limit, connections begin with ten segments and share the bottleneck
-    /// as BBR senders do. On Linux, small receive windows and send buffers of a client on this machine hold its bytes
-    /// back.
+    /// means no limit, so that bytes are only delayed. With a limit, each connection begins with a window of ten
+    /// segments, and they share the bottleneck as BBR senders do. On Linux, if a client on this machine sets small
+    /// socket buffers, they limit its transfers as on a real path.
     pub bandwidth: Option<u64>,
-    /// Bytes that may wait before the bottleneck of [`bandwidth`](Self::bandwidth), in each direction. Bytes that don't
-    /// fit are dropped, and arrive a round trip or more later. `None` means as many bytes as the bottleneck carries in
-    /// a round trip (at least 5 ms), and at least 64 KiB.
+    /// The number of bytes that may wait before the bottleneck of [`bandwidth`](Self::bandwidth), in each direction.
+    /// Bytes that don't fit are dropped, and arrive a round trip or more later. `None` means as many bytes as the
+    /// bottleneck carries in a round trip (at least 5 ms), and at least 64 KiB.
     pub queue: Option<u64>,
-    /// The share of packets of 1448 bytes that are lost at random, from 0 to 0.5, in each direction. The random numbers
-    /// start from `seed`.
+    /// The share of packets (of 1448 bytes each) that are lost at random in each direction, from 0 to 0.5. The random
+    /// numbers start from `seed`.
     pub loss: f64,
-    /// The most bytes per second of each connection, in each direction separately, including TLS and framing. `None` is
-    /// unlimited. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3 ms pass at once.
-    /// Bytes that a client sends faster wait in buffers of the kernel or of the simulated path.
+    /// The maximum rate of each connection in bytes per second, in each direction separately, including TLS and
+    /// framing. `None` means no limit. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3
+    /// ms pass at once. If a client sends faster, its bytes wait in buffers of the kernel or of the simulated path.
     pub connection_bandwidth: Option<u64>,
-    /// The most connections served at once; `None` serves all. Connections beyond it are accepted, and wait until a
-    /// served one ends.
+    /// The maximum number of connections that are served at the same time. `None` means no limit. Further connections
+    /// are accepted, and wait until a served one ends.
     pub served_connections: Option<usize>,
-    /// If true, connections beyond that limit are reset instead.
+    /// If true, connections above [`served_connections`](Self::served_connections) are reset instead of waiting.
     pub reset_surplus: bool,
     /// The time after which an HTTP/1.1 connection without requests is closed; `None` is 30 s, as in MinIO.
     pub idle_max: Option<Duration>,
     /// The injected faults.
     pub faults: Faults,
-    /// The start of the random numbers for `:P%` fault selectors and lost packets.
+    /// The seed of the random numbers for `:P%` fault selectors and lost packets.
     pub seed: u64,
-    /// If true, the first write to a bucket creates it. If false, as in the real stores, it returns 404.
+    /// If true, the first write to a bucket creates the bucket. If false, as in the real stores, the write gets 404.
     pub create_buckets: bool,
-    /// If true, new buckets keep versions, as if versioning were enabled on each. It is false in the real stores.
+    /// If true, versioning is enabled on each new bucket. The real stores don't do this.
     pub versions: bool,
     /// The worker threads of the server's own runtime. `None` is the number of cores, at most 2.
     pub threads: Option<usize>,
-    /// The service whose habits to imitate. The default is as strict as GCS and S3.
+    /// The behaviour of other stores that the server imitates. The default is as strict as GCS and S3.
     pub habits: Habits,
-    /// If true, access control lists, bucket policies and lifecycles are kept and answered, though nothing enforces
-    /// them. If false, a request for them gets 501.
+    /// If true, the server stores and returns access control lists, bucket policies and lifecycles, but doesn't enforce
+    /// them. If false, requests for them get 501.
     pub accept_unenforced: bool,
-    /// Told in one line about trouble that no client can mend, such as a full disk.
+    /// A function that gets a message of one line about a problem that only the operator can solve, such as a full
+    /// disk.
     pub report: Option<fn(&str)>,
     /// The settings of the S3 dialect.
     pub s3: S3Config,
@@ -108,21 +110,22 @@ impl Default for Config {
 /// The storage of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory. The objects are lost when the server ends.
+    /// The objects are in memory, and are lost when the server ends.
     Memory,
-    /// As files below this folder. It is created if missing, and read at the next start.
+    /// The objects are files below this folder. The server creates the folder if it is missing, and reads its objects
+    /// at the next start.
     Disk(PathBuf),
 }
 
 /// The certificate to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// A certificate authority generated for this run, and a leaf for `localhost`, 127.0.0.1, ::1 and the server's
-    /// address.
+    /// The server generates a certificate authority for this run, and a certificate for `localhost`, 127.0.0.1, ::1 and
+    /// its own address.
     Generated,
-    /// PEM files: a chain, leaf first, and its private key.
+    /// The server reads PEM files with a certificate chain and its private key.
     Files {
-        /// The chain.
+        /// The certificate chain, with the server's own certificate first.
         cert: PathBuf,
         /// The private key (PKCS#8, PKCS#1 or SEC1).
         key: PathBuf,
@@ -132,8 +135,8 @@ pub enum Tls {
 /// The settings of the S3 dialect.
 #[derive(Debug, Clone)]
 pub struct S3Config {
-    /// The access key whose signatures are verified. Unsigned requests are also accepted. A session token of the form
-    /// `until-20261124T154500Z` is refused as expired from that time on.
+    /// The access key whose signatures are verified. Unsigned requests are also accepted. For tests of expiring
+    /// credentials, a session token of the form `until-20261124T154500Z` is refused from that time on.
     pub access_key: String,
     /// The secret of that access key.
     pub secret_key: String,
@@ -142,21 +145,23 @@ pub struct S3Config {
     /// Buckets in other regions. A request that isn't signed for the bucket's region gets 301 PermanentRedirect with
     /// `x-amz-bucket-region`.
     pub bucket_regions: BTreeMap<String, String>,
-    /// Regions that an account must opt in to. A request for a bucket there that isn't signed for the region gets 400
-    /// IllegalLocationConstraintException. This error doesn't name the region, but HeadBucket does.
+    /// Regions that an account must enable first (opt-in regions). A request for a bucket there that isn't signed for
+    /// the region gets 400 IllegalLocationConstraintException. This error doesn't name the region, but HeadBucket does.
     pub opt_in_regions: BTreeSet<String>,
-    /// The smallest size of a part in bytes, except the last. With a smaller part, completion fails with
+    /// The minimum size in bytes of all parts but the last. If a part is smaller, the completion fails with
     /// EntityTooSmall. 0 turns the check off. The default is 5 MiB, as in S3.
     pub part_size_min: u64,
-    /// The seconds by which the server's clock is ahead of this machine's, or behind if negative. A signature whose
-    /// time differs from it by more than 15 minutes is refused.
+    /// The number of seconds by which the server's clock is ahead of this machine's, or behind if negative. The server
+    /// refuses a signature whose time differs from its clock by more than 15 minutes.
     pub clock_ahead_s: i64,
-    /// The time that a restoration from an archive takes. The default is 1 minute, the shortest time that S3 names (for
-    /// expedited restorations).
+    /// The time after which an archived object is restored. The default is 1 minute, the shortest time that S3 names
+    /// (for expedited restorations).
     pub restores_take: Duration,
-    /// If true, ETags are MD5s, as in S3 without KMS. If false, they are opaque, which saves 1.6 CPU seconds per GiB.
+    /// If true, ETags are MD5s, as in S3 without KMS. If false, they are opaque texts, which saves 1.6 CPU seconds per
+    /// GiB.
     pub md5_etags: bool,
-    /// If true, answers to reads have checksums on request. If false, they have none, as in servers without them.
+    /// If true, answers to reads have checksums on request. If false, they have none, to imitate servers without
+    /// checksums.
     pub checksums: bool,
 }
 
@@ -180,17 +185,18 @@ impl Default for S3Config {
 /// The settings of the GCS dialect.
 #[derive(Debug, Clone)]
 pub struct GcsConfig {
-    /// The bytes that one `rewriteTo` call copies before it returns a token; `None` is all of them.
+    /// The number of bytes that one `rewriteTo` call copies before it returns a token. `None` means that the first call
+    /// copies all of them.
     pub rewrite_bytes_max: Option<u64>,
-    /// The smallest size of a part of XML multipart uploads in bytes, except the last. 0 turns the check off. The
-    /// default is 5 MiB, as in GCS.
+    /// The minimum size in bytes of all parts but the last, in multipart uploads of the XML API. 0 turns the check off.
+    /// The default is 5 MiB, as in GCS.
     pub part_size_min: u64,
-    /// If true, there is an XML API. If false, its requests get 404, as in `fake-gcs-server`.
+    /// If true, the server has the XML API. If false, its requests get 404, as in `fake-gcs-server`.
     pub xml: bool,
-    /// If true, there is a batch endpoint.
+    /// If true, the server has the endpoint for batches.
     pub batch: bool,
-    /// The largest object in bytes that gets an MD5 even if its writer sent none. By default all objects get one unless
-    /// they are composed, as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
+    /// The largest object in bytes that gets an MD5 even if its writer sent none. By default all objects get one,
+    /// except composed ones, as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
     pub md5_bytes_max: u64,
 }
 

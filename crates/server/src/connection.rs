@@ -1,7 +1,7 @@
 //! Serves one connection: TLS if configured, then HTTP/1.1 or HTTP/2 as ALPN agreed.
 //!
-//! Heads are limited in size and time, and JSON and XML bodies are limited in size where they are read. Objects have no
-//! limit, and a body may take any time, because tests of slow clients need that.
+//! The server limits the size of heads and the time they take, and the size of JSON and XML bodies. The content of
+//! objects has no limit. A body may take any time, because tests of slow clients need that.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,21 +21,23 @@ use crate::socket::{Control, Socket, Transport};
 /// The default SETTINGS_MAX_CONCURRENT_STREAMS, as in GCS.
 const STREAMS_MAX: u32 = 100;
 /// The receive windows of HTTP/2. At a round trip of 50 ms they allow 80 MB/s per stream and 320 MB/s per connection. A
-/// connection holds at most that many unread bytes.
+/// client can't make the server buffer more unread bytes than that.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// The send queue of one HTTP/2 stream. A client that reads nothing may have a hundred streams on each connection.
+/// The send queue of one HTTP/2 stream. It is small, because a client that reads nothing may have a hundred streams on
+/// each connection.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// The largest head of an HTTP/2 request. HTTP/1.1 takes hyper's 100 headers in a buffer of [`H1_BUFFER_BYTES`]. A
-/// larger head gets 431.
+/// The maximum size of an HTTP/2 request's head. For HTTP/1.1, the limits are hyper's 100 headers and a buffer of
+/// [`H1_BUFFER_BYTES`]. A larger head gets 431.
 const HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H1_BUFFER_BYTES: usize = 256 << 10;
 /// The default time limit of the TLS handshake and, on HTTP/1.1, of a request's head.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves a connection until it ends. Errors go only to the client.
+/// Serves a connection until it ends. Errors are reported only to the client.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
-    // Answers are written whole. Without this the second one on a connection would wait for an acknowledgement.
+    // Turn off Nagle's algorithm. Otherwise the second answer on a connection would wait for the acknowledgement of the
+    // first.
     let _ = stream.set_nodelay(true);
     let control = Arc::new(Control::default());
     let transport = match &shared.link {
@@ -55,14 +57,14 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
             // Dropping the socket resets the connection.
             Err(_) => return control.kill(),
         },
-        // If the semaphore is closed, the limit has been lifted, and all waiting connections are served.
+        // The semaphore is closed when the limit has been lifted. Then all waiting connections are served.
         Some(places) => places.acquire_owned().await.ok(),
         None => None,
     };
     let Some(acceptor) = shared.acceptor.clone() else {
         return speak_h1(shared, socket, control).await;
     };
-    // With a simulated round-trip time, the client's part of the handshake takes longer.
+    // A simulated round-trip time also delays the client's part of the handshake.
     let timeout = TIMEOUT + shared.rtt * 4;
     if let Ok(Ok(stream)) = tokio::time::timeout(timeout, acceptor.accept(socket)).await {
         shared.tally.tls_handshakes.fetch_add(1, Relaxed);
@@ -98,7 +100,8 @@ async fn speak_h1(
         _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => {}
         () = control.killed() => return,
     }
-    // hyper itself ends an idle connection without TLS's close_notify, which a client takes for an attack.
+    // Shut the stream down here, because hyper ends an idle connection without TLS's close_notify. Clients report that
+    // as a possible attack.
     let mut stream = connection.into_parts().io.into_inner();
     let _ = tokio::time::timeout(TIMEOUT, stream.shutdown()).await;
 }

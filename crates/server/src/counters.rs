@@ -14,7 +14,7 @@ pub struct Counters {
     pub connections: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// The most connections that were open at once.
+    /// The peak number of open connections.
     pub connections_peak: u64,
     /// TLS handshakes completed.
     pub tls_handshakes: u64,
@@ -24,18 +24,18 @@ pub struct Counters {
     pub requests: u64,
     /// Requests by verb (`get`, `put`, ...). Verbs without requests are absent.
     pub requests_by_verb: BTreeMap<&'static str, u64>,
-    /// The most requests under way at once on one connection. On HTTP/2 they are streams.
+    /// The peak number of concurrent requests on a single connection. On HTTP/2, each request is a stream.
     pub streams_peak: u64,
-    /// The most requests under way at once in the whole server.
+    /// The peak number of concurrent requests in the whole server.
     pub requests_peak: u64,
-    /// The most requests under way at once by verb. Verbs without requests are absent.
+    /// The peak number of concurrent requests for each verb. Verbs without requests are absent.
     pub peak_by_verb: BTreeMap<&'static str, u64>,
     /// Bytes read from sockets, including TLS and framing.
     pub bytes_in: u64,
     /// Bytes written to sockets, including TLS and framing.
     pub bytes_out: u64,
-    /// Segments that the simulated path lost in both directions, and that were sent again. A segment that was lost
-    /// twice counts twice.
+    /// Segments that the simulated path lost and sent again, in both directions. A segment that was lost twice counts
+    /// twice.
     pub segments_lost: u64,
     /// Faults that fired.
     pub faults_fired: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Tally {
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) faults_fired: AtomicU64,
-    /// Notifies threads that wait for changes of the counters.
+    /// The lock that belongs to the condition variable, on which threads wait for changes of the counters.
     watch: Mutex<()>,
     changed: Condvar,
 }
@@ -70,8 +70,8 @@ pub(crate) struct Tally {
 impl Tally {
     /// Wakes the threads that wait for changes of the counters.
     pub(crate) fn tell(&self) {
-        // Another thread may have checked the counters without waiting yet. It holds the lock until it waits, so taking
-        // the lock makes sure that it is woken.
+        // Another thread may have checked the counters but not begun to wait. It holds the lock until it waits. So by
+        // taking the lock first, this thread makes sure that the notification wakes it.
         drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Requests of browsers from other origins: a bucket's CORS rules, preflights, and the headers of answers.
+//! Cross-origin requests of browsers: a bucket's CORS rules, preflight requests, and the headers of answers.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/cors.html>,
 //! <https://cloud.google.com/storage/docs/cross-origin>
 
@@ -40,13 +40,13 @@ impl CorsRule {
     }
 }
 
-/// Answers the OPTIONS request that a browser sends before another.
+/// Answers a preflight: the OPTIONS request that a browser sends before a cross-origin request.
 pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -> Response<ResponseBody> {
     let (origin, method) = (text(headers, ORIGIN), text(headers, ACCESS_CONTROL_REQUEST_METHOD));
     let wanted = text(headers, ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
     let wanted: Vec<&str> = wanted.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let mut answer = gcs::answer::empty(StatusCode::OK);
-    // The JSON API permits every origin, whatever a bucket's rules are.
+    // The JSON API permits every origin. A bucket's CORS rules don't apply to it.
     if let Call::Json(_) = route.call {
         if let Some(origin) = origin {
             let allowed = answer.headers_mut();
@@ -71,7 +71,7 @@ pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -
             }
             answer
         }
-        // The XML API of GCS leaves it to the browser to refuse.
+        // The XML API of GCS answers without CORS headers, and the browser then refuses the request.
         None if route.call == Call::Xml => answer,
         None if origin.is_none() || method.is_none() => s3::preflight_refused(
             StatusCode::BAD_REQUEST,
@@ -91,7 +91,7 @@ pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -
     }
 }
 
-/// The facts of a request that its answer's headers depend on.
+/// The properties of a cross-origin request on which the CORS headers of its answer depend.
 pub(crate) struct Asking {
     origin: String,
     method: String,
@@ -100,7 +100,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Returns the facts, if the request is from another origin.
+    /// Returns the properties, if the request has an `Origin` header.
     pub(crate) fn of(head: &http::request::Parts, route: &Route) -> Option<Asking> {
         Some(Asking {
             origin: text(&head.headers, ORIGIN)?.to_owned(),
@@ -110,7 +110,7 @@ impl Asking {
         })
     }
 
-    /// Adds the headers that let a page read an answer.
+    /// Adds the CORS headers that let a web page read the answer.
     pub(crate) fn tell(&self, objects: &Objects, headers: &mut HeaderMap) {
         if self.is_json {
             set(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &self.origin);
@@ -138,7 +138,7 @@ fn set(headers: &mut HeaderMap, name: http::HeaderName, value: &str) {
     }
 }
 
-/// Returns whether a text fits a pattern with at most one `*`.
+/// Returns true if a text matches a pattern with at most one `*`.
 fn fits(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => {

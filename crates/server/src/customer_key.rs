@@ -1,5 +1,5 @@
-//! Customer-supplied keys. Requests carry the whole key, and its hash is compared with the hash that the object was
-//! written with.
+//! Customer-supplied keys. A request carries the whole key. The server compares its hash with the hash of the key with
+//! which the object was written.
 
 use md5::{Digest, Md5};
 use ring::digest::{SHA256, digest};
@@ -7,18 +7,18 @@ use ring::digest::{SHA256, digest};
 use crate::checksum::{base64, from_base64};
 use crate::objects::asked::Encryption;
 
-/// The mistake in a key.
+/// The mistake in the headers of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadKey {
     /// The algorithm isn't AES256.
     Algorithm,
-    /// The key isn't 32 bytes in base64, or is missing.
+    /// The key is missing, or isn't 32 bytes in base64.
     Key,
     /// The hash differs, or is missing.
     Hash,
 }
 
-/// The hash that a dialect sends with a key.
+/// The kind of hash that a dialect sends with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashedBy {
     Md5,
@@ -50,17 +50,17 @@ pub(crate) fn sent(
 /// The result of comparing a request's key with an object's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// The key opens the object, or none is needed and none was sent.
+    /// The request has the object's key, or no key is needed and none was sent.
     Opens,
-    /// A key is needed and none was sent.
+    /// A key is needed, but none was sent.
     Missing,
     /// A different key was sent.
     Other,
-    /// A key was sent, and none is needed.
+    /// A key was sent, but none is needed.
     NotNeeded,
 }
 
-/// Compares the key that was sent with the one that an object was written with.
+/// Compares the key that was sent with the key with which an object was written.
 pub(crate) fn fits(sent: Option<&Encryption>, written: Option<&Encryption>) -> Fit {
     let customer = |encryption: &&Encryption| matches!(encryption, Encryption::Customer { .. });
     match (sent, written.filter(customer)) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// The reason why a server could not be configured or started. The message is one line, fit for a terminal.
+/// The reason why a server could not be configured or started. Its message is a single line for a terminal.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Kind);

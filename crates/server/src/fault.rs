@@ -2,8 +2,8 @@
 //!
 //! A rule reads `[VERB][:SELECTOR] [key=GLOB] ACTION`, for example `get:3 reset@256KiB`, `put:10% status 503
 //! retry-after 2s`, `any key=logs/* stall@1MiB`, `goaway`. Several rules may match one request, and their effects
-//! combine. A copy is matched by its destination's key, a listing by its prefix. A pure state machine, which takes the
-//! time as an argument, selects the requests.
+//! combine. For a copy, `key=` is compared with the destination's key. For a listing, it is compared with the prefix.
+//! The code that selects the requests has no side effects, and gets the time as an argument.
 
 pub(crate) mod answer;
 pub(crate) mod body;
@@ -27,21 +27,21 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Reads all rules.
+    /// Parses all rules.
     ///
     /// # Errors
-    /// Returns the first rule that can't be read, with the expected syntax.
+    /// Returns the first rule that can't be parsed, with the expected syntax.
     pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Faults, crate::Error> {
         rules.into_iter().map(parse_fault).collect::<Result<_, _>>().map(|rules| Faults { rules })
     }
 }
 
-/// One rule: a selection of requests, and the fault.
+/// One rule: a selection of requests, and the fault that they get.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
-    /// The verb; `None` is `any`.
+    /// The verb of the requests. `None` stands for `any`.
     pub verb: Option<Verb>,
-    /// The pattern of the keys.
+    /// The pattern that the keys must match. `None` matches every key.
     pub key: Option<Glob>,
     /// The selection among the matching requests.
     pub selector: Selector,
@@ -54,74 +54,80 @@ pub struct FaultRule {
 pub enum Selector {
     /// All requests.
     Always,
-    /// The first to the last number, both included; `:3` is 3 to 3.
+    /// The requests from the first number to the last, both included. `:3` stands for 3 to 3.
     Between(u64, u64),
-    /// This share of the requests, from 0 to 1, drawn with the server's seed.
+    /// A random share of the requests, from 0 to 1. The random numbers start from the server's seed.
     Share(f64),
 }
 
 /// The fault of a selected request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Returns this status instead of doing the work.
+    /// Answers with this status instead of carrying out the request.
     Status {
         /// The HTTP status, 400 to 599.
         status: u16,
-        /// The reason or error code in the body. The default fits the status.
+        /// The reason or error code in the body. The default is the usual one for the status.
         reason: Option<String>,
         /// The `Retry-After` header, in whole seconds, rounded up.
         retry_after: Option<Duration>,
     },
-    /// After this many body bytes: a TCP reset on HTTP/1.1, RST_STREAM on HTTP/2. With 0 there is no answer.
+    /// Breaks off the transfer after this many body bytes: with a TCP reset on HTTP/1.1, and with RST_STREAM on HTTP/2.
+    /// With 0 there is no answer.
     Reset(u64),
     /// After this many body bytes, the TCP connection is reset, with all its streams.
     Drop(u64),
-    /// After this many body bytes, the TCP connection is closed with all its streams, TLS without a close_notify. With
-    /// 0 there is no answer.
+    /// After this many body bytes, the TCP connection is closed, with all its streams and without TLS's close_notify.
+    /// With 0 there is no answer.
     Cut(u64),
     /// After this many body bytes, no more bytes are transferred, but the connection stays open. When the server's
     /// faults are replaced, the stalled transfer is reset.
     Stall(u64),
-    /// The answer's body ends after this many bytes (default: half), whatever Content-Length says.
+    /// The answer's body ends after this many bytes, by default after half, although Content-Length announces all of
+    /// them.
     Truncate(Option<u64>),
-    /// One bit of this byte of the body is flipped. The default is the byte in the middle.
+    /// One bit of the body is flipped, in the byte at this position. By default it is the byte in the middle.
     Corrupt(Option<u64>),
-    /// The announced length of the answer is wrong by this many bytes, or missing. The body itself is complete, except
-    /// that HTTP/1.1 sends no more than the announced bytes.
+    /// The answer's Content-Length is wrong by this many bytes, or missing with `None`. The body itself is complete,
+    /// except that HTTP/1.1 sends no more bytes than announced.
     Length(Option<i64>),
-    /// The answer is the whole object, whatever range was requested.
+    /// The answer is the whole object, although a range was requested.
     IgnoreRange,
-    /// The answer is the range one byte later, and its headers say so.
+    /// The answer is the range that begins one byte later than requested, and its headers state this range.
     ShiftRange,
-    /// The checksums in the answer's headers belong to other bytes.
+    /// The checksums in the answer's headers are those of other bytes.
     WrongChecksum,
-    /// Before the request is carried out, another writer replaces the object by one of the same size. All its bytes
-    /// differ.
+    /// Before the request is carried out, the object is replaced, as if by another writer. The new object has the same
+    /// size, and all its bytes are different.
     Replace,
-    /// Returns 200 with an error document instead of doing the work.
+    /// Answers 200 with an error document instead of carrying out the request.
     ErrorIn200 {
-        /// The reason or error code in the document. The default is that of a 500.
+        /// The reason or error code in the document. The default is the usual one for status 500.
         reason: Option<String>,
     },
-    /// Does the work, and returns a web page. The content of objects isn't affected.
+    /// Carries out the request, and answers with a web page. The content of objects isn't affected.
     Garble,
-    /// Does the work, and returns half of the document as if it were complete. The content of objects isn't affected.
+    /// Carries out the request, and sends half of the answer's document as if it were complete. The content of objects
+    /// isn't affected.
     Malformed,
-    /// Does the work, then resets the connection instead of answering.
+    /// Carries out the request, then resets the connection instead of answering.
     LoseAnswer,
     /// The body is transferred at this many bytes per second.
     Slow(u64),
-    /// A token bucket. Requests beyond it are throttled (S3: 503 SlowDown, GCS: 429).
+    /// Limits the rate of requests with a token bucket. Requests above the limit are throttled (S3: 503 SlowDown, GCS:
+    /// 429).
     Rate {
         /// Requests per second.
         per_second: f64,
-        /// Requests that may arrive at once.
+        /// The number of requests that may arrive at the same time.
         burst: f64,
     },
-    /// Waits before doing anything.
+    /// Waits for this time before carrying out the request.
     Delay(Duration),
-    /// HTTP/2: a graceful GOAWAY. HTTP/1.1: `Connection: close` on the answer.
+    /// Announces the end of the connection: with a graceful GOAWAY on HTTP/2, and with `Connection: close` in the
+    /// answer on HTTP/1.1.
     GoAway,
-    /// HTTP/2: RST_STREAM with REFUSED_STREAM, before any work. HTTP/1.1: the connection is reset.
+    /// Refuses the request before carrying it out: with RST_STREAM and REFUSED_STREAM on HTTP/2, and with a reset of
+    /// the connection on HTTP/1.1.
     RefuseStream,
 }

@@ -1,4 +1,4 @@
-//! Entry points for the fuzzers of `crates/fuzz`, and built for them only. Each takes any bytes and panics if a
+//! Entry points for the fuzzers in `crates/fuzz`, and compiled only for them. Each accepts any bytes and panics if a
 //! property doesn't hold.
 
 pub use crate::body::fuzzing::aws_chunked;

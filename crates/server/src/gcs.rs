@@ -63,15 +63,16 @@ pub(crate) struct State {
     pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
-    /// True if access control and lifecycles are kept, though nothing enforces them.
+    /// True if the server stores and returns access control lists and lifecycles without enforcing them.
     pub(crate) accept_unenforced: bool,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
     pub(crate) draws: Arc<Draws>,
-    /// The server's URL, such as `http://127.0.0.1:4443`. It is used for links in answers if a request names no host.
+    /// The server's URL, such as `http://127.0.0.1:4443`. Links in answers contain it if the request has no `Host`
+    /// header.
     pub(crate) url: String,
 }
 
-/// The largest JSON body. GCS's limit is about the same.
+/// The maximum size of a JSON body in bytes. GCS's limit is about the same.
 pub(crate) const JSON_BYTES_MAX: usize = 1 << 20;
 
 /// One JSON API call: the request, and the parameters of its URL.
@@ -87,7 +88,7 @@ pub(crate) struct JsonCall<'a> {
 }
 
 impl JsonCall<'_> {
-    /// Returns `https://host:port`, as the client knows it.
+    /// Returns the server's URL (`https://host:port`) with the host that the client used.
     pub(crate) fn base_url(&self) -> String {
         let scheme = self.state.url.split_once("://").map_or("http", |(scheme, _)| scheme);
         let host = self.head.uri.authority().map(|authority| authority.as_str());
@@ -139,7 +140,7 @@ pub(crate) async fn json(
     key: &str,
 ) -> Response<ResponseBody> {
     if resource == Resource::Batch && state.config.batch {
-        // Its calls recurse into this function, so the future must be boxed.
+        // The calls of a batch call this function again, so the future must be boxed.
         return Box::pin(batch::batch(state, request)).await;
     }
     let (head, body) = request.into_parts();
@@ -148,8 +149,8 @@ pub(crate) async fn json(
         Some(Err(problem)) => return problem.json(),
         fields => fields.and_then(Result::ok).unwrap_or(Fields::All),
     };
-    // A page of a thousand objects is built from only the requested fields, unless the selection goes below those
-    // fields.
+    // For speed, a listing writes only the requested fields in the first place. If the selection names parts of fields,
+    // the finished answer is filtered here.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
     let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
     let is_packed = is_listing && list::is_packed(&head.headers);
@@ -163,7 +164,7 @@ pub(crate) async fn json(
     if is_packed && answer.status().is_success() { list::packed(answer) } else { answer }
 }
 
-/// Applies a resource's description, holds and retention to an object, new or present.
+/// Applies the metadata, the holds and the retention in a resource to a new or an existing object.
 fn describe(
     call: &JsonCall<'_>,
     attributes: &mut Attributes,
@@ -174,7 +175,7 @@ fn describe(
     holds::apply(&mut attributes.asked, resource, overrides, now_us())
 }
 
-/// Refuses a name that GCS doesn't allow for a new object. The store itself checks the length.
+/// Returns an error if GCS doesn't allow a name for a new object. The store itself checks the name's length.
 /// <https://cloud.google.com/storage/docs/objects#naming>
 fn check_name(key: &str) -> Result<(), Problem> {
     match key {

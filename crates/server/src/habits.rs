@@ -1,17 +1,17 @@
-//! The differences between services: a table of habits, each with its documentation.
+//! The differences in behaviour between services (their habits), each with a link to its documentation.
 //!
-//! Plain `serve` has the [strict](Habits::strict) habits, so that a mistake in a request shows here and not first at
-//! Google or Amazon. The others imitate services that refuse, ignore or leave out parts of a dialect. A habit is a
-//! field. To add one, add a field and fill in the rows.
+//! By default `serve` has the [strict](Habits::strict) habits, so that a mistake in a request shows here before it
+//! shows at Google or Amazon. The other sets imitate services that refuse, ignore or leave out parts of a dialect. Each
+//! habit is a field of [`Habits`].
 
 use crate::Error;
 
 /// The habits of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Habits {
-    /// The service's name for [`Habits::named`]; `strict` for the default.
+    /// The service's name, which [`Habits::named`] accepts. The default's name is `strict`.
     pub name: &'static str,
-    /// The `Server` header of the S3 side, by which clients recognize a service under any host name.
+    /// The `Server` header of the S3 dialect. Clients recognise a service by it, because the host name may be any.
     pub server: &'static str,
     /// If true, a POST, PUT or PATCH without a body needs `Content-Length: 0`, and gets 411 without it. Every S3
     /// service refuses bodies of unknown length.
@@ -19,12 +19,12 @@ pub struct Habits {
     pub lengths_demanded: bool,
     /// The treatment of conditions on S3 writes.
     pub conditions: Conditions,
-    /// If true, copies accept R2's `cf-copy-destination-if-*` for conditions on their destination, whatever
-    /// `conditions` says of the usual headers.
+    /// If true, copies accept R2's headers `cf-copy-destination-if-*` for conditions on their destination. `conditions`
+    /// concerns only the usual headers.
     /// [R2](https://developers.cloudflare.com/r2/api/s3/extensions/#conditional-operations-in-copyobject-for-the-destination-object)
     pub copy_destination_headers: bool,
-    /// If true, a conditional S3 write gets 409 `ConditionalRequestConflict` if its key was deleted meanwhile. A
-    /// multipart upload is then gone and must begin anew.
+    /// If true, a conditional S3 write gets 409 `ConditionalRequestConflict` if its key is deleted while the write
+    /// runs. A multipart upload is then discarded, and the client must start it again.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html#conditional-error-response)
     pub conflicts: bool,
     /// The request headers that the S3 side refuses, by prefix.
@@ -33,7 +33,7 @@ pub struct Habits {
     /// `refused_headers`. Content-MD5 is always checked.
     pub checksums: bool,
     /// If true, a multipart upload may choose a full-object CRC32 or CRC32C. If false, only CRC64NVME may be of the
-    /// full object, and `FULL_OBJECT` with others is 501.
+    /// full object, and `FULL_OBJECT` with another algorithm gets 501.
     /// [R2](https://developers.cloudflare.com/r2/api/s3/api/#checksum-types)
     pub full_object_crc32: bool,
     /// If true, all parts but the last must have the same size. Otherwise the completion gets 400 `InvalidPart`.
@@ -43,13 +43,13 @@ pub struct Habits {
     /// client that lost the first answer can retry.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html)
     pub completes_again: bool,
-    /// The size in bytes from which the GCS side sends an object with `Content-Encoding: gzip` in chunks without
-    /// Content-Length, even if the client accepts gzip; `None` is never. Google's front end does so above about 8 MiB,
-    /// with the size in `x-goog-stored-content-length`.
+    /// From this size in bytes on, the GCS dialect sends objects with `Content-Encoding: gzip` in chunks without
+    /// Content-Length, even if the client accepts gzip. `None` means never. Google's front end does so above about 8
+    /// MiB, with the size in `x-goog-stored-content-length`.
     /// [GCS](https://cloud.google.com/storage/docs/transcoding#content-length)
     pub gzip_chunked_from: Option<u64>,
-    /// If true, the JSON resource of an empty object has `"size": "0"`. JSON from protocol buffers may leave out zeros,
-    /// and Google's clients (gcsfs) read a missing size as 0. [Protocol
+    /// If true, the JSON resource of an empty object has `"size": "0"`. If false, the field is missing, because JSON
+    /// made from protocol buffers may leave out zeros. Google's clients (gcsfs) read a missing size as 0. [Protocol
     /// buffers](https://protobuf.dev/programming-guides/json/#field-representation)
     pub empty_sizes: bool,
     /// If true, the S3 side has GetObjectAttributes. If false, the request gets 501. [R2's
@@ -59,19 +59,19 @@ pub struct Habits {
     /// If true, reads accept `partNumber`. If false, they ignore it.
     /// [GCS](https://cloud.google.com/storage/docs/xml-api/get-object-download)
     pub part_numbers: bool,
-    /// If true, ListBuckets answers without `max-buckets`. S3 refuses this to accounts that may have more than 10,000
-    /// buckets. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html)
+    /// If true, ListBuckets may be requested without `max-buckets`. S3 refuses this if an account's quota is above
+    /// 10,000 buckets. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html)
     pub unpaged_buckets: bool,
     /// If true, the caller has `kms:Decrypt`. If false, reads of objects that KMS encrypts are refused, and so are
     /// HEADs of these objects that request checksums.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)
     pub may_decrypt: bool,
-    /// The number of requests for a bucket in another region that get 307 `TemporaryRedirect`. S3 does so until the
-    /// name of a new bucket has spread. Later requests get 301 or 400 with the region.
+    /// The number of requests for a bucket in another region that get 307 `TemporaryRedirect`. S3 sends it until the
+    /// name of a new bucket has spread through its DNS. Later requests get 301 or 400 with the region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
     pub temporary_redirects: u32,
-    /// Answers to HEADs of the S3 side tell `Content-Length` whatever encodings a request accepts. Cloudflare's tell it
-    /// only where the request accepts none.
+    /// If true, answers to HEADs of the S3 dialect always have a `Content-Length`. Cloudflare sends it only if the
+    /// request accepts no encodings.
     /// [Cloudflare](https://developers.cloudflare.com/speed/optimization/content/compression/)
     pub head_lengths: bool,
     /// If true, objects have access control lists. Amazon's buckets have had none since 2023, unless their owner turns
@@ -86,24 +86,25 @@ pub struct Habits {
     pub listings: ListingHabits,
 }
 
-/// The habits of a service's listings of objects, and of policies for them.
+/// The habits of a service in listings of objects, including restrictions by bucket policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingHabits {
-    /// Keys come in byte order. Storj lists in the order of encrypted keys, and older versitygw in that of a walk
-    /// through directories. Pages continue in the same order.
+    /// If true, keys are sorted in byte order. Storj lists keys in the order of their encrypted form, and older
+    /// versions of versitygw in the order of a directory walk. The pages of a listing continue in the same order.
     /// [Storj](https://storj.dev/dcs/buckets/object-listings),
     /// [versitygw](https://github.com/versity/versitygw/issues/1283)
     pub sorted: bool,
     /// The treatment of `list-type=2`. Older CloudServer ignores it and answers as version 1.
     /// [CloudServer](https://github.com/scality/cloudserver/issues/490)
     pub second_version: Treatment,
-    /// A truncated page of version 2 has a token for the next page. Huawei's OBS leaves it out.
+    /// If true, a truncated page of version 2 has a token for the next page. Huawei's OBS leaves it out.
     /// [minio-go](https://github.com/minio/minio-go/pull/1704)
     pub tokens: bool,
-    /// The only prefixes that a policy lets the caller list, as by a condition `StringEquals` on `s3:prefix`. Others
-    /// get 403. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html)
+    /// The only prefixes that a bucket policy lets the caller list, as with a condition `StringEquals` on `s3:prefix`.
+    /// Other prefixes get 403. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html)
     pub prefixes: Option<&'static [&'static str]>,
-    /// The policy lets the caller choose `max-keys`, as a condition on `s3:max-keys` may not.
+    /// If true, requests may set `max-keys`. If false, they get 403, as with a bucket policy's condition on
+    /// `s3:max-keys`.
     pub max_keys: bool,
 }
 
@@ -117,7 +118,7 @@ impl ListingHabits {
     };
 }
 
-/// The treatment of conditions on each kind of write.
+/// The way in which a service treats conditions, for each kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conditions {
     /// `If-Match` and `If-None-Match` of PutObject.
@@ -130,12 +131,12 @@ pub struct Conditions {
     pub delete: Treatment,
 }
 
-/// A service's treatment of a part of a request.
+/// The way in which a service treats an optional part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// It is carried out.
+    /// The service supports it.
     Honoured,
-    /// It is silently ignored.
+    /// The service ignores it silently.
     Ignored,
     /// The request gets 501 `NotImplemented`.
     Refused,
@@ -160,14 +161,14 @@ impl Conditions {
     }
 }
 
-/// The size above which Google sends gzip objects in chunks. Others measured 8 MiB or a little more.
+/// The size from which on Google sends gzip objects in chunks. Other people have measured 8 MiB or a little more.
 const GZIP_CHUNKED_FROM: u64 = 8 << 20;
 
 impl Habits {
     /// The names that [`Habits::named`] accepts.
     pub const NAMES: [&'static str; 8] = ["gcs", "s3", "r2", "b2", "minio", "sia", "storj", "gcs-interop"];
 
-    /// Returns the default habits, as strict as GCS and S3 themselves, each in its dialect.
+    /// Returns the default habits. Each dialect is as strict as GCS or S3 itself.
     pub fn strict() -> Habits {
         Habits {
             name: "strict",
@@ -200,14 +201,14 @@ impl Habits {
         Habits { name: "gcs", ..Habits::gcs_interop() }
     }
 
-    /// Amazon S3, with buckets whose names are still spreading.
+    /// Amazon S3, with temporary redirects as for new buckets.
     pub fn s3() -> Habits {
         Habits { name: "s3", server: "AmazonS3", temporary_redirects: 1, ..Habits::strict() }
     }
 
-    /// Cloudflare R2. All parts must be equal, and only parts have CRC32Cs. Conditions work except on deletes, and on
-    /// copies by the usual headers; copies have headers of R2's own.
-    /// [Its S3 compatibility](https://developers.cloudflare.com/r2/api/s3/conditional-operations/)
+    /// Cloudflare R2. All parts must have the same size, and CRC32Cs exist only for parts. Conditions are supported,
+    /// except on deletes. Copies support them only with R2's own headers. [Its S3
+    /// compatibility](https://developers.cloudflare.com/r2/api/s3/conditional-operations/)
     pub fn r2() -> Habits {
         Habits {
             name: "r2",

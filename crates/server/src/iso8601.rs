@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-/// Reads `20130524T000000Z`.
+/// Parses a time such as `20130524T000000Z`.
 pub(crate) fn basic(text: &str) -> Option<SystemTime> {
     let digits = |range: std::ops::Range<usize>| text.get(range);
     let rfc3339 = format!(

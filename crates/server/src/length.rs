@@ -1,4 +1,4 @@
-//! Refuses requests without a length.
+//! Decides if a request is refused because it doesn't announce its length.
 //!
 //! GCS returns 411 to a POST, PUT or PATCH without `Content-Length`, unless its body is streamed. S3 returns
 //! `MissingContentLength` even if the body is streamed, unless the request announces its size.
@@ -12,8 +12,8 @@ use http::{HeaderMap, Method};
 
 use crate::route::Call;
 
-/// Returns true if a request must get 411. `has_ended` is true if the request ended with its head. HTTP/2 streams a
-/// body of any length without a header.
+/// Returns true if a request must be refused for its missing length. `has_ended` is true if the request has no body. On
+/// HTTP/2, a body needs no header with its length.
 pub(crate) fn is_missing(head: &Parts, call: &Call, has_ended: bool) -> bool {
     let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     has_body && !is_given(&head.headers, call, has_ended)
@@ -25,7 +25,7 @@ fn is_given(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
     }
     match call {
         Call::Json(_) | Call::Xml => !has_ended || headers.contains_key(TRANSFER_ENCODING),
-        // Copies have no body, and S3 accepts them without a length; `object_store` sends none.
+        // Copies have no body, and S3 accepts them without a length. The crate `object_store` sends them so.
         Call::S3 => {
             headers.contains_key("x-amz-decoded-content-length") || headers.contains_key("x-amz-copy-source")
         }

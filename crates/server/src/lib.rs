@@ -1,11 +1,13 @@
 //! An embedded object store for demos and tests: GCS and S3 over HTTP/1.1, HTTP/2 and TLS, with simulated delay and
 //! faults.
 //!
-//! One store, on disk or in memory, is served in both dialects at once. An object that was written through one can be
-//! read through the other. The server can simulate a network path with delay and bandwidth, and inject faults.
+//! The server offers one store, on disk or in memory, in both dialects at the same time. An object that was written
+//! through one can be read through the other. The server can simulate a network path with delay and bandwidth, and
+//! inject faults.
 //!
-//! It is a store for demos and tests. Access control is limited to verifying S3 signatures that requests carry, and
-//! anonymous requests are accepted. Nothing is replicated or flushed to disk. The crate contains no client code.
+//! It is a store for demos and tests. Its only access control is that it verifies S3 signatures. Anonymous requests are
+//! accepted. Data is neither replicated nor synced to disk, so a power failure may lose it. The crate contains no
+//! client code.
 //!
 //! | module | what |
 //! |---|---|

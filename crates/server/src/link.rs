@@ -1,15 +1,15 @@
-//! The simulated link: its delay, its bandwidth, and the loss of bytes that exceed them.
+//! The simulated link: its delay, its bandwidth, and the loss of packets.
 //!
 //! In each direction all connections share a bottleneck with a finite queue ([`wire`]). The bytes of one connection in
-//! one direction are a [`flow`], and its congestion [`window`] limits the bytes under way. All three are pure: they
-//! take the time as an argument, and return when each byte is delivered. [`pump`] carries them out on sockets, and asks
-//! the kernel which buffers the client keeps small ([`clamps`]).
+//! one direction are a [`flow`], and its congestion [`window`] limits the bytes under way. These three modules have no
+//! side effects: they get the time as an argument, and compute the time when each byte is delivered. [`pump`] applies
+//! the result to sockets, and asks the kernel if the client's socket buffers are small ([`clamps`]).
 //!
-//! Real bytes pass through real sockets, which acknowledge at once. This has three consequences. Lost bytes arrive late
-//! instead, by the time that their sender needs to notice the loss and send them again. A client gets the
-//! acknowledgement of the store's kernel when a byte begins to travel, not a round trip later. And TCP's handshake
-//! takes no time, so the first bytes after it wait for the handshake's round trip. A client that measures the handshake
-//! would take a far server for a near one; our benchmarks tell Laneway the real time.
+//! Real bytes pass through real sockets, which acknowledge at once. This has three consequences. Bytes that the
+//! simulation loses are only delayed, by the time that a sender needs to notice the loss and send them again. A
+//! client's kernel gets the acknowledgement of a byte at once, and not a round trip later. And TCP's handshake takes no
+//! time, so the first bytes after it wait for the handshake's round trip. A client that measures the handshake would
+//! take a distant server for a near one, so our benchmarks tell Laneway the simulated round-trip time.
 //!
 //! The simulation leaves out lost and late acknowledgements, reordering, losses in the handshake, the bytes of headers,
 //! pacing, and the shrinking of an idle connection's window.
@@ -23,22 +23,22 @@ pub(crate) mod wire;
 
 use std::time::Duration;
 
-/// The most unread bytes that a receiver takes. At a round trip of 50 ms it permits 320 MB/s in each direction of each
-/// connection.
+/// The maximum number of unread bytes that a receiver buffers. At a round trip of 50 ms it permits 320 MB/s in each
+/// direction of each connection.
 const RECEIVE_BYTES_MAX: usize = 16 << 20;
-/// The default queue holds the bytes that the bottleneck sends in a round trip, as in routers, and at least these
-/// limits.
+/// By default the queue holds the bytes that the bottleneck sends in a round trip, as in routers. It is never shorter
+/// than these minimums.
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(5);
 const QUEUE_BYTES_MIN: usize = 64 << 10;
 
 /// The path in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
-    /// Half a round trip.
+    /// The delay in this direction: half a round trip.
     delay: Duration,
-    /// Bytes per second.
+    /// The rate of the bottleneck in bytes per second.
     bandwidth: Option<u64>,
-    /// Bytes that may wait before the bottleneck.
+    /// The number of bytes that may wait before the bottleneck.
     queue: usize,
     /// The share of packets that are lost at random, from 0 to 1.
     loss: f64,
@@ -52,7 +52,7 @@ impl Path {
         Path { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, laneway_quantity::LOSS_MAX) }
     }
 
-    /// Returns true if all bytes pass at once, without delay or loss.
+    /// Returns true if the path has neither delay nor limit nor loss, so that nothing needs to be simulated.
     pub(crate) fn is_nothing(&self) -> bool {
         self.delay.is_zero() && self.bandwidth.is_none() && self.loss == 0.0
     }

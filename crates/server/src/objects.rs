@@ -1,7 +1,7 @@
 //! The store behind both dialects: buckets, objects and multipart uploads.
 //!
 //! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
-//! write makes a new generation in its place, so a reader of the old one can read it to the end.
+//! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
 pub(crate) mod asked;
 pub(crate) mod assembly;
@@ -47,7 +47,7 @@ pub use versions::Versioning;
 use versions::{Keys, Step, Which};
 use writer::{Writer, Written};
 
-/// The store of a server. Tests use its public methods to put, read and damage objects without a protocol.
+/// The store of a server. Tests use its public methods to put, read and damage objects directly, without requests.
 #[derive(Debug)]
 pub struct Objects {
     buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
@@ -71,7 +71,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Returns the settings as they are now.
+    /// Locks the bucket's settings for reading.
     pub(crate) fn settings(&self) -> RwLockReadGuard<'_, BucketSettings> {
         read(&self.settings)
     }
@@ -87,17 +87,17 @@ impl Bucket {
 pub(crate) enum Refused {
     NoBucket,
     NoObject,
-    /// The requested version is a delete marker, or the newest version is one and none was requested.
+    /// The requested version is a delete marker, or no version was requested and the newest one is a delete marker.
     DeleteMarker(Arc<Object>),
     BucketExists,
     BucketNotEmpty,
     BadBucketName,
-    /// Longer than [`KEY_BYTES_MAX`].
+    /// The key is longer than [`KEY_BYTES_MAX`].
     KeyTooLong,
     Precondition(Failed),
-    /// A hold or a retention keeps the object.
+    /// A hold or a retention protects the object.
     Protected(Protection),
-    /// The object names a retention or a legal hold, and its bucket allows none.
+    /// The request sets a retention or a legal hold, but the bucket has no locks.
     NoLocks,
     /// The limit of unfinished uploads is reached.
     TooManyUploads,
@@ -110,11 +110,11 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// The properties of a new object besides its bytes.
+/// The properties of a new object other than its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct NewObject {
     pub(crate) attributes: Attributes,
-    /// `None` means the MD5 if it is known, and otherwise an opaque tag.
+    /// The entity tag. `None` means the MD5 if it is known, and otherwise an opaque tag.
     pub(crate) etag: Option<String>,
     pub(crate) checksum: Option<StoredChecksum>,
     pub(crate) components: Option<u32>,
@@ -130,7 +130,7 @@ impl Objects {
         Self::reporting(storage, create_buckets, versions, None)
     }
 
-    /// Opens a store that reports a full disk.
+    /// Opens a store. `report` is called with a message if the disk is full.
     pub(crate) fn reporting(
         storage: &Storage,
         create_buckets: bool,
@@ -184,13 +184,15 @@ impl Objects {
         Writer::new(self.disk.as_ref(), wanted, expected)
     }
 
-    /// Continues a data file of an earlier run, after reading its bytes once for their checksums.
+    /// Returns a writer that continues a data file of an earlier run. It reads the file's bytes once, to compute their
+    /// checksums.
     pub(crate) fn writer_after(&self, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
         let disk = self.disk.as_ref().ok_or_else(|| io::Error::other("the store has no files"))?;
         Writer::after(disk, wanted, data)
     }
 
-    /// Makes dropped uploads and sessions leave their bytes on disk from now on.
+    /// From now on, uploads and sessions leave their bytes on disk when they are dropped, so that the next run can
+    /// continue them.
     pub(crate) fn close(&self) {
         if let Some(disk) = &self.disk {
             disk.close();
@@ -240,14 +242,15 @@ impl Objects {
         Ok(())
     }
 
-    /// Changes the settings of a bucket, unless `change` refuses. A change moves the metageneration.
+    /// Changes the settings of a bucket, unless `change` returns an error. Each change increments the metageneration.
     pub(crate) fn change_bucket<E>(
         &self,
         name: &str,
         change: impl FnOnce(&mut BucketSettings) -> Result<(), E>,
     ) -> Result<Result<(), E>, Refused> {
         let bucket = self.bucket(name)?;
-        // No write runs meanwhile, so every version is before or after the change.
+        // Lock the keys so that no write runs during the change. Every version is then written entirely before or after
+        // it.
         let _keys = write(&bucket.keys);
         let present = bucket.settings().clone();
         let mut settings = present.clone();
@@ -272,7 +275,7 @@ impl Objects {
         set.map(|_| ())
     }
 
-    /// Deletes everything, whatever is held or locked.
+    /// Deletes everything, even if holds or locks protect it.
     pub(crate) fn clear(&self) -> Result<(), Refused> {
         let mut buckets = write(&self.buckets);
         for name in buckets.keys() {
@@ -296,7 +299,7 @@ impl Objects {
         read(&self.buckets).get(name).cloned().ok_or(Refused::NoBucket)
     }
 
-    /// Returns the bucket to write to. It is created first if the configuration says so.
+    /// Returns the bucket to write to. If it doesn't exist and the configuration allows it, it is created.
     pub(crate) fn bucket_to_write(&self, name: &str) -> Result<Arc<Bucket>, Refused> {
         match self.bucket(name) {
             Err(Refused::NoBucket) if self.create_buckets => {
@@ -340,12 +343,12 @@ impl Objects {
         Ok(listing::page_of_versions(&read(&bucket.keys), query, order))
     }
 
-    /// Returns true if a key's object was deleted at or after this time, as far as it is remembered.
+    /// Returns true if it is remembered that the object of a key was deleted at or after this time.
     pub(crate) fn deleted_since(&self, bucket: &str, key: &str, since_us: u64) -> bool {
         self.bucket(bucket).is_ok_and(|bucket| bucket.deletions.since(key, since_us))
     }
 
-    /// Returns a new object with existing bytes. Nothing is read or copied.
+    /// Returns the content of an existing object as the content of a new one. The bytes are shared, and not copied.
     pub(crate) fn written_from(object: &Object) -> Written {
         Written { content: object.content.clone(), sums: object.sums() }
     }
@@ -372,12 +375,13 @@ impl Objects {
         upload.ok_or(Refused::TooManyUploads)
     }
 
-    /// Returns an id for uploads and sessions. Anyone who knows it may continue them, so it is random.
+    /// Returns a random id for an upload or a session. It must not be guessable, because everybody who knows it can
+    /// continue the upload.
     pub(crate) fn unguessable_id(&self) -> String {
         use ring::rand::SecureRandom;
         let mut id = [0; 24];
         if ring::rand::SystemRandom::new().fill(&mut id).is_err() {
-            // Without randomness, ids are only unique, which is enough for a demo store.
+            // If the system has no random numbers, the id is only unique. That is enough for a demo store.
             id[..8].copy_from_slice(&self.next_generation().to_be_bytes());
         }
         hex(&id)
@@ -404,27 +408,29 @@ pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as u64)
 }
 
-/// The most bytes of a key, in both services.
+/// The maximum length of a key in bytes, in both services.
 const KEY_BYTES_MAX: usize = 1024;
 
 fn check_key(key: &str) -> Result<(), Refused> {
     if key.len() > KEY_BYTES_MAX { Err(Refused::KeyTooLong) } else { Ok(()) }
 }
 
-/// Refuses a retention or a legal hold in a bucket without locks.
+/// Returns an error if a request sets a retention or a legal hold in a bucket without locks.
 fn admit(settings: &BucketSettings, asked: &asked::Asked) -> Result<(), Refused> {
     let is_locked = asked.retention.is_some() || asked.legal_hold.is_some();
     if is_locked && !settings.locks { Err(Refused::NoLocks) } else { Ok(()) }
 }
 
-/// The name is also a folder's name, and must not lead outside.
+/// Returns true if a bucket's name can be used. With a store on disk it is also a folder's name, so it must not lead to
+/// another folder.
 pub(crate) fn usable_bucket_name(name: &str) -> bool {
     (1..=222).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-// A panic in another request doesn't corrupt the index, because it is changed in single steps.
+// Ignores that another thread panicked while it held the lock. The index is changed in single steps, so a panic doesn't
+// leave it corrupt.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -433,7 +439,8 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The deletions remembered for each bucket. Older ones are forgotten, and conflict with nothing.
+/// The maximum number of deletions that are remembered for each bucket. Older ones are forgotten, so later writes don't
+/// conflict with them.
 const REMEMBERED_MAX: usize = 1000;
 
 /// The latest deletions of a bucket.

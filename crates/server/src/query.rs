@@ -1,8 +1,8 @@
-//! The query of a request, decoded.
+//! Parses and decodes the query of a request.
 
 use percent_encoding::percent_decode_str;
 
-/// Names and values in their original order.
+/// The names and values of a query, in their original order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -38,7 +38,7 @@ impl Query {
     }
 }
 
-/// Decodes percent-encoding. Bytes that aren't UTF-8 are replaced, since no key contains them.
+/// Decodes percent-encoding. Bytes that aren't UTF-8 are replaced. This is harmless, because keys are always UTF-8.
 pub(crate) fn decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -3,13 +3,15 @@
 //! Both dialects are served on one address. The rule:
 //!
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
-//!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
+//!    GCS JSON API. So is `/b`, which Node's client uses with an emulator, unless the headers show that the request is
+//!    S3's.
 //! 2. Any other path is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
 //!    `x-goog-` header, a signature of Google's in its URL, or a `Host` ending in `storage.googleapis.com`.
-//! 3. Any other request is S3's: signed (AWS4-HMAC-SHA256, presigned) or anonymous.
+//! 3. Any other request is an S3 request: signed (AWS4-HMAC-SHA256), presigned or anonymous.
 //!
 //! A host may name the bucket: `BUCKET.localhost`, `BUCKET.s3.amazonaws.com` with or without a region, and
-//! `BUCKET.storage.googleapis.com`. The whole path is then the key. On `BUCKET.localhost`, the JSON API keeps its paths.
+//! `BUCKET.storage.googleapis.com`. The whole path is then the key. On `BUCKET.localhost`, the paths of the JSON API
+//! still belong to the JSON API.
 
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -22,13 +24,13 @@ use crate::verb::Verb;
 pub(crate) struct Route {
     pub(crate) call: Call,
     pub(crate) verb: Verb,
-    /// Empty if the request has none.
+    /// The bucket. It is empty if the request names none.
     pub(crate) bucket: String,
-    /// The key in the URL. The name inside a GCS multipart upload isn't parsed here.
+    /// The key in the URL. It isn't the name in the metadata of a GCS multipart upload, which is parsed later.
     pub(crate) key: String,
 }
 
-/// The dialect and, in JSON, the resource.
+/// The API that a request uses and, for the JSON API, the resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Call {
     Json(Resource),
@@ -120,7 +122,8 @@ impl Route {
         {
             return json(below, upload.is_some(), head, query);
         }
-        // S3 has no bucket with a one-letter name like `b`, but a request that is certainly S3's stays one.
+        // `/b` can hardly be a bucket of S3, whose names have at least three letters. But if the headers show that a
+        // request is S3's, it is treated as such.
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }
@@ -132,8 +135,9 @@ impl Route {
         Route { call, verb, bucket, key }
     }
 
-    /// Returns the key by which faults select the request. For a copy it is the destination's key, even if the URL
-    /// names a source first, so that a rule selects the same copies in every dialect. For a listing it is the prefix.
+    /// Returns the key with which `key=` in a fault rule is compared. For a copy it is the destination's key, even if
+    /// the URL names the source first, so that a rule selects the same copies in every dialect. For a listing it is the
+    /// prefix.
     pub(crate) fn fault_key<'a>(&'a self, query: &'a Query) -> &'a str {
         match &self.call {
             Call::Json(
@@ -154,11 +158,11 @@ fn host(headers: &HeaderMap, authority: Option<&str>) -> Option<String> {
     authority.or_else(header).map(str::to_owned)
 }
 
-/// Returns the bucket in a host of virtual-hosted style.
+/// Returns the bucket that a host name contains (virtual-hosted style).
 pub(crate) fn bucket_of_host(host: &str) -> Option<&str> {
     let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
     let bucket = match host.strip_suffix(".amazonaws.com") {
-        // The part before the last `s3`, which a region may follow.
+        // The bucket is the part before the last `s3`, which a region may follow.
         Some(rest) => {
             let at = [".s3", ".s3-accelerate"].iter().find_map(|end| rest.strip_suffix(end));
             let with_region = || rest.rfind(".s3.").max(rest.rfind(".s3-")).map(|at| &rest[..at]);
@@ -169,7 +173,8 @@ pub(crate) fn bucket_of_host(host: &str) -> Option<&str> {
     bucket.filter(|bucket| !bucket.is_empty())
 }
 
-/// Returns true for a host of a service itself, where a bucket's name leaves no room for the JSON API.
+/// Returns true for a host of Google's or Amazon's service that contains a bucket. No path on such a host belongs to
+/// the JSON API.
 fn is_services(host: &str) -> bool {
     !host.rsplit_once(':').map_or(host, |(host, _port)| host).ends_with(".localhost")
 }
@@ -195,8 +200,8 @@ fn dialect(head: &Parts, query: &Query) -> Call {
 }
 
 fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
-    // Keys come as one encoded segment, so a slash separates segments. Some clients don't encode slashes. For them, the
-    // rest of the path is the key if nothing else fits.
+    // A key is a single segment of the path, with its slashes percent-encoded. Some clients don't encode the slashes.
+    // So if nothing else fits, the rest of the path is the key.
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let method = &head.method;
     match segments.as_slice() {
@@ -237,7 +242,7 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         ["b", bucket, "o", key, "restore"] if *method == Method::POST => {
             Route::json(Resource::Restore, Verb::Other, bucket, key)
         }
-        // A key whose slashes aren't encoded may end so, and its content can be read.
+        // With `alt`, the request reads the content of an object whose key ends in `/iam` and isn't encoded.
         ["b", bucket, "o", key, "iam"] if query.value("alt").is_none() => {
             Route::json(Resource::Iam, Verb::Other, bucket, key)
         }
@@ -358,7 +363,7 @@ fn speaks_s3(headers: &HeaderMap, query: &Query) -> bool {
 }
 
 fn speaks_gcs_xml(headers: &HeaderMap, authority: Option<&str>) -> bool {
-    // The token may be empty, as `object_store` sends it to emulators.
+    // The token may be empty, because the crate `object_store` sends an empty one to emulators.
     let bearer = headers.get(http::header::AUTHORIZATION).is_some_and(|value| {
         let kind = value.as_bytes().split(|byte| *byte == b' ').next();
         kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"bearer"))

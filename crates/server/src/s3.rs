@@ -1,5 +1,5 @@
-//! The dialect of Amazon S3. The `s3s` crate reads requests, verifies signatures and writes XML. The verbs are
-//! implemented here, on the store.
+//! The dialect of Amazon S3. The crate `s3s` parses requests, verifies signatures and writes XML. This module and its
+//! submodules implement the operations.
 
 mod acl;
 mod archive;
@@ -71,7 +71,7 @@ impl Dialect {
         self.config.checksums && self.habits.checksums
     }
 
-    /// Returns the checksums that a request announces, as far as the service uses them.
+    /// Returns the checksums that a request announces, or none if the imitated service ignores them.
     fn announced(&self, headers: &http::HeaderMap) -> S3Result<Announced> {
         let announced = Announced::in_headers(headers)?;
         Ok(if self.habits.checksums { announced } else { Announced { checksum: None, ..announced } })
@@ -84,7 +84,7 @@ pub(crate) struct State {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
-    /// True if access control and lifecycles are kept, though nothing enforces them.
+    /// True if the server stores and returns access control lists, policies and lifecycles without enforcing them.
     accept_unenforced: bool,
     /// The number of temporary redirects so far, for each bucket in another region.
     redirected: region::Redirected,
@@ -123,7 +123,8 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Serv
     builder.set_access(Everyone);
     builder.set_validation(Names);
     if config.clock_ahead_s != 0 {
-        // `s3s` checks by this machine's clock, which differs from the server's simulated one.
+        // Turn off the check of the time in `s3s`. It uses this machine's clock, and the server's simulated clock may
+        // differ from it.
         let mut unchecked = s3s::config::S3Config::default();
         unchecked.presigned_url_max_skew_time_secs = u32::MAX;
         builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
@@ -144,7 +145,7 @@ pub(crate) async fn answer(
     }
     let about = About::of(&head, bucket, key);
     let answer = answer_incomplete(state, Request::from_parts(head, body), bucket, key).await;
-    // Clients recognize S3 by this header, among servers with ETags.
+    // Clients recognise S3 by this header, because other web servers send ETags too.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     let mut answer = error_document::complete(answer, &about, &id, HOST_ID).await;
     if let Ok(id) = http::HeaderValue::try_from(id) {
@@ -154,7 +155,7 @@ pub(crate) async fn answer(
     answer
 }
 
-/// Answers one S3 request. An error lacks what all errors have.
+/// Answers one S3 request. If the answer is an error, [`answer`] adds the elements that all errors have.
 async fn answer_incomplete(
     state: &State,
     request: Request<RequestBody>,
@@ -193,7 +194,7 @@ async fn answer_incomplete(
     let mut answer = match called(state, request, bucket, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => versions::finished(archive::finished(answer)),
-        // Only an answer that can't be written as XML comes here.
+        // This happens only if an answer can't be written as XML.
         Err(_) => refused(500, None),
     };
     if without_body && takes_encodings && !state.habits.head_lengths {
@@ -247,16 +248,16 @@ async fn called(
     if has_attributes { Ok(attributes::unquoted(answer).await) } else { Ok(answer) }
 }
 
-/// The id of this host in answers.
+/// The host id in error documents.
 const HOST_ID: &str = "laneway";
 
 /// The id of the account that owns all buckets.
 const ACCOUNT: &str = "000000000000";
 
-/// The requests answered in this process, for their ids.
+/// The number of requests that this process has answered. Request ids are made from it.
 static REQUESTS: AtomicU64 = AtomicU64::new(1);
 
-/// Returns a status that a fault or the configuration demands, in S3's format.
+/// Returns an error with the status that a fault or the configuration sets, in S3's format.
 pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = status.canonical_reason().unwrap_or("refused");
@@ -279,7 +280,7 @@ fn usual_code(status: u16) -> &'static str {
     }
 }
 
-/// Returns a whole error document for a preflight, which has no other facts.
+/// Returns a complete error document for a preflight request.
 pub(crate) fn preflight_refused(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     error_document_with(status, code, message, &[("RequestId", id.as_str()), ("HostId", HOST_ID)])
@@ -309,7 +310,7 @@ fn error_document_with(
     answer
 }
 
-/// The only key.
+/// Knows the only access key of the server.
 struct OneKey(S3Config);
 
 #[async_trait::async_trait]
@@ -325,7 +326,7 @@ impl S3Auth for OneKey {
     }
 }
 
-/// Hosts that name a bucket, and all others, whose paths do.
+/// Finds the bucket in the host name, or else leaves it in the path.
 struct Hosts;
 
 impl S3Host for Hosts {
@@ -337,7 +338,8 @@ impl S3Host for Hosts {
     }
 }
 
-/// Verifies signatures that are sent, but requires none, because this is a demo store.
+/// Permits every request. `s3s` verifies signatures, but unsigned requests are accepted too, because this is a demo
+/// store.
 struct Everyone;
 
 #[async_trait::async_trait]
@@ -356,7 +358,7 @@ impl NameValidation for Names {
     }
 }
 
-/// Returns a refusal of the store in S3's format.
+/// Converts an error of the store into S3's error.
 fn refusal(refused: Refused) -> S3Error {
     match refused {
         Refused::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
@@ -382,8 +384,8 @@ fn refusal(refused: Refused) -> S3Error {
     }
 }
 
-/// Returns the error if the store can't read or write. A full disk has the status of RFC 4918, after which clients
-/// don't repeat the request.
+/// Returns the error if the store can't read or write. For a full disk, the status is 507 (RFC 4918), after which
+/// clients don't repeat the request.
 fn storage_error(error: std::io::Error) -> S3Error {
     if is_full(&error) {
         let message = format!("The store has no room left: {error}");
@@ -395,7 +397,8 @@ fn storage_error(error: std::io::Error) -> S3Error {
     S3Error::with_message(S3ErrorCode::InternalError, message)
 }
 
-/// Returns the refusal of a read. It is 304 if the object is in the state that the reader has.
+/// Returns the error for a read that the store refused. It is 304 if the object is still in the state that the reader
+/// has.
 fn refusal_to_read(refused: Refused) -> S3Error {
     match refused {
         Refused::Precondition(Failed::NotMatch) => s3_error!(NotModified),
@@ -407,7 +410,7 @@ fn timestamp(us: u64) -> Timestamp {
     Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_micros(us))
 }
 
-/// The list of verbs. Each is implemented in its own file.
+/// The list of operations. Each is implemented in its own file.
 #[async_trait::async_trait]
 impl S3 for Dialect {
     async fn list_buckets(

@@ -20,12 +20,13 @@ use crate::objects::{Objects, Refused};
 use crate::service::Shared;
 use crate::{Error, connection, gcs, s3, tls};
 
-/// The most connections that wait to be accepted. The client of one more sends its SYN again a second later.
+/// The maximum number of connections that wait to be accepted. It is large, because the client of any further
+/// connection would lose a second until it sends its SYN again.
 const BACKLOG: u32 = 4096;
-/// The buffer of a socket behind a simulated bottleneck, in bytes (Linux doubles it). Bytes in it are neither on the
-/// path nor at the other end. By default loopback sockets buffer megabytes.
+/// The size in bytes of socket buffers if a bottleneck is simulated (Linux doubles it). It is small, because bytes in
+/// these buffers aren't part of the simulation. By default, loopback sockets buffer megabytes.
 const LINK_SOCKET_BYTES: u32 = 16 << 10;
-/// The pause of the accepting loop when the system has no more descriptors.
+/// The pause before the next connection is accepted, if the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running server with its own threads. It stops when it is dropped, and closes its connections at once.
@@ -126,7 +127,7 @@ impl Server {
     /// Creates a bucket. An existing one is left unchanged.
     ///
     /// # Errors
-    /// Refuses an unusable name, or returns the disk's error.
+    /// Fails if the name can't be used, or with the disk's error.
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
         let mut initial = self.shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner);
         initial.insert(name.to_owned());
@@ -147,8 +148,8 @@ impl Server {
         )
     }
 
-    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with its received bytes. A session with
-    /// a write under way is left out.
+    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with its received bytes. A session that
+    /// is receiving bytes now is left out.
     pub fn uploads_open(&self, bucket: &str) -> Vec<(String, u64)> {
         let parts = self.shared.gcs.objects.uploads.of(bucket);
         let parts = parts.iter().map(|upload| (upload.id.clone(), upload.size()));
@@ -160,8 +161,8 @@ impl Server {
         self.shared.s3.sessions.opened()
     }
 
-    /// Waits until `is_so` accepts the counters. It is called at each request and at each end of a connection. Returns
-    /// false if `timeout` passes first. Blocks the thread.
+    /// Waits until `is_so` accepts the counters. `is_so` is called at each request and at each end of a connection.
+    /// Returns false if `timeout` passes first. The call blocks the thread.
     pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
         self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }
@@ -171,8 +172,8 @@ impl Server {
         self.shared.draws.replace(faults);
     }
 
-    /// Replaces the limit of connections served at once, for future connections; `None` is no limit. Served connections
-    /// continue and don't count, and waiting ones are served.
+    /// Replaces the limit of connections that are served at the same time. `None` means no limit. Connections that are
+    /// being served continue and don't count towards the new limit. Waiting connections are served.
     pub fn set_served_connections(&self, most: Option<usize>) {
         let mut held = self.shared.places.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = std::mem::replace(&mut *held, most.map(places)) {
@@ -180,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Returns the store itself, for access without a protocol.
+    /// Returns the store itself, for direct access without requests.
     pub fn store(&self) -> &Objects {
         &self.shared.gcs.objects
     }
@@ -193,27 +194,29 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             if tokio::runtime::Handle::try_current().is_ok() {
-                // A thread of another runtime must not block.
+                // A thread of another async runtime must not block, so don't wait for the tasks.
                 runtime.shutdown_background();
             } else {
-                // Tasks end at their next await, which comes soon.
+                // The tasks end at their next await, which normally comes soon.
                 runtime.shutdown_timeout(Duration::from_secs(1));
             }
         }
     }
 }
 
-/// Opens as many descriptors as a new runtime needs, and closes them. Three of them are for signals. tokio opens these
-/// with the first runtime if a program uses its signal support, and panics if it can't.
+/// Checks that a new runtime can open its file descriptors, by opening as many and closing them. Without the check,
+/// tokio would panic if it can't open the three descriptors for signals. It opens these with the first runtime of a
+/// program that uses its signal support.
 fn can_be_opened() -> std::io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);
     Ok(())
 }
 
-/// Returns a semaphore with a place for each connection that is served at once.
+/// Returns a semaphore with one permit for each connection that may be served at the same time.
 fn places(most: usize) -> Arc<Semaphore> {
-    // More places than a system has descriptors are the same as no limit.
+    // The maximum of the semaphore is far above the number of descriptors that a system has, so a larger limit makes no
+    // difference.
     Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }
 
@@ -221,7 +224,7 @@ fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> 
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     if holds_little {
-        // Connections inherit these sizes.
+        // Accepted connections inherit the listener's buffer sizes.
         socket.set_send_buffer_size(LINK_SOCKET_BYTES)?;
         socket.set_recv_buffer_size(LINK_SOCKET_BYTES)?;
     }
@@ -235,7 +238,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok((stream, _)) => {
                 tokio::spawn(connection::serve(shared.clone(), stream));
             }
-            // Either the descriptors are used up, or a client has gone. Both are temporary.
+            // Either there are no more file descriptors, or a client has disconnected. Both are temporary, so try again
+            // after a pause.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }

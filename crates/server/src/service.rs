@@ -1,4 +1,4 @@
-//! Handles one request: finds its route, applies faults, and passes it to its dialect.
+//! Handles each request: finds its route, applies faults, and passes it to its dialect.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -32,7 +32,7 @@ use crate::socket::Control;
 use crate::verb::Verb;
 use crate::wrong_answer;
 
-/// The largest body of a refused request that is read to its end, so that the connection can be used again.
+/// If a request is refused, its body is read to the end up to this size, so that the connection can be used again.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The state that all connections of a server share.
@@ -48,13 +48,13 @@ pub(crate) struct Shared {
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
     pub(crate) connection_bandwidth: Option<u64>,
-    /// The places for served connections, if they are limited.
+    /// The permits for served connections, if their number is limited.
     pub(crate) places: RwLock<Option<Arc<Semaphore>>>,
     pub(crate) reset_surplus: bool,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
-    /// The documents of all connections.
+    /// Counts the bytes of documents in memory, for all connections.
     pub(crate) documents: Held,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Caller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) control: Arc<Control>,
     pub(crate) streams: Arc<AtomicU64>,
-    /// The documents of this connection.
+    /// Counts the bytes of this connection's documents in memory.
     pub(crate) documents: Held,
     pub(crate) h2: bool,
 }
 
 impl Caller {
-    /// Answers one request. An error resets the stream or connection instead.
+    /// Answers one request. If it returns an error, the stream or connection is reset instead.
     pub(crate) async fn answer(
         self: Arc<Caller>,
         request: Request<Incoming>,
@@ -85,17 +85,17 @@ impl Caller {
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
             && (shared.habits.lengths_demanded || !has_ended);
-        // The document counts until the answer is complete.
+        // The bytes of a document are counted until the answer is complete.
         let is_document = !has_ended && !route.verb.uploads();
         let document = is_document.then(|| Arc::new(Coming::new(&shared.documents, &self.documents)));
         if effects.fired == 0 {
-            // This is the usual case, without any fault.
+            // The usual case: no fault applies to the request.
             let body = RequestBody::incoming(body, None).counted(document.clone());
             if lacks_length {
                 let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
                 return Ok(answer.map(|body| body.with(None, under_way)));
             }
-            // Boxed, because hyper moves this future several times before it runs, and most of its size is here.
+            // Boxed, because hyper moves this future several times before it runs it, and this part of it is large.
             let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
             return Ok(shown(answer, is_head).map(|body| body.with(None, under_way)));
         }
@@ -177,7 +177,7 @@ impl Caller {
     }
 }
 
-/// Replaces the object of a request as another writer would. Without an object, nothing happens.
+/// Replaces the object of a request, as another writer would. If the object doesn't exist, nothing happens.
 fn another_writer(objects: &Objects, route: &Route) {
     if let Ok(mut bytes) = objects.read(&route.bucket, &route.key) {
         for byte in &mut bytes {
@@ -187,7 +187,8 @@ fn another_writer(objects: &Objects, route: &Route) {
     }
 }
 
-/// Returns the answer as it is sent. The answer to a HEAD loses its body, because h2 would send its frames.
+/// Returns the answer in the form in which it is sent. The body of an answer to a HEAD is removed, because h2 would
+/// send it.
 fn shown(answer: Response<ResponseBody>, is_head: bool) -> Response<ResponseBody> {
     if is_head { answer.map(|_| ResponseBody::empty()) } else { answer }
 }
@@ -218,7 +219,8 @@ async fn dispatch(
     answer
 }
 
-/// Answers requests about the server itself: its health, and its reset. No bucket's name begins with `_`.
+/// Answers requests about the server itself: its health, and its reset. Their paths begin with `_`, as no bucket's name
+/// does.
 fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<Response<ResponseBody>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/_laneway/health") => {

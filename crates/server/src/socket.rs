@@ -17,7 +17,7 @@ use crate::link::pump::Delayed;
 use crate::link::unsent;
 use crate::token_bucket::TokenBucket;
 
-/// The control that requests have over their connection.
+/// Lets the handler of a request end or reset its connection.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     reset: AtomicBool,
@@ -38,7 +38,7 @@ impl Control {
         self.killed.notify_one();
     }
 
-    /// Returns how often all written bytes have been passed to the kernel or to the simulated path.
+    /// Returns the number of times that all written bytes had been passed to the kernel or to the simulated path.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }
@@ -57,27 +57,29 @@ impl Control {
     }
 }
 
-/// The bytes of one connection.
+/// The socket of one connection. It counts and limits the bytes.
 pub(crate) struct Socket {
     transport: Transport,
     inbound: Option<Cap>,
     outbound: Option<Cap>,
     tally: Arc<Tally>,
     control: Arc<Control>,
-    /// True once everything has been written, and the client knows that nothing follows.
+    /// True after everything has been written and the sending side was shut down, so that the client knows that nothing
+    /// follows.
     is_shut: bool,
 }
 
-/// The longest time that a client may take to read the rest of an ended connection.
+/// The maximum time for which a client may keep its side of a connection open after the server has shut its own side
+/// down.
 const LINGER_MAX: Duration = Duration::from_secs(10);
-/// The most bytes that the client may still send meanwhile: twice the window of an h2 connection. A client that began
-/// an upload before it got a GOAWAY may send as much as the window permits.
+/// The maximum number of bytes that the client may still send in this time. It is twice the window of an HTTP/2
+/// connection, because a client that began an upload before it got a GOAWAY may send a whole window.
 const LINGER_BYTES_MAX: u64 = 32 << 20;
 
 pub(crate) enum Transport {
     Plain(TcpStream),
     Delayed(Box<Delayed>),
-    /// The state while the socket is dropped, after the transport was passed on.
+    /// The transport has been moved to another task. This state occurs only while the socket is dropped.
     Gone,
 }
 
@@ -92,7 +94,7 @@ impl Cap {
         Cap { bucket: TokenBucket::new(bytes_per_second, Instant::now().into_std()), pause: None }
     }
 
-    /// Waits until bytes may pass, and returns how many.
+    /// Waits until bytes may be transferred, and returns their number.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             if let Some(pause) = &mut self.pause {
@@ -108,7 +110,7 @@ impl Cap {
 }
 
 impl Socket {
-    /// Returns a socket of a transport. `bytes_per_second` limits each direction, if set.
+    /// Returns a socket over a transport. If `bytes_per_second` is set, it limits each direction separately.
     pub(crate) fn new(
         transport: Transport,
         bytes_per_second: Option<u64>,
@@ -133,7 +135,7 @@ impl Drop for Socket {
         self.tally.connections_open.fetch_sub(1, Relaxed);
         self.tally.tell();
         let is_reset = self.control.reset.load(Relaxed);
-        // Without a runtime, the server is stopping, and the connection is simply closed.
+        // Without a runtime, the server is stopping. Then the connection is closed without waiting.
         let runtime = tokio::runtime::Handle::try_current();
         match (std::mem::replace(&mut self.transport, Transport::Gone), runtime) {
             (Transport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
@@ -144,17 +146,17 @@ impl Drop for Socket {
     }
 }
 
-/// Reads and discards bytes until the client closes its side. If a socket is closed with unread bytes, even a
-/// WINDOW_UPDATE, the kernel resets it, and the client loses the end of the last answer.
+/// Reads and discards bytes until the client closes its side. If a socket is closed while it has unread bytes, even a
+/// WINDOW_UPDATE, the kernel resets the connection. Then the client loses the end of the last answer.
 async fn linger(stream: TcpStream) {
     let (mut rest, mut nowhere) = (stream.take(LINGER_BYTES_MAX), tokio::io::sink());
-    // A client that keeps its side open, or keeps sending, is disconnected.
+    // After the time or the bytes are used up, the connection is closed, although the client hasn't closed its side.
     let _ = tokio::time::timeout(LINGER_MAX, tokio::io::copy(&mut rest, &mut nowhere)).await;
 }
 
 async fn reset(stream: TcpStream) {
     unsent::sent(&stream).await;
-    // If this fails, the connection is closed in the ordinary way.
+    // If this fails, the connection is closed with a FIN instead of a reset.
     let _ = stream.set_zero_linger();
 }
 

@@ -1,4 +1,5 @@
-//! The server's TLS: rustls with ring, ALPN `h2` and `http/1.1`, and a certificate for a server that has none.
+//! The server's TLS: rustls with ring, and ALPN with `h2` and `http/1.1`. It generates a certificate if the
+//! configuration names none.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::Error;
 use crate::config::Tls;
 
-/// A ready acceptor, and the certificate authority to trust if it was generated here.
+/// The acceptor of TLS connections. If the certificate was generated, it includes the certificate authority that
+/// clients must trust.
 pub(crate) struct Ready {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) ca_pem: Option<String>,
@@ -53,15 +55,16 @@ pub(crate) fn prepare(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<Ready,
     Ok(Ready { acceptor: TlsAcceptor::from(Arc::new(config)), ca_pem })
 }
 
-/// A CA and a leaf that it signed.
+/// A certificate authority, and a server certificate that it signed.
 struct Generated {
     ca_pem: String,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-/// Makes a certificate authority for this run, and a leaf for `localhost`, 127.0.0.1, ::1 and `listen`. Both are valid
-/// for 90 days, from yesterday because clocks differ. The authority's key isn't kept.
+/// Generates a certificate authority for this run, and a certificate for `localhost`, 127.0.0.1, ::1 and `listen`. Both
+/// are valid for 90 days. They begin yesterday, because the clocks of clients may be behind. The authority's key isn't
+/// kept.
 fn generate(listen: IpAddr) -> Result<Generated, Error> {
     let refuse = |error: rcgen::Error| Error::tls("making a certificate", error);
     let yesterday = OffsetDateTime::now_utc() - Duration::DAY;

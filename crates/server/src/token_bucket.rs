@@ -2,22 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-/// The least bytes that pass at once after a pause: four TLS records.
+/// The minimum capacity in bytes, which can be transferred at once after a pause: four TLS records.
 const BURST_BYTES: f64 = (64 << 10) as f64;
-/// The lateness of a timer that doesn't reduce the rate. tokio's timer has whole milliseconds, in which 90 MB/s are 90
-/// KB.
+/// If a timer is late by at most this much, the transfer catches up, so that the rate stays the same. tokio's timer
+/// counts in whole milliseconds. At 90 MB/s, a millisecond is 90 KB.
 const LATE_MAX_S: f64 = 3e-3;
-/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates, the tokens
-/// of [`PAUSE_MAX_S`] are enough.
+/// No byte is transferred until there are tokens for this many, a TLS record, so that writes don't become tiny. At low
+/// rates, the tokens of [`PAUSE_MAX_S`] are enough.
 const RECORD_BYTES: f64 = (16 << 10) as f64;
 const PAUSE_MAX_S: f64 = 10e-3;
 
-/// A token bucket, full at first. It fills at its rate, and each byte that passes takes a token.
+/// A token bucket. It is full at first, and fills at its rate. Each transferred byte takes a token.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     bytes_per_second: f64,
     tokens: f64,
-    /// The time when the tokens were counted.
+    /// The time at which `tokens` was computed.
     counted_at: Instant,
 }
 
@@ -29,10 +29,10 @@ impl TokenBucket {
         bucket
     }
 
-    /// Returns the bytes that may pass now.
+    /// Returns the number of bytes that may be transferred now.
     ///
     /// # Errors
-    /// Returns the time to wait, if none may pass.
+    /// Returns the time to wait, if no byte may be transferred now.
     pub(crate) fn room(&mut self, now: Instant) -> Result<usize, Duration> {
         let passed = now.saturating_duration_since(self.counted_at).as_secs_f64();
         self.tokens = (self.tokens + passed * self.bytes_per_second).min(self.capacity());
@@ -41,11 +41,12 @@ impl TokenBucket {
         if self.tokens >= wanted {
             return Ok(self.tokens as usize);
         }
-        // Rounding the duration down would make the caller wait twice for the same byte.
+        // The duration must not be rounded down, because the caller would then have to wait a second time for the same
+        // byte.
         Err(Duration::from_secs_f64((wanted - self.tokens) / self.bytes_per_second) + Duration::from_nanos(1))
     }
 
-    /// Takes the tokens of bytes that passed, at most as many as there was room for.
+    /// Takes the tokens of transferred bytes. There must have been room for them.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }

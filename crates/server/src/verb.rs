@@ -1,13 +1,14 @@
 //! The verbs of requests, for fault rules and counters.
 
-/// The verb of a request, the same for both dialects.
+/// The verb of a request. Both dialects have the same verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Downloads an object or a range of it.
     Get,
     /// Uploads a whole object in one request (GCS `media` and `multipart`, S3 PutObject).
     Put,
-    /// Deletes one object. In a bulk delete, each key counts too, but only a status can be injected.
+    /// Deletes one object. Each key of a bulk delete also counts as a delete, but of the faults, only a status can be
+    /// applied to it.
     Delete,
     /// Deletes many objects in one request (S3 DeleteObjects).
     DeleteMany,
@@ -85,7 +86,8 @@ impl Verb {
         }
     }
 
-    /// Returns true if the request carries the object's bytes. `@N` in faults then counts those.
+    /// Returns true if the request carries the object's bytes. Then `@N` in a fault counts the bytes of the request,
+    /// and not of the answer.
     pub(crate) fn uploads(self) -> bool {
         matches!(self, Verb::Put | Verb::Part)
     }

@@ -1,4 +1,4 @@
-//! Applies faults to an answer besides its body's bytes.
+//! Applies faults to an answer, other than faults in its body's bytes.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
@@ -8,11 +8,11 @@ use crate::body::ResponseBody;
 use crate::fault::answer::{AnswerFault, is_checksum, of_other_bytes};
 use crate::fault::select::BodyFault;
 
-/// The page of a captive portal or of a proxy's login.
+/// A web page such as a captive portal or a proxy's login would send.
 const WEB_PAGE: &str = "<!doctype html><html><head><title>Welcome</title></head><body>Sign in</body></html>";
 
-/// Returns the answer with the fault, and a body fault if its body must end early. `is_content` is true if the body is
-/// an object's content.
+/// Applies a fault to an answer. The second result is a fault for the body, if the body must end early. `is_content` is
+/// true if the body is an object's content.
 pub(crate) async fn befall(
     fault: AnswerFault,
     answer: Response<ResponseBody>,
@@ -53,7 +53,7 @@ fn is_empty(body: &ResponseBody) -> bool {
     body.size_hint().exact() == Some(0)
 }
 
-/// Returns the answer with another document.
+/// Returns the answer with its document replaced.
 fn with_document(mut head: http::response::Parts, document: Vec<u8>) -> Response<ResponseBody> {
     head.headers.remove(CONTENT_LENGTH);
     if !document.is_empty() {
@@ -62,7 +62,7 @@ fn with_document(mut head: http::response::Parts, document: Vec<u8>) -> Response
     Response::from_parts(head, ResponseBody::whole(document))
 }
 
-/// Returns the answer with an announced length that is wrong by this many bytes, or missing.
+/// Returns the answer with a Content-Length that is wrong by this many bytes, or missing.
 fn mislength(answer: Response<ResponseBody>, by: Option<i64>) -> (Response<ResponseBody>, Option<BodyFault>) {
     let (mut head, body) = answer.into_parts();
     let said = head.headers.remove(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
@@ -70,7 +70,8 @@ fn mislength(answer: Response<ResponseBody>, by: Option<i64>) -> (Response<Respo
     let mut broken = None;
     if let (Some(by), Some(true_len)) = (by, said.or(len)) {
         head.headers.insert(CONTENT_LENGTH, true_len.saturating_add_signed(by).into());
-        // A body shorter than its announced length must be sent before its connection ends.
+        // If the body is shorter than its announced length, this fault makes sure that all of it is sent before the
+        // connection ends.
         broken = len.filter(|len| by > 0 && *len > 0).map(|len| BodyFault::Truncate(Some(len)));
     }
     (Response::from_parts(head, body.untold()), broken)

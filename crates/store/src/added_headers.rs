@@ -23,7 +23,7 @@ const FRAMING: [&str; 16] = [
     "upgrade",
 ];
 
-/// Returns true if a caller may add this header, that is, if it doesn't frame the request.
+/// Returns true if a caller may add this header. Headers that frame the request can't be added.
 pub fn may_be_added(name: &HeaderName) -> bool {
     !FRAMING.contains(&name.as_str())
 }

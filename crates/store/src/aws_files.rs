@@ -40,7 +40,7 @@ struct Value {
     file: PathBuf,
 }
 
-/// A file that can't be used, or a profile that neither file has.
+/// An error in AWS's files: a file that can't be read or parsed, or a chosen profile that neither file contains.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum FilesError {
     #[error("{path}: {cause}", path = .0.display(), cause = .1)]
@@ -65,7 +65,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Returns the profile that the caller asked for, or else the environment's.
+    /// Returns the profile that the caller names, or else the one that the environment names.
     pub(crate) fn of(asked: Option<&str>, environment: &Environment) -> Self {
         let named = |by: &'static str, name: &str| Self { name: name.to_owned(), by: Some(by) };
         if let Some(name) = asked.filter(|name| !name.is_empty()) {
@@ -120,7 +120,8 @@ impl AwsFiles {
                 (Some("services"), name) if is_config => {
                     self.services.insert(name.to_owned(), section);
                 }
-                // The credentials file may name profiles with spaces, without a `profile` keyword before them.
+                // In the credentials file the whole title is the profile's name, even if it contains spaces: there is
+                // no keyword `profile`.
                 _ if !is_config => self.add_profile(&title, section, path),
                 _ => {}
             }
@@ -139,7 +140,8 @@ impl AwsFiles {
         }
     }
 
-    /// Returns the profile in use. If neither a flag nor a variable names one and no default exists, it is empty.
+    /// Returns the profile in use. It has no settings if neither a flag nor a variable names one and no profile
+    /// `default` exists.
     ///
     /// # Errors
     /// Fails if a flag or variable names a profile that no file has.
@@ -154,7 +156,7 @@ impl AwsFiles {
         }
     }
 
-    /// Returns a profile that another profile refers to.
+    /// Returns the profile of this name, to which another profile refers (`source_profile`).
     pub(crate) fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)
     }
@@ -164,7 +166,8 @@ impl AwsFiles {
         self.sessions.get(name).map(|section| &section.values)
     }
 
-    /// Returns a profile, then the profiles whose keys assume its role, one after the other (`source_profile`).
+    /// Returns a profile and the chain of its `source_profile`s: the second profile's keys assume the first one's role,
+    /// and so on.
     pub(crate) fn with_bases<'a>(&'a self, profile: &'a Profile) -> Vec<&'a Profile> {
         let mut all = vec![profile];
         while let Some(last) = all.last().filter(|last| last.value("role_arn").is_some())
@@ -190,10 +193,10 @@ impl AwsFiles {
         own.filter(|url| !url.is_empty()).or_else(|| profile.value("endpoint_url").map(str::to_owned))
     }
 
-    /// Describes in one line the first file that a variable names and that doesn't exist.
+    /// Returns one line for an error message about the first file that a variable names and that doesn't exist.
     pub(crate) fn missing(&self) -> Option<String> {
         let (variable, path) = self.missing.first()?;
-        Some(format!("{variable} names {}, which isn't there", path.display()))
+        Some(format!("{variable} names {}, which doesn't exist", path.display()))
     }
 }
 
@@ -208,12 +211,12 @@ impl Profile {
         self.nested.get(above)?.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Returns true if a setting is `true`, and `None` if it has no value.
+    /// Returns a setting as a boolean: true only if its value is `true`. Returns `None` if the profile doesn't have it.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.value(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Returns the profile's name for error messages, with the file that holds `setting`.
+    /// Returns the profile's name for error messages, and the file in which the profile has `setting`.
     pub(crate) fn named(&self, setting: &str) -> String {
         match self.values.get(setting) {
             Some(value) => format!("profile {:?} in {}", self.name, value.file.display()),
@@ -223,7 +226,7 @@ impl Profile {
 }
 
 impl std::fmt::Debug for Profile {
-    /// Leaves the values out: some are secrets.
+    /// Leaves out the values, because some of them are secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} with {:?}", self.name, self.values.keys())
     }
@@ -316,6 +319,6 @@ mod tests {
     fn a_file_that_a_variable_names_and_that_is_missing_is_remembered() {
         let environment = Environment::of([("AWS_CONFIG_FILE", "/nowhere/config"), ("HOME", "/nowhere")]);
         let missing = AwsFiles::load(&environment).expect("no files").missing().expect("a file is missing");
-        assert_eq!(missing, "AWS_CONFIG_FILE names /nowhere/config, which isn't there");
+        assert_eq!(missing, "AWS_CONFIG_FILE names /nowhere/config, which doesn't exist");
     }
 }

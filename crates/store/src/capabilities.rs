@@ -1,56 +1,58 @@
-//! The properties by which code that calls a store adapts to its kind.
+//! The properties of a kind of store, to which code that calls the store adapts.
 
 use laneway_lanes::Protocol;
 
 /// Properties of one kind of store. They hold for all its endpoints and don't change while a program runs.
 /// [`Dialect`](crate::Dialect) has methods for properties that it learns from a server's answers.
 ///
-/// The default is a plain store that promises nothing. Every verb is one request at any size, conditions on deletes
-/// aren't relied on, and nothing costs money. Write `Capabilities { has_tags: true, ..Capabilities::default() }`: a
-/// literal without `..` breaks when fields are added.
+/// The default is a plain store without any optional capability. It handles objects of any size with one request, may
+/// ignore conditions on deletes, and charges nothing. Write `Capabilities { has_tags: true, ..Capabilities::default()
+/// }`: a literal without `..` breaks when fields are added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Capabilities {
     /// The largest object, in bytes.
     pub object_bytes_max: u64,
-    /// The names of an object's states and versions.
+    /// The kind of names that this store gives to an object's states and versions.
     pub versions: VersionNames,
-    /// The store copies objects by itself. Otherwise their bytes go through this machine.
+    /// The store can copy objects by itself. Otherwise a copy is downloaded to this machine and uploaded again.
     pub copies: bool,
-    /// The largest object, in bytes, that one request can copy or change the metadata of; `None` for any size. Larger
-    /// objects are copied in parts ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
-    /// ([`Store::changing`](crate::Store::changing)).
+    /// The size in bytes of the largest object that one request can copy, or whose metadata one request can change.
+    /// `None` means any size. Larger objects are copied in parts ([`Store::part_copy`](crate::Store::part_copy)), and
+    /// changed by an upload onto them ([`Store::changing`](crate::Store::changing)).
     pub copy_bytes_max: Option<u64>,
     /// The limits of the parts of a multipart upload.
     pub parts: PartRules,
-    /// A multipart upload takes a condition when it is completed. Otherwise an upload with a condition uses a resumable
-    /// session, which takes the condition when it begins.
+    /// The request that completes a multipart upload can carry a condition. Otherwise a conditional upload uses a
+    /// resumable session, whose first request carries the condition.
     pub multipart_takes_condition: bool,
-    /// A request that deletes many objects takes a condition for each of them.
+    /// A request that deletes many objects can carry a condition for each of them.
     pub delete_many_keeps_conditions: bool,
-    /// Every server enforces a condition on a delete, at no cost. Otherwise a delete may need a HEAD request first.
+    /// Every server enforces a condition on a delete. Otherwise a conditional delete may need a HEAD request first, to
+    /// check the condition.
     pub delete_keeps_condition: bool,
     /// Deleting an object that doesn't exist is an error.
     pub delete_tells_missing: bool,
-    /// A listing with [`start_after`](crate::List::start_after) counts that key among the entries of its first page.
+    /// In a listing with [`start_after`](crate::List::start_after), the store includes that key in the number of
+    /// entries of the first page, although the listing leaves it out.
     pub lists_start_key: bool,
-    /// The token of a listing's next page is a key, and another listing can start from it.
+    /// The token of a listing's next page is a key, so another listing can start at this key.
     pub tokens_are_keys: bool,
-    /// The most objects that one request deletes.
+    /// The maximum number of objects that one request can delete.
     pub delete_many_max: usize,
     /// Objects have tags.
     pub has_tags: bool,
-    /// The answer to a download carries the user's metadata.
+    /// The answer to a download contains the user metadata.
     pub get_tells_metadata: bool,
-    /// A listing carries the user's metadata.
+    /// A listing contains the user metadata of each object.
     pub list_tells_metadata: bool,
-    /// The names under which an object's metadata keeps a file's times, mode and owner.
+    /// The names of the metadata in which an object keeps a file's times, mode and owner.
     pub file_attributes: FileAttributes,
-    /// The format of the inventories that the cloud writes of its buckets.
+    /// The format of the inventories (lists of a bucket's objects) that the cloud can write. `None` if it writes none.
     pub inventories: Option<InventoryFormat>,
-    /// The protocol that the cloud's own servers speak best. An endpoint is assumed to speak it until the first
+    /// The best protocol that the cloud's own servers support. Laneway assumes it for every endpoint until the first
     /// connection shows the real protocol.
     pub protocol: Protocol,
-    /// List prices of the cloud that this kind of store is named after.
+    /// The list prices of this kind of store's cloud.
     pub prices: RequestPrices,
 }
 
@@ -83,7 +85,7 @@ impl Default for Capabilities {
 /// The limits of the parts of a multipart upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartRules {
-    /// The most parts of one upload.
+    /// The maximum number of parts in one upload.
     pub count_max: u64,
     /// The smallest part in bytes. The last one may be smaller.
     pub bytes_min: u64,
@@ -92,34 +94,35 @@ pub struct PartRules {
 }
 
 impl PartRules {
-    /// S3's limits. The XML API of GCS has the same:
+    /// S3's limits, which are also those of GCS's XML API:
     /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>,
     /// <https://cloud.google.com/storage/quotas#requests>.
     pub const S3: Self = Self { count_max: 10_000, bytes_min: 5 << 20, bytes_max: 5 << 30 };
 
-    /// Returns the size of the largest object that such parts make.
+    /// Returns the size in bytes of the largest object that can be uploaded in such parts.
     pub const fn object_bytes_max(self) -> u64 {
         self.count_max.saturating_mul(self.bytes_max)
     }
 }
 
-/// The way in which a store names the states of an object, and the versions that a bucket keeps.
+/// The way in which a store names the successive states of an object, and the versions that a versioned bucket keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VersionNames {
-    /// The generation, a number, names both the state and the version.
+    /// A number, the generation, names both an object's current state and a version that the bucket keeps (GCS).
     Generation,
-    /// An entity tag names the state, and a version has an id of its own.
+    /// An entity tag (`ETag`) names an object's current state. A version that the bucket keeps has a separate id (S3).
     ETagAndId,
 }
 
-/// The names under which tools keep a file's times, mode and owner in metadata.
+/// The names of the metadata in which tools keep a file's times, mode and owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FileAttributes {
-    /// `gcloud storage`'s: `goog-reserved-file-mtime` in seconds, `goog-reserved-posix-mode`, `-uid`, `-gid`.
+    /// The names of `gcloud storage`: `goog-reserved-file-mtime` in seconds, `goog-reserved-posix-mode`, `-uid`,
+    /// `-gid`.
     Gcloud,
-    /// rclone's: `mtime` in seconds with a fraction, `mode`, `uid`, `gid`.
+    /// The names of rclone: `mtime` in seconds with a fraction, `mode`, `uid`, `gid`.
     Rclone,
 }
 
@@ -129,11 +132,12 @@ pub enum FileAttributes {
 pub enum InventoryFormat {
     /// S3 Inventory: a `manifest.json` that names a bucket's data files.
     S3Inventory,
-    /// Storage Insights of Google Cloud: a manifest that names shards beside itself.
+    /// Storage Insights of Google Cloud: a manifest that names the data files (shards) in its own folder.
     StorageInsights,
 }
 
-/// US dollars for a thousand requests of each class of [`Requests`](crate::Requests), for the standard class in one region.
+/// Prices in US dollars for a thousand requests of each class of [`Requests`](crate::Requests). They apply to the
+/// standard storage class in one region.
 ///
 /// Write `RequestPrices { reads: 0.0004, ..RequestPrices::FREE }`: a literal without `..` breaks when fields are added.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -142,19 +146,19 @@ pub struct RequestPrices {
     pub as_of: &'static str,
     /// The domains of the servers that charge these prices. Other servers of the same protocol have other prices.
     pub domains: &'static [&'static str],
-    /// For [`writes`](crate::Requests::writes).
+    /// The price of a thousand [`writes`](crate::Requests::writes).
     pub writes: f64,
-    /// For [`reads`](crate::Requests::reads).
+    /// The price of a thousand [`reads`](crate::Requests::reads).
     pub reads: f64,
-    /// For [`deletes`](crate::Requests::deletes).
+    /// The price of a thousand [`deletes`](crate::Requests::deletes).
     pub deletes: f64,
 }
 
 impl RequestPrices {
-    /// Nothing is charged.
+    /// Prices of zero, for a store that charges nothing.
     pub const FREE: Self = Self { as_of: "", domains: &[], writes: 0.0, reads: 0.0, deletes: 0.0 };
 
-    /// Returns whether the server of an endpoint, which is an URL, charges these prices.
+    /// Returns true if the server at an endpoint's URL charges these prices.
     pub fn are_charged_at(&self, endpoint: &str) -> bool {
         let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
         let host = host.split(['/', ':']).next().unwrap_or(host);

@@ -1,4 +1,4 @@
-//! Checksums in the forms that stores send and accept.
+//! Checksums, and their text formats in the stores' headers and documents.
 
 mod composite;
 
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 pub use composite::{Composite, PartHasher, PartsAlgorithm, PartsDigest};
 pub(crate) use composite::{composite, of_etag};
 
-/// The bytes read from a file at a time to compute a checksum.
+/// The number of bytes that are read from a file at a time to compute a checksum.
 const READ: usize = 256 << 10;
 
 /// Checksums of a whole object; any of them may be missing.
@@ -49,11 +49,11 @@ impl Checksums {
 /// The result of comparing two sets of checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Comparison {
-    /// At least one algorithm was known on both sides, and all such values are equal.
+    /// Both sides know at least one algorithm, and all values that both know are equal.
     Equal,
-    /// One algorithm, named here, was known on both sides, and its values differ.
+    /// Both sides know this algorithm, and its values differ.
     Different(&'static str),
-    /// No algorithm was known on both sides.
+    /// There is no algorithm that both sides know.
     Unknown,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn encode_crc32c(value: u32) -> String {
     STANDARD.encode(value.to_be_bytes())
 }
 
-/// Reads the form that [`encode_crc32c`] writes.
+/// Parses the format that [`encode_crc32c`] writes.
 pub(crate) fn decode_crc32c(text: &str) -> Option<u32> {
     Some(u32::from_be_bytes(decode(text)?))
 }

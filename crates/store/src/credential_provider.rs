@@ -8,9 +8,10 @@ use std::time::SystemTime;
 
 /// Supplies credentials in place of those from files and environment variables.
 ///
-/// Laneway asks for each kind once, before the first request that needs it, however many requests wait for the answer.
-/// It asks again when a quarter of the credential's life is left (15 minutes at most), or when a store refuses the
-/// credential. Meanwhile requests use the old credential. If asking fails, they use it until it expires.
+/// Laneway asks for each kind before the first request that needs it, and only once, even if many requests wait for the
+/// answer. It asks again when a quarter of the credential's lifetime is left (but at most 15 minutes), or when a store
+/// refuses the credential. Until the new credential has arrived, requests use the old one. If asking fails, they use
+/// the old one until it expires.
 ///
 /// A provider may implement only one of the two methods. Requests to the other kind of store then fail.
 ///
@@ -50,8 +51,8 @@ pub trait CredentialProvider: Send + Sync {
     }
 }
 
-/// The future that a [`CredentialProvider`] returns. Laneway awaits it on the engine's threads or on a thread of its
-/// own, outside any particular runtime. A future that needs a runtime must bring it along.
+/// The future that a [`CredentialProvider`] returns. Laneway may poll it on any thread, and outside any async runtime.
+/// A future that needs a runtime (tokio, for example) must therefore start or enter one itself.
 pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// An AWS access key. `Debug` leaves the secrets out.
@@ -92,12 +93,12 @@ impl fmt::Debug for AccessKey {
 pub struct BearerToken {
     /// The token, without `Bearer`.
     pub token: String,
-    /// The time at which the token expires, if it does.
+    /// The time at which the token expires. `None` if it doesn't expire.
     pub expires_at: Option<SystemTime>,
 }
 
 impl BearerToken {
-    /// Returns a token without a known end.
+    /// Returns a token without an expiration time.
     pub fn new(token: impl Into<String>) -> Self {
         Self { token: token.into(), expires_at: None }
     }
@@ -122,12 +123,12 @@ impl fmt::Debug for BearerToken {
 pub struct ExpiringKey {
     /// The key.
     pub key: AccessKey,
-    /// The time at which the key expires, if it does.
+    /// The time at which the key expires. `None` if it doesn't expire.
     pub expires_at: Option<SystemTime>,
 }
 
 impl ExpiringKey {
-    /// Returns a key without a known end.
+    /// Returns a key without an expiration time.
     pub fn new(key: AccessKey) -> Self {
         Self { key, expires_at: None }
     }

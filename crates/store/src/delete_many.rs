@@ -1,4 +1,4 @@
-//! Deletes many objects with few requests: the part that doesn't depend on the dialect's requests.
+//! Deletes many objects with few requests. This code is shared by both dialects.
 
 use std::future::Future;
 
@@ -12,18 +12,18 @@ use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 pub(crate) enum Fate {
     Deleted,
     Failed(Failure),
-    /// The delete failed but may succeed later, or the answer names no outcome. A request of its own deletes the
-    /// object.
+    /// The delete failed but may succeed later, or the answer doesn't mention the object. A separate request then
+    /// deletes it.
     Alone {
-        /// True if the bulk request may have deleted the object nonetheless.
+        /// True if the bulk request may have deleted the object despite the failure.
         may_be_gone: bool,
     },
 }
 
-/// One request for several objects failed as a whole, so each object is tried by itself.
+/// The error if one request for several objects failed as a whole. Each object is then deleted separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedTogether {
-    /// True if the request may have deleted some objects nonetheless.
+    /// True if the request may have deleted some objects despite the failure.
     pub(crate) may_be_gone: bool,
 }
 
@@ -33,18 +33,18 @@ impl From<Error> for FailedTogether {
     }
 }
 
-/// A dialect that deletes an object.
+/// A dialect that can delete a single object.
 pub(crate) trait Deletes: HttpDialect + Sized {
     /// Deletes an object only if it is in the state that `condition` names.
     fn delete(&self, id: &ObjectId, condition: &Condition) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// A dialect that deletes several objects with one request.
+/// A dialect that can delete several objects with one request.
 pub(crate) trait DeletesMany: Deletes {
-    /// The most objects in one request, by the service's limit.
+    /// The maximum number of objects in one request, which the service sets.
     const OBJECTS_MAX: usize;
 
-    /// The most single deletes under way at once.
+    /// The maximum number of concurrent requests that each delete a single object.
     const SINGLE_DELETES_MAX: usize;
 
     /// Returns true if one request can delete these objects.
@@ -71,10 +71,11 @@ pub(crate) trait DeletesMany: Deletes {
 
     async fn delete_some(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let [first, _, ..] = objects else {
-            // A single object takes one request either way.
+            // For a single object, a bulk request would save nothing.
             return self.delete_singly(bucket, objects).await;
         };
-        // Objects that are removed together were listed together, and are mostly in one folder.
+        // Objects that are removed together were usually listed together, so most of them share a folder. Use the first
+        // object's folder for throttling.
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
         let (fates, sent) = match self.delete_together(&exchange, objects).await {
             Ok(answered) => answered,
@@ -111,7 +112,7 @@ pub(crate) trait DeletesMany: Deletes {
         results
     }
 
-    /// Deletes each object by a request of its own, several at once.
+    /// Deletes each object with a separate request. Several requests run at the same time.
     async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let objects = objects.to_vec();
         let deletes = objects.into_iter().map(|object| async move {
@@ -123,7 +124,7 @@ pub(crate) trait DeletesMany: Deletes {
     }
 }
 
-/// Turns "not found" into success if an earlier request may have deleted the object.
+/// Turns the error "not found" into success if an earlier request may have deleted the object.
 fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     result.or_else(|error| match may_be_gone && error.is_not_found() && !error.is_missing_bucket() {
         true => Ok(()),
@@ -131,8 +132,8 @@ fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     })
 }
 
-/// Decides what happens to an object that a bulk delete failed to delete. If the failure may pass, a request of its own
-/// repeats the delete.
+/// Decides what happens to an object that a bulk delete failed to delete. If the failure may be temporary, a separate
+/// request tries again.
 pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
     let is_throttled = kind == ErrorKind::Throttled;
     if is_throttled || judge::is_passing(&failure) {

@@ -1,4 +1,4 @@
-//! Carries a body into the caller's sink, after comparing the answer's head with the request.
+//! Passes the body of a download to the caller's sink, after comparing the answer's head with the request.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::{
 /// Reads an object's metadata from an answer's head. Each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
 
-/// The parts of a request by which the answer's head is judged.
+/// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
 struct Asked {
     reader: HeadReader,
@@ -27,7 +27,7 @@ struct Asked {
     size: Option<u64>,
 }
 
-/// A download's request, and the number of its bytes that have arrived. All attempts of the download share it.
+/// The request of a download, and the state that all its attempts share.
 pub(crate) struct Delivery<'a> {
     asked: Asked,
     pub(crate) maker: SinkMaker<'a>,
@@ -36,7 +36,7 @@ pub(crate) struct Delivery<'a> {
     state: Arc<State>,
 }
 
-/// A hedge of a slow request.
+/// A second request that is sent while the first one is slow.
 pub(crate) struct Hedged {
     /// The byte range to request, if it differs from the first request's.
     pub(crate) range: Option<Range<u64>>,
@@ -58,7 +58,7 @@ pub(crate) struct Described {
 pub(crate) struct Refused {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
-    /// True if the answer could be accepted if the object's size were known.
+    /// True if only the object's size is missing. A caller that finds out the size can then accept the answer.
     pub(crate) lacks_size: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Refused {
 struct State {
     /// Bytes that have reached the caller's sink.
     delivered: AtomicU64,
-    /// True once a second request was sent beside the first.
+    /// True after a second request was sent while the first one was still running.
     hedged: AtomicBool,
     described: Mutex<Option<Described>>,
 }
@@ -89,12 +89,12 @@ impl<'a> Delivery<'a> {
         Some(self.adapted(self.asked.clone(), self.maker?()))
     }
 
-    /// Returns true if two requests may fetch this body at once.
+    /// Returns true if a second request for this body may be sent while the first one runs.
     pub(crate) fn may_be_hedged(&self) -> bool {
         self.maker.is_none() || self.hedge.is_some()
     }
 
-    /// Returns the second request to send beside a slow first one, if there should be one.
+    /// Returns the second request to send while the first one is slow, or `None` if there should be none.
     pub(crate) fn hedge(&self) -> Option<Hedged> {
         if self.maker.is_none() {
             return Some(Hedged { range: None, sink: None });
@@ -116,18 +116,19 @@ impl<'a> Delivery<'a> {
         self.state.delivered.load(Ordering::Acquire) > 0
     }
 
-    /// Returns the counter of breaks of the body that this download continues, and the number of bytes that this
-    /// download has delivered.
+    /// Returns the counter of broken-off answers that this download shares with others of the same body, and the number
+    /// of bytes that this download has delivered.
     pub(crate) fn breaks(&self) -> Option<(&Breaks, u64)> {
         Some((self.breaks?, self.state.delivered.load(Ordering::Acquire)))
     }
 
-    /// Returns the object and range of the answer, as the sink recorded them or from the head of a collected body.
+    /// Returns the object and range that the answer carries. The sink has recorded them. For a body that was collected
+    /// in memory, they are read from `head`.
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
-            // `state` keeps only the description of the answer that began last, so this head is read again. Each answer
-            // was compared with its own request when it began.
+            // There were two answers, and `state` describes the one that began last. So read this answer's head again.
+            // It needn't be compared with its range, because that was done when its body began.
             return Asked { range: None, ..self.asked.clone() }.describe(head);
         }
         match seen {
@@ -144,17 +145,20 @@ impl Asked {
         let stored = Some(meta.size).filter(|size| *size > 0);
         let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
             let Some(size) = total.or(stored).or(self.size) else {
-                return refuse(ErrorKind::Server, "the answer to a range doesn't tell the object's size");
+                return refuse(
+                    ErrorKind::Server,
+                    "the answer to a range request doesn't state the object's size",
+                );
             };
             meta.size = size;
             range
         } else if head.status.as_u16() == 206 {
-            return refuse(ErrorKind::Server, "the answer to a range names no Content-Range");
+            return refuse(ErrorKind::Server, "the answer to a range request has no Content-Range header");
         } else if is_no_object(&meta) {
-            return refuse(ErrorKind::Server, "the answer is a document without any metadata of an object");
+            return refuse(ErrorKind::Server, "the answer has none of the headers with an object's metadata");
         } else {
-            // From about 8 MiB on, GCS sends gzip objects in chunks, and tells their length only in a header of its
-            // own.
+            // GCS sends gzip objects from about 8 MiB on with chunked encoding. Their length is then only in a header
+            // of Google's own.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
                 let message = "the answer has no length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
@@ -166,12 +170,14 @@ impl Asked {
             && meta.version.as_ref() != Some(wanted)
         {
             let message = match &meta.version {
-                Some(found) => format!("the object has changed: {wanted} was asked for, this is {found}"),
-                None => format!("{wanted} was asked for, the answer doesn't say which this is"),
+                Some(found) => {
+                    format!("the object has changed: {wanted} was requested, but the store has {found}")
+                }
+                None => format!("{wanted} was requested, but the answer doesn't name the object's state"),
             };
             return refuse(ErrorKind::Precondition, message);
         }
-        // A server that ignores the condition sends the state that the reader already has.
+        // A server that ignores the condition sends the object although it hasn't changed.
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
         }
@@ -189,9 +195,10 @@ impl Asked {
     }
 }
 
-/// Returns true if a whole answer is an error document or a proxy's page with status 200. A store's answer always has
-/// the object's state, time of writing or checksum, and these pages have none of them. A page with an `ETag` or
-/// `Last-Modified`, of another type, or without a type can't be told from an object.
+/// Returns true if the answer to a whole-object request is an error document or a proxy's page, sent with status 200. A
+/// store's answer always has the object's state, time of writing or checksum, and these pages have none of them. A page
+/// can't be distinguished from an object if it has an `ETag` or a `Last-Modified`. Nor can a page whose type is missing
+/// or isn't XML, JSON or HTML.
 pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
     let says_nothing = meta.version.is_none()
@@ -206,8 +213,8 @@ fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refu
     Err(Refused { kind, message: message.into(), lacks_size: false })
 }
 
-/// Returns the range that an answer carries. Some servers answer a range with status 200. This is accepted if a range
-/// was requested and the length matches `Content-Range`.
+/// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
+/// requested a range and the length matches `Content-Range`.
 fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
     // For the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers 200.
     if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
@@ -235,7 +242,7 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
 
 struct Adapter {
     asked: Asked,
-    /// Bytes of the body that are still to come.
+    /// The number of bytes of the body that haven't arrived yet.
     left: u64,
     state: Arc<State>,
     inner: Box<dyn GetSink>,
@@ -251,9 +258,9 @@ impl Sink for Adapter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        // A chunked body may be longer than its head said.
+        // A chunked body may be longer than its head announced.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
-            let message = "more bytes came than the answer's head had announced".to_owned();
+            let message = "the server sent more bytes than the answer's head announced".to_owned();
             return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
         };
         self.left = left;

@@ -17,36 +17,36 @@ use crate::{
     StoredPart, Unless, Version,
 };
 
-/// The deletes that the default [`Dialect::delete_many`] keeps under way at once.
+/// The maximum number of concurrent deletes in the default [`Dialect::delete_many`].
 const DELETES_AT_ONCE: usize = 16;
 
-/// One kind of store: its requests, answers and errors, behind the verbs that all kinds share.
+/// One kind of store. It implements the verbs that all kinds have in common with its own requests, answers and errors.
 ///
 /// [`Store`](crate::Store) holds a dialect and documents each verb and the errors that an implementation returns. A
-/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only if the
+/// dialect retries requests itself, and compares checksums if the store sends them. It reports success only if the
 /// store holds the result. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
 ///
-/// Every store must have `head`, `get`, `put`, `delete` and `list`. Without multipart uploads a store takes files of up
-/// to 16 MiB, since larger files go up in parts. By default every other verb returns
-/// [`Unsupported`](ErrorKind::Unsupported), and every query describes a store without peculiarities.
+/// Every store must have `head`, `get`, `put`, `delete` and `list`. Without multipart uploads, a store accepts only
+/// files of up to 16 MiB, because Laneway uploads larger files in parts. By default every other verb returns
+/// [`Unsupported`](ErrorKind::Unsupported), and every query describes a store without special features.
 #[async_trait]
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
-    /// The kind of store, by which URLs name it.
+    /// Returns the kind of store, which decides the scheme of its URLs.
     fn provider(&self) -> Provider;
 
-    /// Returns what stores of this kind can do.
+    /// Returns the capabilities of this kind of store.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Returns the URL that requests go to, without credentials, and the same for every bucket and region.
+    /// Returns the URL to which requests go, without credentials. It must be the same for every bucket and region.
     fn endpoint(&self) -> String;
 
-    /// Returns a digest of the settings that change the uploaded object (keys, added headers). The settings can't be
-    /// recovered from it.
+    /// Returns a digest of the settings that change the uploaded object (encryption keys, added headers). The settings
+    /// can't be recovered from it.
     fn fingerprint(&self) -> String {
         String::new()
     }
 
-    /// Returns how many requests were sent so far.
+    /// Returns the numbers of requests sent so far.
     fn requests(&self) -> Requests {
         Requests::default()
     }
@@ -59,34 +59,35 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Path::default()
     }
 
-    /// Returns how many more bulk requests for a bucket's objects would each gain from a connection of their own.
+    /// Returns how many more large requests for a bucket's objects would each become faster with an additional
+    /// connection.
     async fn spare(&self, _bucket: &str) -> Spare {
         Spare::none()
     }
 
-    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can interfere. The
-    /// default enforces no condition.
+    /// Returns true if the store itself enforces `condition` on this write, so that no other writer can change the
+    /// object in between. By default no condition is enforced.
     fn keeps(&self, _operation: Operation, condition: &Condition) -> bool {
         condition.is_none()
     }
 
-    /// Returns whether a bucket's listings come in the order of its keys.
+    /// Returns true if a bucket's listings are in the order of the keys.
     fn lists_in_order(&self, _bucket: &str) -> bool {
         true
     }
 
-    /// Returns whether multipart uploads work here, as far as answers have shown.
+    /// Returns false if answers have shown that the store doesn't support multipart uploads.
     fn supports_multipart(&self) -> bool {
         false
     }
 
-    /// Returns whether the parts of one upload may differ in size.
+    /// Returns true if the parts of one upload may have different sizes.
     fn takes_unequal_parts(&self) -> bool {
         true
     }
 
-    /// See [`Store::head_unless`](crate::Store::head_unless). An implementation may ignore `unless` and answer with the
-    /// object.
+    /// See [`Store::head_unless`](crate::Store::head_unless). An implementation may ignore `unless` and return the
+    /// metadata in any case.
     async fn head(
         &self,
         id: &ObjectId,
@@ -95,7 +96,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         read: ReadAs,
     ) -> Result<ObjectMeta, Error>;
 
-    /// See [`Store::get`](crate::Store::get). The range, if any, holds at least one byte.
+    /// See [`Store::get`](crate::Store::get). A range, if there is one, is never empty.
     async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error>;
 
     /// See [`Store::put`](crate::Store::put).
@@ -117,7 +118,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
     ) -> Result<Page, Error>;
 
-    /// See [`Store::delete_many`](crate::Store::delete_many). By default each object takes a request of its own.
+    /// See [`Store::delete_many`](crate::Store::delete_many). By default each object is deleted with a separate
+    /// request.
     async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let objects = objects.to_vec();
         let deletes = objects.into_iter().map(|object| async move {
@@ -169,7 +171,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// See [`Store::set_meta`](crate::Store::set_meta).
     async fn set_meta(&self, id: &ObjectId, _change: &MetaChange) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::SetMeta, id, "this store changes no metadata"))
+        Err(unsupported(self, Operation::SetMeta, id, "this store can't change metadata"))
     }
 
     /// Returns whether [`Store::restore`](crate::Store::restore) brings back deleted objects, and not archived ones.
@@ -204,7 +206,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _options: &SignOptions,
         _now: SystemTime,
     ) -> Result<SignedUrl, Error> {
-        Err(unsupported(self, Operation::Sign, id, "this store signs no URLs"))
+        Err(unsupported(self, Operation::Sign, id, "this store can't sign URLs"))
     }
 
     /// See [`Store::part_len`](crate::Store::part_len).
@@ -228,13 +230,14 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns whether a different [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) digest proves that the bytes differ.
-    /// Not every store's ETags of the form `digest-number` are MD5s of the parts' MD5s.
+    /// Returns true if different [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) digests prove that the bytes differ.
+    /// Laneway reads these digests from ETags of the form `digest-number`, which on some stores aren't MD5s of the
+    /// parts' MD5s.
     fn trusts_md5s_of_parts(&self) -> bool {
         false
     }
 
-    /// Remembers that such a digest has matched, so that a different one proves different bytes from now on.
+    /// Records that such a digest has matched. From now on, a different digest proves that the bytes differ.
     fn trust_md5s_of_parts(&self) {}
 
     /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings.
@@ -271,7 +274,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _version: Option<&Version>,
         _range: Range<u64>,
     ) -> Result<Part, Error> {
-        Err(unsupported(self, Operation::Part, &upload.id, "this store copies whole objects only"))
+        Err(unsupported(self, Operation::Part, &upload.id, "this store can copy only whole objects"))
     }
 
     /// See [`Store::list_parts`](crate::Store::list_parts).
@@ -369,7 +372,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// See [`Store::buckets`](crate::Store::buckets).
     async fn buckets(&self) -> Result<Vec<String>, Error> {
-        Err(unsupported(self, Operation::List, &ObjectId::new("", ""), "this store lists no buckets"))
+        Err(unsupported(self, Operation::List, &ObjectId::new("", ""), "this store can't list buckets"))
     }
 
     /// See [`Store::create_bucket`](crate::Store::create_bucket).

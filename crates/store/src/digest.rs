@@ -19,7 +19,7 @@ pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
     hex_digest(&SHA256, bytes)
 }
 
-/// Returns the SHA-1 of `bytes` in hexadecimal digits. AWS's tools name cache files by it.
+/// Returns the SHA-1 of `bytes` in hexadecimal digits. AWS's tools use it to name their cache files.
 pub(crate) fn hex_sha1(bytes: &[u8]) -> String {
     hex_digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }

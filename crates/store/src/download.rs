@@ -9,19 +9,19 @@ use laneway_lanes::{Breaks, Protocol, Route, SinkError};
 
 use crate::{GetRange, ObjectId, ObjectMeta, Unless, Version};
 
-/// Makes the sink of one attempt. Without it, the body is collected into [`Got::body`].
+/// Makes a sink for each attempt of a download. `None` means that the body is collected into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
 
 /// The reaction to a request that is much slower than others; see [`Get::hedge`].
 pub enum GetHedge {
     /// Keep waiting for the request.
     Nothing,
-    /// Send a second request for these bytes, into this sink. Without a range it requests the same bytes as the first.
-    /// From then on different threads write to the two sinks.
+    /// Send a second request for this range, whose body goes to this sink. Without a range it requests the same bytes
+    /// as the first request. From then on, two threads may write to the two sinks at the same time.
     Send(Option<Range<u64>>, Box<dyn GetSink>),
 }
 
-/// Decides about a request that is much slower than others.
+/// Chooses the reaction to a request that is much slower than others. `None` is explained at [`Get::hedge`].
 pub type HedgeMaker<'a> = Option<&'a (dyn Fn() -> GetHedge + Send + Sync)>;
 
 /// A download of an object or of a range of it.
@@ -32,22 +32,23 @@ pub struct Get<'a> {
     /// The bytes to download. `None` requests the whole object without a `Range` header, and S3 then sends its
     /// checksum.
     pub range: Option<GetRange>,
-    /// The state the object must be in. The request names it, and the answer is compared with it.
+    /// The state the object must be in. The request carries it as a condition, and the answer is checked against it.
     pub version: Option<&'a Version>,
     /// The state that the caller already has. The object is downloaded only if it has changed since.
     pub unless: Option<&'a Unless>,
-    /// The expected size of the body in bytes, if known. It decides between express and freight.
+    /// The expected size of the body in bytes, if known. It decides if the request uses an express lane or a freight
+    /// lane.
     pub expected: Option<u64>,
-    /// The size of the whole object in bytes, if known. It is used if the answer doesn't tell one.
+    /// The size of the whole object in bytes, if known. It is used if the answer doesn't state the size.
     pub size: Option<u64>,
-    /// The destination of the body.
+    /// Makes the destinations of the body.
     pub sink: SinkMaker<'a>,
     /// The reaction to an attempt that is slow compared with others. With `None`, a body that goes to a sink is never
-    /// requested twice at once. A body that is collected in memory may always be.
+    /// requested a second time while the first request runs. A body that is collected in memory always may be.
     pub hedge: HedgeMaker<'a>,
-    /// Counts how often answers broke off, for a caller that fetches one body by several downloads. A download that
-    /// breaks off then waits before it returns. After too many breaks without progress, its error is no longer
-    /// [interrupted](crate::Error::is_interrupted).
+    /// Counts how often answers broke off, for a caller that fetches one body with several downloads in turn. A
+    /// download that breaks off then waits before it returns. After too many breaks without progress, its error is no
+    /// longer [interrupted](crate::Error::is_interrupted).
     pub breaks: Option<&'a Breaks>,
 }
 
@@ -99,15 +100,16 @@ pub trait GetSink: Send + 'static {
 /// A successful download.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// The whole object's metadata, as far as the answer told it. GCS leaves out [`metadata`](ObjectMeta::metadata),
-    /// and S3 leaves out the checksums if a range was requested. [`Store::head`](crate::Store::head) returns them all.
+    /// The whole object's metadata, as far as the answer contained it. GCS leaves out
+    /// [`metadata`](ObjectMeta::metadata), and S3 leaves out the checksums if a range was requested.
+    /// [`Store::head`](crate::Store::head) returns them all.
     pub meta: ObjectMeta,
     /// The range that the first answer's body carried, or would have carried if it had not been
     /// [`stopped`](Self::stopped).
     pub range: Range<u64>,
     /// The body, if there was no sink.
     pub body: Bytes,
-    /// The number of bytes that the sink took.
+    /// The number of bytes that the sink accepted.
     pub sunk: u64,
     /// True if the sink ended the body early.
     pub stopped: bool,
@@ -119,16 +121,16 @@ pub struct Got {
 
 /// The time that each phase of a request's last attempt took.
 ///
-/// The default is an answer that took no time, as from a store without a network.
+/// The default is zero for every phase, as for a store in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timings {
-    /// The wait for a lane.
+    /// The time that the request waited for a lane.
     pub queued: Duration,
     /// The time from sending the request to receiving the answer's head.
     pub first_byte: Duration,
     /// The time from the first attempt's start to the last one's end.
     pub elapsed: Duration,
-    /// The connection's protocol.
+    /// The protocol of the connection.
     pub protocol: Protocol,
 }
 

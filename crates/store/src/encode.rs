@@ -1,4 +1,4 @@
-//! Percent-encoding of keys and names, as the two dialects sign and route them.
+//! Percent-encoding of keys and names for the URLs of both dialects.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// All characters but RFC 3986's unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The same without `/`, which separates the segments of an S3 path.
+/// The same characters except `/`, which separates the segments of an S3 path.
 const RESERVED_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
-/// Encodes a key in the path of an S3 or GCS XML request. Slashes and dots stay, since the stores don't resolve `..`.
+/// Encodes a key in the path of an S3 or GCS XML request. Slashes and dots aren't encoded, because the stores don't
+/// resolve `..`.
 pub(crate) fn path(key: &str) -> String {
     utf8_percent_encode(key, RESERVED_IN_PATH).to_string()
 }
@@ -38,7 +39,8 @@ impl Query {
     #[must_use]
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.separate();
-        // S3 canonicalises `uploads` as `uploads=`, and both dialects treat the two alike.
+        // A name without a value is written with `=`, because S3's signatures need it so. Both dialects treat `uploads`
+        // and `uploads=` alike.
         let _ = write!(self.0, "{name}={}", component(value));
         self
     }
@@ -73,7 +75,7 @@ pub(crate) fn xml_text(text: &str) -> Option<String> {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            // A parser would normalise these if they were written literally.
+            // An XML parser would change these characters to spaces or line feeds if they were written literally.
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),

@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use ring::digest::{SHA256, digest};
 
-/// The encryption of new objects, and the keys to read encrypted ones. An empty field leaves the choice to the bucket.
+/// The encryption of new objects, and the keys to read encrypted ones. For an empty field, the bucket's default
+/// applies.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Encryption {
     /// The algorithm by which S3 encrypts new objects.
@@ -20,7 +21,7 @@ pub struct Encryption {
     pub context: BTreeMap<String, String>,
     /// A key that the store doesn't keep (SSE-C). It encrypts new objects and reads existing ones.
     pub customer_key: Option<CustomerKey>,
-    /// The key of the source objects of copies, if it differs from the key of the copies.
+    /// The customer's key of the objects to copy, if it differs from the key for the copies.
     pub source_customer_key: Option<CustomerKey>,
 }
 
@@ -37,7 +38,7 @@ pub enum SseAlgorithm {
 }
 
 impl SseAlgorithm {
-    /// Returns its name in the header: `AES256`, `aws:kms`, `aws:kms:dsse`.
+    /// Returns the algorithm's name in S3's headers: `AES256`, `aws:kms` or `aws:kms:dsse`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aes256 => "AES256",
@@ -58,7 +59,7 @@ impl Encryption {
         *self == Self::default()
     }
 
-    /// Returns the contradiction between these settings and the KMS key, if there is one.
+    /// Returns an error message if these settings contradict each other or `kms_key`.
     pub(crate) fn contradiction(&self, kms_key: Option<&str>) -> Option<&'static str> {
         let managed = self.algorithm.is_some() || kms_key.is_some();
         if self.customer_key.is_some() && managed {
@@ -80,17 +81,17 @@ impl Encryption {
         None
     }
 
-    /// Returns the encryption context as its header carries it: JSON in base64.
+    /// Returns the encryption context in the format of its header: JSON in base64.
     pub(crate) fn context_header(&self) -> Option<String> {
         if self.context.is_empty() {
             return None;
         }
-        // A map of strings always has a JSON form.
+        // A map of strings can always be written as JSON.
         serde_json::to_string(&self.context).ok().map(|json| STANDARD.encode(json))
     }
 
-    /// Returns a text that differs for settings that produce different objects. Once it is hashed, no key can be
-    /// recovered from it.
+    /// Returns a text that is different for settings that would produce different objects. Callers hash it. It contains
+    /// only the SHA-256 of the customer's key.
     pub(crate) fn trace(&self) -> String {
         let Self { algorithm, bucket_key, context, customer_key, source_customer_key: _ } = self;
         let key = customer_key.as_ref().map(CustomerKey::sha256);
@@ -103,7 +104,7 @@ impl Encryption {
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomerKey([u8; Self::LEN]);
 
-/// Bytes that can't be a key.
+/// The error for bytes that can't be a customer's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a customer's key must be 32 bytes, raw or in base64")]
 pub struct NotAKey;
@@ -134,7 +135,7 @@ impl CustomerKey {
         STANDARD.encode(Md5::digest(self.0))
     }
 
-    /// Returns the key's SHA-256 in base64, by which GCS checks the same.
+    /// Returns the key's SHA-256 in base64, by which GCS checks that the key arrived intact.
     pub(crate) fn sha256(&self) -> String {
         STANDARD.encode(digest(&SHA256, &self.0))
     }
@@ -146,7 +147,7 @@ impl fmt::Debug for CustomerKey {
     }
 }
 
-/// The names of the three headers of a customer's key: algorithm, key and digest.
+/// The names of the three headers that carry a customer's key: algorithm, key and digest.
 pub(crate) type KeyHeaders = [&'static str; 3];
 
 impl Encryption {
@@ -169,26 +170,26 @@ impl Encryption {
     }
 }
 
-/// The encryption headers that a request needs. They are added when the request is signed, so that a waiting request
-/// holds no key.
+/// The kind of encryption headers that a request needs. They are added only when the request is signed, so that a
+/// waiting request doesn't keep the key in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Keyed {
     /// No encryption headers.
     #[default]
     Nothing,
-    /// Reads an existing object, or adds parts to an upload.
+    /// The request reads an existing object, or adds parts to an upload.
     Object,
-    /// Reads the source of a copy.
+    /// The request reads the source of a copy.
     Source,
-    /// Begins a new object.
+    /// The request creates a new object.
     New,
-    /// Copies an object to a new one.
+    /// The request copies an object to a new one.
     Copy,
-    /// Copies a part from another object.
+    /// The request copies part of another object into an upload.
     PartCopy,
 }
 
-/// The customer's key that a read sends.
+/// Selects the customer's key that a read sends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ReadAs {
     /// The key of this store's own objects.

@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Operation};
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) origin: Origin,
-    /// The URL's path without a trailing slash. It is mostly empty.
+    /// The URL's path without a trailing slash. It is usually empty.
     pub(crate) base: String,
 }
 
@@ -31,8 +31,8 @@ impl Endpoint {
         Ok(Self { origin, base: uri.path().trim_end_matches('/').to_owned() })
     }
 
-    /// Checks a URL that must name its scheme, as the AWS SDKs demand. Otherwise a forgotten `https://` would send keys
-    /// in plain HTTP.
+    /// Checks that a URL names its scheme, as the AWS SDKs require. Without the check, a URL that lacks `https://`
+    /// would make Laneway send credentials in plain HTTP.
     ///
     /// # Errors
     /// Returns the mistake and the correct form.
@@ -49,12 +49,13 @@ impl Endpoint {
     }
 }
 
-/// Returns true for a mistyped scheme, such as `https:/host`. No host has such a name.
+/// Returns true if a text without `://` begins with a mistyped scheme, such as `https:/host`. Then it isn't a host's
+/// name.
 fn begins_like_a_url(text: &str) -> bool {
     !text.contains("://") && ["http:", "https:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Returns true if nobody can listen on the way to an origin: it uses TLS, or is this machine itself.
+/// Returns true if nobody on the network can read requests to an origin: it uses TLS, or it is this machine itself.
 pub(crate) fn is_private(origin: &Origin) -> bool {
     let is_loopback = || match origin.host.parse::<std::net::IpAddr>() {
         Ok(address) => address.is_loopback(),

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The variables of this process, or a set that replaces them. With [`Environment::of`] a program can use several
-/// identities side by side, independent of the process's own.
+/// The variables of this process, or a set that replaces them. With [`Environment::of`], a program can use several
+/// identities at the same time, independent of the process's own variables.
 #[derive(Clone, Default)]
 pub struct Environment(Option<Arc<BTreeMap<String, String>>>);
 
@@ -26,8 +26,8 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<String> {
         let value = match &self.0 {
             Some(variables) => variables.get(name).cloned(),
-            // A value that isn't UTF-8 must not count as unset. It will name a file that doesn't exist, and the error
-            // reports it.
+            // A value that isn't UTF-8 must not count as unset. Its replacement usually names a file that doesn't
+            // exist, so the user gets an error with the value.
             None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         value.filter(|value| !value.is_empty())
@@ -46,7 +46,7 @@ impl Environment {
     /// Returns the user's home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         let named = self.get("HOME").map(PathBuf::from);
-        // A service without `HOME` still has a folder in the user database.
+        // A system service may run without `HOME`, but the user database still names its home folder.
         named.or_else(|| if self.0.is_none() { std::env::home_dir() } else { None })
     }
 

@@ -1,4 +1,4 @@
-//! Errors of verbs: few kinds, and a method for each decision that a caller makes.
+//! Errors of verbs. There are few kinds, and a method for each decision that callers have to make.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use laneway_lanes::SinkError;
 
 use crate::{Condition, ObjectId, Provider};
 
-/// S3's code for two conditional writes of one object at the same time.
+/// S3's error code if two conditional writes of one object ran at the same time.
 pub(crate) const CONFLICT: &str = "ConditionalRequestConflict";
 
-/// A failed verb. `Display` is one line and never holds a secret, a signature, a token or a query.
+/// The error of a failed verb. `Display` writes one line, which never contains a secret, a signature, a token or a
+/// URL's query.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -42,15 +43,15 @@ pub enum ErrorKind {
     Unauthenticated,
     /// The object isn't in the requested state.
     Precondition,
-    /// The object exists, and the condition was that it must not.
+    /// The object exists, although the condition demands that it doesn't.
     AlreadyExists,
-    /// The object is still in the state that the reader has: see [`Unless`](crate::Unless).
+    /// The object hasn't changed: it is still in the state that the reader has (see [`Unless`](crate::Unless)).
     NotModified,
-    /// The store still asked to slow down at the last attempt.
+    /// Even at the last attempt, the store asked the client to slow down.
     Throttled,
     /// Bytes or checksums differ from the expected ones.
     Integrity,
-    /// The request is wrong in itself, whatever the state of the store.
+    /// The request itself is wrong, so it would fail with any state of the store.
     Invalid,
     /// The object is in an archive. It must be restored before it can be read.
     Archived,
@@ -58,9 +59,9 @@ pub enum ErrorKind {
     InvalidRange,
     /// The store doesn't support this operation.
     Unsupported,
-    /// The store failed: a 5xx at the last attempt too, or an answer that makes no sense.
+    /// The store failed: even the last attempt got a 5xx, or the answer doesn't fit the request.
     Server,
-    /// There was no answer, or only a part of it.
+    /// There was no answer, or only part of one.
     Transport,
     /// The sink refused the bytes: see [`Error::into_sink_error`].
     Sink,
@@ -196,14 +197,14 @@ impl Error {
         }))
     }
 
-    /// Names the bucket or endpoint, as a URL.
+    /// Sets the bucket or endpoint that the error names, as a URL.
     #[must_use]
     pub fn on(mut self, target: impl Into<String>) -> Self {
         self.0.target = target.into();
         self
     }
 
-    /// Names the object.
+    /// Sets the object that the error names.
     #[must_use]
     pub fn on_object(self, provider: Provider, id: &ObjectId) -> Self {
         self.on(format!("{}://{id}", provider.scheme()))
@@ -215,7 +216,7 @@ impl Error {
         self
     }
 
-    /// Tells how many attempts were made, and how long they took together.
+    /// Sets the number of attempts, and the time that they took together.
     #[must_use]
     pub fn after(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
@@ -263,8 +264,8 @@ impl Error {
         self
     }
 
-    /// Returns the error of a write under `condition`. If the failed condition was [`Condition::Absent`], the object
-    /// exists.
+    /// Returns the error of a write with this `condition`. If [`Condition::Absent`] failed, the kind becomes
+    /// `AlreadyExists`.
     pub fn of_write(mut self, condition: &Condition) -> Self {
         if self.0.kind == ErrorKind::Precondition && *condition == Condition::Absent {
             self.0.kind = ErrorKind::AlreadyExists;
@@ -283,7 +284,8 @@ impl Error {
         self
     }
 
-    /// Returns true if the answer could be used if the object's size were known.
+    /// Returns true if only the object's size was missing, so that the answer can be used if the caller finds out the
+    /// size.
     pub(crate) fn lacks_size(&self) -> bool {
         self.0.lacks_size
     }
@@ -293,7 +295,7 @@ impl Error {
         self.0.uncertain
     }
 
-    /// Adds the error that caused it.
+    /// Sets the error that caused this one.
     #[must_use]
     pub fn because(mut self, source: impl Into<SinkError>) -> Self {
         self.0.source = Some(source.into());
@@ -355,7 +357,8 @@ impl Error {
         self.0.kind == ErrorKind::Unauthenticated
     }
 
-    /// Returns true if the object isn't in the requested state, or exists and must not.
+    /// Returns true if the object isn't in the requested state, or if it exists although the condition demands that it
+    /// doesn't.
     pub fn is_precondition(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Precondition | ErrorKind::AlreadyExists)
     }
@@ -385,7 +388,7 @@ impl Error {
         self.0.kind == ErrorKind::Archived
     }
 
-    /// Returns true if there was no answer, or only a part of it.
+    /// Returns true if there was no answer, or only part of one.
     pub fn is_transport(&self) -> bool {
         self.0.kind == ErrorKind::Transport
     }
@@ -395,14 +398,14 @@ impl Error {
         self.0.kind == ErrorKind::Unsupported
     }
 
-    /// Returns true if another write of the object was under way. A multipart upload must then begin anew
-    /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>).
+    /// Returns true if another write of the object ran at the same time. A multipart upload must then be started again
+    /// from the beginning (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>).
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(CONFLICT)
     }
 
     /// Returns true if a part or a completion failed because the upload no longer exists (`NoSuchUpload`; 404 and 410
-    /// of a session). The caller can begin it anew.
+    /// of a session). The caller can start the upload again from the beginning.
     pub fn is_upload_gone(&self) -> bool {
         let is_of_upload = matches!(self.0.operation, Operation::Part | Operation::Complete);
         self.is_not_found() && is_of_upload && !self.is_missing_bucket()
@@ -414,15 +417,16 @@ impl Error {
         self.0.unreachable
     }
 
-    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`, or a message of GCS). Any other
-    /// 404 may concern a single name, even for a write: moto has no path for a name with a line break.
+    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`, or a message of GCS). Any
+    /// other 404 may concern only one key, even for a write. The emulator moto, for example, answers 404 to a key with
+    /// a line break.
     pub fn is_missing_bucket(&self) -> bool {
         let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
         self.is_not_found() && says_so
     }
 
-    /// Returns true if a body broke off after some of its bytes had reached the sink. Continue from the sink's
-    /// position.
+    /// Returns true if a body broke off after some of its bytes had reached the sink. The caller can continue from the
+    /// sink's position.
     pub fn is_interrupted(&self) -> bool {
         self.0.interrupted
     }
@@ -479,7 +483,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// No credentials are set up, or those that are set up can't be used.
+/// The cause of an error if no credentials are set up, or if those that are set up can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CredentialError {
@@ -501,8 +505,8 @@ impl CredentialError {
         Self { message: format!("{source}: {cause}"), unusable: Some(source), tried: Vec::new() }
     }
 
-    /// Returns the source that is set up and can't be used, with its variable or file as the message names it. `None`
-    /// if no source is set up.
+    /// Returns the name of the source that is set up but can't be used: its variable or file, as in the message.
+    /// Returns `None` if no source is set up.
     pub fn unusable_source(&self) -> Option<&str> {
         self.unusable.as_deref()
     }
@@ -513,7 +517,8 @@ impl CredentialError {
     }
 }
 
-/// Joins lines and drops control characters: a server's message may hold both, and a terminal obeys control characters.
+/// Joins lines and removes control characters. A server's message may contain them, and control characters could change
+/// the user's terminal.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).collect()
 }

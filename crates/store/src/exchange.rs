@@ -1,4 +1,5 @@
-//! Sends a verb's request through the attempts that lanes make, and turns the last answer into a result or an error.
+//! Sends the request of a verb over the lanes, which may take several attempts, and turns the last answer into a result
+//! or an error.
 
 mod http_dialect;
 mod outgoing;
@@ -20,28 +21,28 @@ use crate::judge::{self, Ending, Failure};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
-/// A verb under way, with the names that its errors mention.
+/// A verb that is being executed, with the names that its errors mention.
 pub(crate) struct Exchange<'a, D> {
     pub(crate) dialect: &'a D,
     pub(crate) operation: Operation,
     pub(crate) bucket: &'a str,
     pub(crate) key: Option<&'a str>,
     version: Option<&'a str>,
-    /// The prefix of the keys that the request is about.
+    /// The prefix of all keys that the request concerns.
     prefix: &'a str,
 }
 
-/// The detail of a parser's error for a page of HTML.
+/// The detail of the error that a parser reports for a page of HTML.
 pub(crate) const HTML: &str = "it is HTML";
 
-/// The most corrections from answers (a region, a clock, a credential) after which one exchange asks again at once. A
-/// store that sends more of them contradicts itself.
+/// The maximum number of corrections (a region, a clock, a credential) that one exchange accepts from answers and
+/// retries at once. A store that sends more of them contradicts itself.
 const LESSONS_MAX: u32 = 3;
 
-/// The question to ask after a failed attempt to send bytes, before they are sent again.
+/// A request that asks the server how many bytes it has, sent after a failed attempt to upload them.
 pub(crate) struct Question<'a> {
     pub(crate) outgoing: &'a Outgoing,
-    /// Returns true if the answer says that none of the bytes arrived.
+    /// Returns true if the answer says that none of the bytes arrived, so that all must be sent again.
     pub(crate) wants_all: &'a (dyn Fn(&Head) -> bool + Send + Sync),
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Sent {
     pub(crate) response: Response,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
-    /// The secrets that the request carried.
+    /// The secrets that the request carried. Errors must not repeat them.
     pub(crate) secrets: Secrets,
 }
 
@@ -65,12 +66,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         Self { dialect, operation, bucket, key: None, version: None, prefix: "" }
     }
 
-    /// Returns the same exchange, about keys with this prefix.
+    /// Returns the same exchange, restricted to keys with this prefix.
     pub(crate) fn below(self, prefix: &'a str) -> Self {
         Self { prefix, ..self }
     }
 
-    /// Returns an error of this verb on this object.
+    /// Returns an error that names this verb and this object.
     pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
         self.named(Error::new(kind, self.operation, message))
     }
@@ -89,7 +90,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.error(ErrorKind::Invalid, error.to_string())
     }
 
-    /// Returns the error for an answer that makes no sense.
+    /// Returns the error for an answer that doesn't fit the request.
     pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
         let mut message = message.into();
         if is_html(sent) || message.ends_with(HTML) || message.ends_with("<html>") {
@@ -101,7 +102,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             .after(sent.attempts, sent.elapsed)
     }
 
-    /// Sends the request, in as many attempts as it takes.
+    /// Sends the request, and retries while the failure may be temporary.
     ///
     /// # Errors
     /// Returns the last failure, or the reason why there is no whole answer.
@@ -109,8 +110,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, None, None, &Arc::default()).await
     }
 
-    /// Sends the request, and asks a question between a failed attempt and the next. Returns the question's answer,
-    /// unless it wants all bytes again.
+    /// Sends the request. After a failed attempt, it asks `question` before it sends the bytes again. Unless the answer
+    /// demands all bytes again, that answer is the result.
     pub(crate) async fn send_asking(
         &self,
         outgoing: &Outgoing,
@@ -119,8 +120,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, Some(question), None, None, &Arc::default()).await
     }
 
-    /// Sends the request, with the body of each attempt going to a sink of its own. There may be any number of sinks.
-    /// `shown` receives the secrets that the latest attempt sends.
+    /// Sends the request. The body of each attempt goes to a new sink. `shown` receives the secrets that the latest
+    /// attempt sends.
     pub(crate) async fn arrive(
         &self,
         outgoing: &Outgoing,
@@ -130,7 +131,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, None, Some(sinks), shown).await
     }
 
-    /// Sends the request, with the body going to the caller's sink.
+    /// Sends the request. The answer's body goes to the caller's sink.
     pub(crate) async fn carry(
         &self,
         outgoing: &Outgoing,
@@ -139,7 +140,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, delivery, None, &Arc::default()).await
     }
 
-    /// Returns the download that a successful answer brought.
+    /// Returns the result of a download from a successful answer.
     pub(crate) fn got(&self, sent: Sent, delivery: &Delivery<'_>) -> Result<Got, Error> {
         let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
             let lacks_size = refused.lacks_size;
@@ -149,7 +150,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         let Sent { response, attempts, elapsed, .. } = sent;
         let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
         if !response.stopped && arrived != range.end - range.start {
-            let message = format!("{arrived} bytes came where {} were announced", range.end - range.start);
+            let message =
+                format!("{arrived} bytes arrived, but the server announced {}", range.end - range.start);
             return Err(self.error(ErrorKind::Transport, message).after(attempts, elapsed).retryable(true));
         }
         Ok(Got {
@@ -204,14 +206,15 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
                 None => return Ok(Sent { response, attempts, elapsed, secrets }),
                 Some(_) if self.wants_tls(outgoing, &response) => {
-                    let message = "the server speaks TLS there; write https:// instead of http://";
+                    let message = "the server uses TLS on this port; use https:// instead of http://";
                     self.error(ErrorKind::Transport, message)
                         .answered(response.head.status, None)
                         .unreachable(true)
                 }
                 Some(failure) => {
                     let kind = match self.dialect.kind(&failure) {
-                        // A read may already hold the current state. For a write, 304 means a failed precondition.
+                        // For a read, 304 means that the caller already has the current state. For a write, it means
+                        // that a precondition failed.
                         ErrorKind::NotModified if !is_read(&outgoing.method) => ErrorKind::Precondition,
                         kind => kind,
                     };
@@ -234,8 +237,10 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
                             true => String::new(),
                             false => format!(" from {endpoint}"),
                         };
-                        let message =
-                            format!("{}{from}; gave up after the time of --retry-for", error.message());
+                        let message = format!(
+                            "{}{from}; gave up because the time of --retry-for is over",
+                            error.message()
+                        );
                         error.but(ErrorKind::Transport, message)
                     }
                     false => error,
@@ -246,7 +251,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         Err(error.after(attempts, elapsed).uncertain(uncertain).unreachable(is_unreachable))
     }
 
-    /// Describes a server's wish for a longer pause than the caller's limit.
+    /// Returns a message if the server asked for a longer pause than the time that the caller allows for retries.
     fn long_pause(&self, failure: &Failure) -> Option<String> {
         let (after, limit) = (failure.after?, self.dialect.lanes().retry_after_max());
         let asked = match after.as_secs() {
@@ -260,7 +265,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         })
     }
 
-    /// Returns true if the answer came from a TLS port that got a plain HTTP request.
+    /// Returns true if the answer shows that a plain HTTP request was sent to a port that expects TLS.
     fn wants_tls(&self, outgoing: &Outgoing, response: &Response) -> bool {
         let is_plain = self.dialect.endpoint().starts_with("http://");
         is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
@@ -313,7 +318,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     }
 }
 
-/// Returns whether an answer is a web page.
+/// Returns true if the answer is a web page.
 fn is_html(sent: &Sent) -> bool {
     let body = sent.response.body.trim_ascii_start();
     let begins = |with: &[u8]| body.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
@@ -321,23 +326,29 @@ fn is_html(sent: &Sent) -> bool {
     kind.is_some_and(|kind| kind.contains("html")) || begins(b"<html") || begins(b"<!doctype html")
 }
 
-/// Describes a redirect that doesn't come from a store. A store that redirects to another region sends a code.
+/// Returns a message for a redirect that doesn't come from a store. A store's redirect to another region contains an
+/// error code.
 fn redirection(failure: &Failure, response: &Response) -> Option<String> {
     let to = response.head.header("location").filter(|_| failure.status.is_redirection())?;
-    // The query and the fragment may hold a token.
+    // The query and the fragment may contain a token, so the message leaves them out.
     let to = to.split(['?', '#']).next().unwrap_or_default();
     let is_plain = failure.code.is_none() && failure.region.is_none() && !to.contains('@');
-    is_plain.then(|| format!("it leads to {to}, and redirects are not followed; is there a captive portal?"))
+    is_plain.then(|| {
+        format!(
+            "the server redirects to {to}, and Laneway doesn't follow redirects; is there a captive portal?"
+        )
+    })
 }
 
-/// Returns the key of requests that are slowed down together. A store throttles the busy part of a bucket, independent
-/// of other providers, endpoints and buckets.
+/// Returns a key that is equal for requests that are slowed down together. A store throttles the busy part of a bucket.
+/// That doesn't affect other providers, endpoints and buckets.
 fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) -> String {
-    // None of the first three parts can hold a space.
+    // None of the first three parts can contain a space, so different parts never join to the same key.
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())
 }
 
-/// The names that a refusal slows down: a throttle key, then the object and the direction, if there is an object.
+/// The names under which requests are slowed down after a server throttles them: the throttle key, then the object and
+/// the direction, if there is an object.
 struct Throttle {
     names: String,
     key_len: usize,
@@ -347,14 +358,14 @@ impl Throttle {
     fn of(mut key: String, object: Option<(&str, bool)>) -> Self {
         let key_len = key.len();
         if let Some((object, is_read)) = object {
-            // A folder's name holds no slash, so no throttle key equals this.
+            // A folder's name has no slash, so this can't be equal to a throttle key.
             key.extend([if is_read { "/read " } else { "/write " }, object]);
         }
         Self { names: key, key_len }
     }
 }
 
-/// Returns the first folder of a key, or an empty string if the key is in none.
+/// Returns the first folder of a key, or an empty string if the key has none.
 fn first_folder(key: &str) -> &str {
     key.split_once('/').map_or("", |(folder, _)| folder)
 }
@@ -371,7 +382,7 @@ struct Attempts<'a, D> {
     exchange: &'a Exchange<'a, D>,
     outgoing: &'a Outgoing,
     question: Option<Question<'a>>,
-    /// True if the next attempt asks the question.
+    /// True if the next attempt sends the question instead of the request.
     asks: AtomicBool,
     delivery: Option<&'a Delivery<'a>>,
     sinks: Option<&'a Sinks<'a>>,
@@ -436,8 +447,8 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
         (names.len() > *key_len).then_some(names)
     }
 
-    /// Hedges reads only. A second write would store the bytes twice, and a condition could then fail because of the
-    /// first one.
+    /// Only reads are hedged. A second write would store the bytes twice, and its condition could fail because the
+    /// first write succeeded.
     fn hedged_among(&self) -> Option<Alike> {
         let may_be_hedged = self.delivery.is_none_or(Delivery::may_be_hedged);
         (is_read(&self.outgoing.method) && may_be_hedged).then_some(Alike(self.exchange.operation as u8))
@@ -454,7 +465,7 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
             outgoing.expected = Some(range.end - range.start);
             outgoing.headers.insert("range", GetRange::from(range).header());
         }
-        // If the second request can't be made, the first may still succeed.
+        // If the second request can't be made, keep waiting for the first, which may still succeed.
         let Ok(mut request) = self.made_of(&outgoing).await else { return Hedge::Nothing };
         request.sink = sink;
         Hedge::Send(Box::new(request))
@@ -462,8 +473,8 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
 }
 
 impl<D: HttpDialect> Attempts<'_, D> {
-    /// Decides after a failed attempt to ask the question first. If its answer wants all the bytes, they are sent
-    /// again.
+    /// Changes a verdict if the request has a question. After a failed attempt, the next attempt sends the question. If
+    /// its answer demands all the bytes, they are sent again.
     fn after_question(&self, outcome: &Result<Response, laneway_lanes::Error>, verdict: Verdict) -> Verdict {
         let Some(question) = &self.question else { return verdict };
         match (verdict, outcome) {

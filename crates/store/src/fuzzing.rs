@@ -1,4 +1,4 @@
-//! Entry points for the fuzzers of `crates/fuzz`, and built for them only. Each takes any bytes and panics if a
+//! Entry points for the fuzzers in `crates/fuzz`, and compiled only for them. Each accepts any bytes and panics if a
 //! property doesn't hold.
 
 pub use crate::aws_files::fuzzing::ini;
@@ -10,13 +10,14 @@ pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
 use crate::timestamp::{iso8601_basic, rfc3339, to_rfc3339};
 use crate::{checksum, judge};
 
-/// Splits a JSON array of objects while it arrives. If the whole input is JSON, the entries and the rest must equal
-/// those of `serde_json`.
+/// Splits a JSON document with an array of objects while it arrives. If the whole input is JSON, the entries and the
+/// remaining document must equal those that `serde_json` finds.
 pub fn json_cutter(input: &[u8]) {
     let (entries, rest) = cut(|| Cutter::json("items"), input);
     let Ok(serde_json::Value::Object(mut whole)) = serde_json::from_slice(input) else { return };
     let text = String::from_utf8_lossy(input);
-    // `serde_json` keeps the last of two equal fields, and decodes escapes in their names.
+    // If a field occurs twice, `serde_json` keeps the last one. It also decodes escapes in names. So inputs with either
+    // aren't compared.
     let is_plain = text.matches("items").count() == 1 && !text.contains('\\');
     let Some(serde_json::Value::Array(items)) = whole.get_mut("items").filter(|_| is_plain) else { return };
     if !items.iter().all(serde_json::Value::is_object) {
@@ -30,7 +31,7 @@ pub fn json_cutter(input: &[u8]) {
     assert_eq!(rest, serde_json::Value::Object(whole));
 }
 
-/// Splits XML entries while they arrive. The pieces must be whole entries, and no byte may be lost or added.
+/// Splits XML entries while they arrive. Each result must be a whole entry, and no byte may be lost or added.
 pub fn xml_cutter(input: &[u8]) {
     let (entries, rest) = cut(|| Cutter::xml("<E>", "</E>"), input);
     assert!(entries.iter().all(|entry| entry.starts_with(b"<E>") && entry.ends_with(b"</E>")));
@@ -59,8 +60,8 @@ pub fn range(input: &[u8]) {
     }
 }
 
-/// Parses times as documents and headers write them. A time that was parsed, written and parsed again must be the same
-/// second.
+/// Parses times in the formats of documents and headers. If a time is written and parsed again, the result must be the
+/// same second.
 pub fn timestamp(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some(time) = rfc3339(text) {
@@ -73,7 +74,8 @@ pub fn timestamp(input: &[u8]) {
     let _ = judge::retry_after(Some(text), now);
 }
 
-/// Parses checksums in base64. A checksum that was parsed must be written as it was, apart from surrounding space.
+/// Parses checksums in base64. If a checksum is parsed and written again, the text must be the same, apart from
+/// surrounding white space.
 pub fn checksum(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some(crc32c) = checksum::decode_crc32c(text) {

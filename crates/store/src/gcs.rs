@@ -50,17 +50,17 @@ pub(crate) struct Gcs {
     tally: Tally,
     endpoint: Endpoint,
     credentials: Arc<Google>,
-    /// The headers of every request.
+    /// The headers that every request carries.
     headers: HeaderMap,
     added_headers: HeaderMap,
     project: Option<String>,
     kms_key: Option<String>,
     encryption: Encryption,
-    /// The server has shown that it doesn't support XML multipart uploads.
+    /// Remembers that the server doesn't support XML multipart uploads.
     lacks_multipart: Refusals,
-    /// The credentials turned out not to permit multipart uploads, by bucket.
+    /// The buckets in which the credentials don't permit multipart uploads.
     multipart_refused: Refusals,
-    /// The server has shown that it doesn't support batches.
+    /// Remembers that the server doesn't support batches.
     lacks_batch: Refusals,
     /// The server or the caller's role has shown that it lacks moves within a bucket, by bucket.
     lacks_move: Refusals,
@@ -68,14 +68,15 @@ pub(crate) struct Gcs {
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
 
-/// The name of a refusal that concerns the whole endpoint. No bucket has it.
+/// The key of a refusal that concerns the whole endpoint. No bucket has this name.
 const ENDPOINT: &str = "";
 
-/// The time for which a refusal is believed. It may have come from a proxy or a server that is being replaced, and a role
-/// may be granted later. Asking again every ten minutes costs a long job next to nothing.
+/// After this time, a refused kind of request is tried again. The refusal may have come from a proxy or from a server
+/// that is being replaced, and a missing role may have been granted since. Trying again every ten minutes costs a long
+/// job almost nothing.
 const BELIEVED: Duration = Duration::from_secs(600);
 
-/// Refusals of a kind of request, by bucket, with the time of each.
+/// The buckets that have refused one kind of request, with the time of each refusal.
 #[derive(Debug, Default)]
 struct Refusals(Mutex<BTreeMap<String, Instant>>);
 
@@ -142,7 +143,7 @@ fn compact(target: &str) -> Cow<'_, str> {
     format!("{target}{separator}prettyPrint=false").into()
 }
 
-/// Refuses settings that GCS doesn't support, and customer keys that would travel unencrypted.
+/// Returns an error for settings that GCS doesn't support, and for a customer's key that would be sent unencrypted.
 fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
     let Encryption { algorithm, customer_key, source_customer_key, .. } = &settings.encryption;
     let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
@@ -207,9 +208,14 @@ impl HttpDialect for Gcs {
             }
         };
         let target = target.parse().map_err(|e| {
-            Error::new(ErrorKind::Invalid, Operation::Open, format!("no request target: {e}"))
+            Error::new(
+                ErrorKind::Invalid,
+                Operation::Open,
+                format!("the request's path and query can't be sent: {e}"),
+            )
         })?;
-        // A session's URL is its own credential, and another host must not see our token.
+        // The URL of a session authorises the request by itself. It may be on another host, which must not get our
+        // token.
         let ours = origin == self.endpoint.origin;
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();

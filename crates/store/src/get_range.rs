@@ -7,11 +7,11 @@ use http::HeaderValue;
 /// A range of bytes of an object whose size may be unknown.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum GetRange {
-    /// The bytes from `start` up to, not including, `end`. The range is cut at the object's end.
+    /// The bytes from `start` up to, but not including, `end`. If the object ends earlier, the range ends there.
     Bounded(Range<u64>),
     /// The bytes from this offset to the end.
     From(u64),
-    /// This many bytes at the object's end. A shorter object is returned whole.
+    /// The last bytes of the object, as many as this number. A shorter object is returned whole.
     Last(u64),
 }
 
@@ -28,8 +28,8 @@ impl From<RangeFrom<u64>> for GetRange {
 }
 
 impl GetRange {
-    /// Returns the range in bytes for an object of this size. If the object has none of the bytes, the range is empty
-    /// and lies at the object's end.
+    /// Returns the range as byte offsets in an object of this size. If the object has none of the bytes, the result is
+    /// an empty range at the object's end.
     pub fn within(&self, size: u64) -> Range<u64> {
         let range = match self {
             Self::Bounded(range) => range.start..range.end.min(size),
@@ -39,7 +39,7 @@ impl GetRange {
         range.start.min(range.end)..range.end
     }
 
-    /// Returns true if the range holds no byte of any object.
+    /// Returns true if the range is empty for objects of every size.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Bounded(range) => range.is_empty(),
@@ -48,7 +48,7 @@ impl GetRange {
         }
     }
 
-    /// Returns true if the range, applied to an empty object, means the whole object.
+    /// Returns true if the range covers the whole of an empty object. The answer 416 to such a range isn't an error.
     pub(crate) fn is_whole_of_nothing(&self) -> bool {
         match self {
             Self::Bounded(Range { start, .. }) | Self::From(start) => *start == 0,
@@ -61,10 +61,10 @@ impl GetRange {
         let value = match self {
             Self::Bounded(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
             Self::From(start) => format!("bytes={start}-"),
-            // No object is longer than this maximum, and some servers fail to parse more digits.
+            // Some servers fail to parse larger numbers, and no object is longer than this.
             Self::Last(len) => format!("bytes=-{}", len.min(&(i64::MAX as u64))),
         };
-        // The value holds only ASCII letters, digits, `=` and `-`, so it always makes a header value.
+        // The value has only ASCII letters, digits, `=` and `-`, so the conversion never fails.
         HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("bytes=0-"))
     }
 }

@@ -1,8 +1,8 @@
 //! The `Dialect` methods that all dialects over HTTP share.
 
-/// Implements [`Dialect`](crate::Dialect) for a type with [`HttpDialect`](crate::exchange::HttpDialect). The macro
-/// writes the verbs that all dialects share, and its caller writes the others in the braces. Rust permits only one
-/// `impl` of a trait for a type, so this is a macro.
+/// Implements [`Dialect`](crate::Dialect) for a type with [`HttpDialect`](crate::exchange::HttpDialect). The macro adds
+/// the verbs that all dialects share, and the invocation contains the others in braces. It is a macro because Rust
+/// permits only one `impl` of a trait for a type.
 macro_rules! http_verbs {
     ($dialect:ty, $capabilities:expr, { $($own:tt)* }) => {
         const _: () = {

@@ -1,11 +1,11 @@
-//! All rules that decide about another attempt.
+//! All rules that decide if a failed request is tried again.
 //!
-//! Reads, whole puts, parts, deletes, listings and copies have the same effect however often they run, so Laneway
-//! repeats all of them.
+//! Reads, whole puts, parts, deletes, listings and copies have the same effect if they run several times, so Laneway
+//! retries all of them.
 //!
-//! After a lost answer, a precondition can make the second attempt fail because the first one worked.
-//! [`Error::is_uncertain`](crate::Error) tells the verb, which then reads the object back. Chunks of a resumable
-//! session are sent again only after asking the session what arrived.
+//! After a lost answer, a precondition can make the second attempt fail because the first one succeeded.
+//! [`Error::is_uncertain`](crate::Error) reports this case to the verb, which then reads the object back. A chunk of a
+//! resumable session is sent again only after a request to the session has shown which bytes arrived.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,10 +14,10 @@ use laneway_lanes::{Head, Kind, Verdict};
 
 use crate::ErrorKind;
 
-/// An answer that isn't a success, reduced to the fields that the rules use.
+/// An error answer, reduced to the fields that the rules use.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Failure {
-    /// The status. For an error in the body of a 200, it is the status that the error's code stands for.
+    /// The status. For an error in the body of an answer with status 200, it is the usual status for the error's code.
     pub(crate) status: StatusCode,
     /// The store's error code.
     pub(crate) code: Option<String>,
@@ -25,17 +25,17 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The pause that `Retry-After` asks for.
     pub(crate) after: Option<Duration>,
-    /// The bucket's region, if the store tells it.
+    /// The bucket's region, if the answer contains it.
     pub(crate) region: Option<String>,
     /// The store's clock, from the `Date` header.
     pub(crate) date: Option<SystemTime>,
     /// True if the same request can't succeed any more, although this kind of failure is usually temporary.
     pub(crate) is_final: bool,
-    /// True if the answer can't tell the cause, because the answer to a HEAD has no body.
+    /// True if the cause is unknown, because the answer to a HEAD has no body.
     pub(crate) is_silent: bool,
 }
 
-/// The end of an attempt, reduced to the fields that the rules use.
+/// The outcome of an attempt, reduced to the fields that the rules use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending<'a> {
     /// A success.
@@ -47,11 +47,12 @@ pub(crate) enum Ending<'a> {
         /// The dialect learned something from the answer, such as a region or that its token is stale.
         learned: bool,
     },
-    /// No answer, or only a part of it.
+    /// The attempt ended without an answer, or with only part of one.
     Broken { kind: Kind, unsent: bool, transient: bool },
 }
 
-/// Decides after an attempt. `delivered` is true if bytes of the answer's body have reached the caller's sink.
+/// Decides if and when another attempt follows. `delivered` is true if bytes of the answer's body have reached the
+/// caller's sink.
 pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     match ending {
         Ending::Success => Verdict::Done,
@@ -59,7 +60,7 @@ pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
         Ending::Failure { failure, kind: ErrorKind::Throttled, .. } => {
             Verdict::Throttled { after: failure.after }
         }
-        // A server that sends `Retry-After` asks for a pause.
+        // A temporary error with `Retry-After` is treated like throttling, because the server asks for a pause.
         Ending::Failure { failure, .. } if failure.after.is_some() && wants_to_be_left_alone(failure) => {
             Verdict::Throttled { after: failure.after }
         }
@@ -76,7 +77,7 @@ pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     }
 }
 
-/// Returns true if the server may have carried out the request although the attempt ended like this.
+/// Returns true if the server may have carried out the request, although the attempt ended in this way.
 pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     match ending {
         Ending::Success => true,
@@ -85,13 +86,13 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     }
 }
 
-/// Returns true if a `Retry-After` with this status asks to slow down.
+/// Returns true if `Retry-After` in an answer with this status asks the client to slow down.
 fn wants_to_be_left_alone(failure: &Failure) -> bool {
     failure.status.as_u16() == 408 || may_recover(failure.status)
 }
 
 /// Returns true for temporary failures that don't ask to slow down. S3 sends 400 `RequestTimeout` if the request
-/// arrived too slowly, and 409 if two conditional writes met.
+/// arrived too slowly, and 409 if two conditional writes of an object ran at the same time.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
     if failure.is_final {
         return false;
@@ -104,18 +105,18 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
     }
 }
 
-/// Returns whether a server that failed with this status may serve the same request later. [Cloudflare] sends 520 to
-/// 527 if it can't reach the origin. A server that doesn't support a method (501) or a version of HTTP (505) won't
-/// support it later either. MinIO and `laneway serve` answer 507 if their disk is full, and RFC 4918 (11.5) forbids
-/// repeating such a request.
+/// Returns whether the same request may succeed later, after the server failed with this 5xx status. [Cloudflare] sends
+/// 520 to 527 if it can't reach the origin. A server that doesn't support a method (501) or a version of HTTP (505)
+/// won't support it later either. MinIO and `laneway serve` answer 507 if their disk is full, and RFC 4918 (11.5)
+/// forbids repeating such a request.
 ///
 /// [Cloudflare]: https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/
 fn may_recover(status: StatusCode) -> bool {
     status.is_server_error() && !matches!(status.as_u16(), 501 | 505 | 507)
 }
 
-/// Returns true if a message says that bytes differ from their checksum. GCS writes `Provided CRC32C "…" doesn't match
-/// calculated CRC32C "…".`, and fake-gcs-server writes `crc32c checksum mismatch …`.
+/// Returns true if an error message says that the bytes don't match their checksum. GCS writes `Provided CRC32C "…"
+/// doesn't match calculated CRC32C "…".`, and fake-gcs-server writes `crc32c checksum mismatch …`.
 pub(crate) fn names_a_digest(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let digest = ["crc32c", "md5", "checksum", "digest"].iter().any(|name| message.contains(name));
@@ -123,8 +124,8 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 }
 
 /// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
-/// `net/http` (MinIO), nginx or Apache. A store never answers so. The answer to a HEAD has no body with these words. It
-/// counts if it has no store's own headers and doesn't announce XML.
+/// `net/http` (MinIO), nginx or Apache. A store never answers in this way. The answer to a HEAD has no body, so for a
+/// HEAD the function returns true if the answer has none of a store's headers and isn't announced as XML.
 pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",
@@ -144,7 +145,7 @@ pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
         }
 }
 
-/// Returns the kind that a status means, if the store's code doesn't tell more.
+/// Returns the kind of error for a status. It is used if the store's error code doesn't say more.
 pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 => ErrorKind::Unauthenticated,
@@ -161,7 +162,7 @@ pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
     }
 }
 
-/// Reads `Retry-After`: seconds, or a date. A date in the past asks for no pause.
+/// Reads `Retry-After`: seconds, or a date. A date in the past means no pause.
 pub(crate) fn retry_after(value: Option<&str>, now: SystemTime) -> Option<Duration> {
     let value = value?.trim();
     if let Ok(seconds) = value.parse::<u64>() {

@@ -2,15 +2,15 @@
 //!
 //! [`Store`] is the caller's interface to a [`Dialect`]: `head get put delete delete_many list copy`, multipart uploads
 //! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of
-//! verbs. Each verb has a pure function that makes a request from arguments, and one that makes a result from an
-//! answer. A few lines send the request and read the answer over [`laneway_lanes::Lanes`]. Callers may supply a dialect
-//! of their own, and they decide by [`Capabilities`].
+//! verbs. For each verb, one function without side effects makes a request from the arguments, and another makes the
+//! result from an answer. A few lines in between send the request over [`laneway_lanes::Lanes`]. Callers may supply
+//! their own dialect. Code that depends on the kind of store decides by [`Capabilities`].
 //!
-//! The invariant: keys are the store's bytes, kept exactly. Before a verb reports success, it compares the result with
-//! every size and checksum that the store tells.
+//! The invariant: keys are exactly the store's bytes and are never changed. Before a verb reports success, it compares
+//! the result with every size and checksum that the store sends.
 //!
-//! This crate deliberately plans nothing (the caller chooses ranges and parts), touches no files, and doesn't resume in
-//! the middle of a body.
+//! This crate deliberately doesn't choose ranges and parts, which is the caller's task. Nor does it write files or
+//! resume in the middle of a body.
 
 mod access_grant;
 mod added_headers;

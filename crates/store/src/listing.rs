@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ObjectMeta;
 
-/// The most entries of a page. Stores send 1000, and some can be configured for a few thousand. A page with more ends
-/// the listing: in memory each entry takes twenty times the 50 bytes that it takes on the network.
+/// The maximum number of entries in a page. A page with more is an error, because a hostile server could exhaust
+/// memory: an entry of 50 bytes on the network takes twenty times as much in memory. Stores send 1000 entries, and some
+/// can be configured for a few thousand.
 pub(crate) const ENTRIES_MAX: usize = 50_000;
 
 /// The error for a page with more entries.
@@ -24,17 +25,19 @@ pub struct List {
     pub bucket: String,
     /// Lists only keys with this prefix.
     pub prefix: String,
-    /// Keys with this delimiter after the prefix are rolled up into [`Page::prefixes`].
+    /// Keys that contain this delimiter after the prefix aren't listed. Their common prefixes are in
+    /// [`Page::prefixes`].
     pub delimiter: Option<String>,
     /// Lists only keys that sort after this one. The key itself is left out.
     pub start_after: Option<String>,
-    /// Lists only keys that sort before this one. GCS stops there by itself; the rest of an S3 page is cut off.
+    /// Lists only keys that sort before this one. GCS applies this bound itself. From an S3 page, Laneway drops the
+    /// keys beyond it.
     pub end_before: Option<String>,
     /// [`Page::next`] of the previous page.
     pub token: Option<String>,
-    /// The most entries of the page. Stores send at most 1000.
+    /// The maximum number of entries in the page. Stores send at most 1000.
     pub max: Option<u32>,
-    /// Lists all versions that the bucket keeps, those of one key together. GCS sends the oldest first. S3 sends the
+    /// If true, lists all versions that the bucket keeps, grouped by key. GCS sends the oldest first. S3 sends the
     /// newest first, with its delete markers.
     pub versions: bool,
     /// Lists the versions that were deleted and can still be restored, in place of the others. Only GCS has such
@@ -55,16 +58,16 @@ impl List {
 /// The limits of a bucket's listings, as its answers have shown them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ListingLimits {
-    /// True if keys come in no order.
+    /// True if the keys aren't sorted.
     pub is_unsorted: bool,
-    /// True if a policy allows the caller's own prefix, but no longer ones.
+    /// True if a bucket policy allows the caller's own prefix, but refuses longer ones.
     pub refuses_longer_prefixes: bool,
-    /// True if a policy forbids to choose the length of a page.
+    /// True if a bucket policy refuses requests that choose the length of a page.
     pub refuses_max: bool,
 }
 
 impl ListingLimits {
-    /// Returns the limits of both.
+    /// Returns the limits that apply if both apply.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -75,7 +78,8 @@ impl ListingLimits {
     }
 }
 
-/// The most buckets whose limits are remembered. One more, and all are learned again.
+/// The maximum number of buckets whose limits are remembered. If there are more, all limits are forgotten and learned
+/// again.
 const BUCKETS_MAX: usize = 1024;
 
 /// The known limits, by bucket.
@@ -94,7 +98,11 @@ impl LimitsByBucket {
         if known.and(learned) == known {
             return;
         }
-        tracing::info!(bucket, ?learned, "listings of the bucket are asked for otherwise from now on");
+        tracing::info!(
+            bucket,
+            ?learned,
+            "later listings of this bucket respect the limits that its answers have shown"
+        );
         if limits.len() >= BUCKETS_MAX && !limits.contains_key(bucket) {
             limits.clear();
         }
@@ -102,16 +110,16 @@ impl LimitsByBucket {
     }
 }
 
-/// The page tokens of a listing so far.
+/// The page tokens that a listing has had so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(HashSet<String>);
 
 impl Tokens {
-    /// Returns the token of the next page, or `None` after the last page. A repeated token would bring the same pages
-    /// for ever.
+    /// Returns the token of the next page, or `None` after the last page. A repeated token is an error, because the
+    /// same pages would follow for ever.
     ///
     /// # Errors
-    /// Fails if the token has come before.
+    /// Fails if an earlier page had the same token.
     pub(crate) fn next(&mut self, token: Option<String>) -> Result<Option<String>, &'static str> {
         match token.filter(|token| !token.is_empty()) {
             Some(token) if !self.0.insert(token.clone()) => {

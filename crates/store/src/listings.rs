@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Listings {
     /// The pages received, including pages with keys outside the requested range.
     pub pages: u64,
-    /// The most pages requested at once, for one listing or for several.
+    /// The peak number of concurrent page requests, counted over all listings of the store.
     pub at_once: u64,
-    /// The requested keys and common prefixes that the pages held.
+    /// The keys and common prefixes in the pages, without those outside the requested range.
     pub keys: u64,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     keys: AtomicU64,
 }
 
-/// A page request under way, until it is dropped.
+/// Counts a page request as running until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Asked<'a>(&'a Tally);
 
@@ -44,12 +44,12 @@ impl Tally {
 }
 
 impl Asked<'_> {
-    /// Counts received keys.
+    /// Adds received keys to the total.
     pub(crate) fn came(&self, keys: usize) {
         self.0.keys.fetch_add(keys as u64, Relaxed);
     }
 
-    /// Counts the page.
+    /// Adds the received page to the total.
     pub(crate) fn ended(&self) {
         self.0.pages.fetch_add(1, Relaxed);
     }

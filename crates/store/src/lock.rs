@@ -4,18 +4,18 @@ use std::time::SystemTime;
 
 use crate::timestamp::rfc3339;
 
-/// The protection of an object until a time.
+/// A setting that protects an object until a given time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Retention {
-    /// The strictness.
+    /// The strictness of the retention.
     pub mode: RetentionMode,
     /// The end of the retention.
     pub until: SystemTime,
 }
 
 impl Retention {
-    /// A retention of this mode until this time.
+    /// Returns a retention of this mode until this time.
     pub const fn new(mode: RetentionMode, until: SystemTime) -> Self {
         Self { mode, until }
     }

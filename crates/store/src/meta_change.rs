@@ -7,7 +7,8 @@ use http::HeaderMap;
 
 use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 
-/// A change of an object's metadata. A field that is `None` or empty is kept. A text that is empty clears the field.
+/// A change of an object's metadata. `None` keeps a field, and `Some` with an empty text clears it. An empty map or set
+/// changes nothing.
 ///
 /// ```
 /// use laneway_store::MetaChange;
@@ -159,7 +160,7 @@ impl MetaChange {
         !Self { storage_class: None, acl: None, tags: None, ..self.clone() }.is_empty()
     }
 
-    /// Returns the change with metadata names in lower case, since S3 keeps them as header names.
+    /// Returns the change with the names of metadata in lower case, because S3 stores them as names of headers.
     pub(crate) fn in_lower_case(&self) -> Self {
         let lower = |name: &String| name.to_lowercase();
         Self {
@@ -169,7 +170,7 @@ impl MetaChange {
         }
     }
 
-    /// Returns the full metadata that an object has after the change.
+    /// Returns the complete metadata that an object has after the change.
     pub fn applied(&self, meta: &ObjectMeta) -> PutOptions {
         let of = |new: &Option<String>, old: &Option<String>| match new {
             None => old.clone(),
@@ -199,12 +200,12 @@ impl MetaChange {
     }
 }
 
-/// An object whose change takes several requests: its state when found, and its new metadata.
+/// An object whose metadata is changed with several requests: its state when it was read, and its new metadata.
 #[derive(Clone, Debug)]
 pub struct Changing {
     pub(crate) id: ObjectId,
     pub(crate) meta: ObjectMeta,
-    /// The headers of the answer that described the object, for fields that [`ObjectMeta`] doesn't hold.
+    /// The headers of the answer that described the object. They contain fields that [`ObjectMeta`] doesn't have.
     pub(crate) headers: HeaderMap,
     pub(crate) options: PutOptions,
 }

@@ -15,11 +15,13 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, HttpDialect, Outgoing, Sent, Unsendable};
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
 
-/// A store may take minutes to complete an upload of many parts, and sends nothing meanwhile.
+/// The time limit without progress for the completion. A store may take minutes to complete an upload of many parts,
+/// and sends nothing until then.
 const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
-/// The parts on one page. It is also the default of both stores.
+/// The number of parts on one page of a list of parts. It is also the default of both stores.
 const PAGE: &str = "1000";
-/// More pages than 10,000 parts fill.
+/// The maximum number of pages of a list of parts. It is more than 10,000 parts can fill, so only a faulty store
+/// reaches it.
 const PAGES_MAX: u32 = 100;
 
 /// The differences between the dialects' multipart protocols.
@@ -36,13 +38,13 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     /// Returns a request about all uploads of a bucket.
     fn about_all(bucket: &str, query: &Query) -> Outgoing;
 
-    /// The checksums that an upload is assumed to have if the listing of uploads doesn't tell them.
+    /// The kind of checksums that an upload is assumed to have if the listing of uploads doesn't name it.
     const CHECKSUMS_UNTOLD: PartChecksums;
 
     /// Adds the body's checksum to the request.
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
 
-    /// Returns the CRC32C of the received bytes, if the answer tells it.
+    /// Returns the CRC32C that the store computed of the received bytes, if the answer contains it.
     fn crc32c_of(answer: &Head) -> Option<u32>;
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
@@ -53,7 +55,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
         part_of(&exchange, &exchange.send(&outgoing).await?, number, size, crc32c)
     }
 
-    /// Returns the parts that the store holds, by number.
+    /// Returns the parts that the store has, sorted by number.
     async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         Ok(self.listed_parts(upload).await?.into_iter().map(StoredPart::from).collect())
     }
@@ -99,9 +101,9 @@ pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
     Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
 }
 
-/// The most attempts to begin an upload while each answer is a success without an upload id. A single such answer may
-/// come from a proxy or be damaged. Each attempt may leave an upload without a known id at the store, as a lost answer
-/// does.
+/// The maximum number of attempts to begin an upload if the answers are successes without an upload id. A single such
+/// answer may come from a proxy or be damaged. Each attempt may leave an unfinished upload at the store whose id nobody
+/// knows, so there are few.
 pub(crate) const BEGINNINGS_MAX: u32 = 3;
 
 /// Returns the upload id from the answer that began an upload.
@@ -149,7 +151,7 @@ pub(crate) fn damaged<D: HttpDialect>(
     name: &str,
 ) -> Error {
     let message =
-        format!("the store's {name} of part {number} differs from that of the bytes that were sent");
+        format!("the store's {name} of part {number} differs from the {name} of the bytes that were sent");
     exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
 }
 
@@ -165,7 +167,7 @@ pub(crate) fn complete_request<D: SpeaksMultipart>(
 ) -> Result<Outgoing, String> {
     let document = document::<D>(upload, parts, sha256s).ok_or("a part's ETag holds control characters")?;
     let query = Query::new().and("uploadId", &upload.upload_id);
-    // S3 also needs the customer's key for completing an object that was begun with it.
+    // If an upload was begun with a customer's key, S3 needs the key to complete it too.
     let mut outgoing = D::about(Method::POST, &upload.id, &query).keyed(Keyed::Object);
     outgoing.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     outgoing.body = Body::from(Bytes::from(document));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Checksums, Retention};
 
-/// The kind of a store. It only decides which URLs and settings apply to it. For all else see
+/// The kind of a store. It decides only which URLs and settings apply to the store. All other differences are in
 /// [`Capabilities`](crate::Capabilities).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -19,7 +19,8 @@ pub enum Provider {
     Gcs,
     /// Amazon S3 and stores with its protocol.
     S3,
-    /// A store with a [`Dialect`](crate::Dialect) of the caller, under the scheme of its URLs: see [`Provider::other`].
+    /// A store with the caller's own [`Dialect`](crate::Dialect), named by the scheme of its URLs (see
+    /// [`Provider::other`]).
     Other(ReservedScheme),
 }
 
@@ -47,7 +48,7 @@ impl Provider {
         }))))
     }
 
-    /// Returns the kind of store that a URL's scheme, in lower case, names.
+    /// Returns the kind of store for the scheme of a URL. The scheme must be in lower case.
     pub fn of_scheme(scheme: &str) -> Option<Self> {
         if let Some(cloud) = Self::CLOUDS.into_iter().find(|cloud| cloud.scheme() == scheme) {
             return Some(cloud);
@@ -74,13 +75,14 @@ impl Provider {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReservedScheme(&'static str);
 
-/// Schemes that mean a cloud or a path, or will in the future.
+/// Schemes that name a cloud or a path now, or may do so in the future.
 const TAKEN: [&str; 10] = ["gs", "s3", "gcs", "file", "http", "https", "az", "azure", "abfs", "abfss"];
 
-/// The reserved schemes of callers' dialects. Each takes a few bytes until the process ends.
+/// The schemes that callers have reserved. Their few bytes are never freed.
 static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// A text that can't be a dialect's scheme: it isn't a scheme in lower case, or already means something else.
+/// The error for a text that can't be a dialect's scheme: it isn't a scheme in lower case, or already has another
+/// meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a dialect's scheme must be a letter followed by letters, digits, +, - and ., all in lower case, and not one of Laneway's own"
@@ -104,7 +106,8 @@ impl<'de> Deserialize<'de> for Provider {
     }
 }
 
-/// The name of an object. The key is exactly the store's, never normalised; `Display` doesn't escape it.
+/// The name of an object. The key is exactly the key in the store. It is never normalised, and `Display` doesn't escape
+/// it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ObjectId {
@@ -113,8 +116,8 @@ pub struct ObjectId {
     /// The key, at most 1024 bytes of UTF-8.
     pub key: String,
     /// One of the versions that a bucket keeps of the key, by the store's id: a GCS generation in digits, or an S3
-    /// version id. `None` is the live object. A read with it returns that version, and a delete with it removes that
-    /// version for good.
+    /// version id. `None` is the live object. A read with a version returns that version, and a delete removes that
+    /// version permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
 }
@@ -160,7 +163,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// An object's metadata as the store tells it. A field that the store leaves out is `None` or empty.
+/// An object's metadata, as far as the store's answer contains it. A field that the store leaves out is `None` or
+/// empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ObjectMeta {
@@ -174,7 +178,8 @@ pub struct ObjectMeta {
     pub version_id: Option<String>,
     /// In a listing of versions: true if this is the live version.
     pub is_latest: Option<bool>,
-    /// In a listing of versions: true if this is S3's marker that the key was deleted, rather than an object.
+    /// In a listing of versions: true if this isn't an object but a delete marker, with which S3 records that the key
+    /// was deleted.
     pub delete_marker: bool,
     /// In a listing of soft-deleted versions: the time of the deletion.
     pub soft_deleted: Option<SystemTime>,
@@ -186,7 +191,8 @@ pub struct ObjectMeta {
     pub content_type: Option<String>,
     /// `Content-Encoding` as stored.
     pub content_encoding: Option<String>,
-    /// `Cache-Control`. It is also `None` if the answer doesn't tell it, as [`metadata`](Self::metadata) shows.
+    /// `Cache-Control`. It is also `None` if the answer doesn't include it. [`metadata`](Self::metadata) is then `None`
+    /// too.
     pub cache_control: Option<String>,
     /// `Content-Disposition`.
     pub content_disposition: Option<String>,
@@ -198,14 +204,14 @@ pub struct ObjectMeta {
     pub custom_time: Option<SystemTime>,
     /// The time of the last change.
     pub updated: Option<SystemTime>,
-    /// The time of creation, if the store tells it separately, as GCS does in a `head`. On S3 every change makes a new
+    /// The time of creation, if the store sends it separately, as GCS does in a `head`. On S3 every change makes a new
     /// object.
     pub created: Option<SystemTime>,
     /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
     /// The user metadata, with names in lower case on S3. It is `None` if the answer doesn't include it, and then
-    /// [`cache_control`](Self::cache_control) isn't included either. That is so for GCS's answers to reads and for S3's
-    /// listings. A `head` always includes both.
+    /// [`cache_control`](Self::cache_control) isn't included either. GCS's answers to reads and S3's listings include
+    /// neither. A `head` always includes both.
     pub metadata: Option<BTreeMap<String, String>>,
     /// GCS: the number of metadata changes of this generation.
     pub metageneration: Option<u64>,
@@ -220,7 +226,7 @@ pub struct ObjectMeta {
     pub customer_key: Option<String>,
     /// True if S3 uses a bucket key between the object and the KMS key.
     pub bucket_key: bool,
-    /// The number of tags, if the store tells it.
+    /// The number of tags, if the store sends it.
     pub tags: Option<u32>,
     /// The retention that protects the object from removal.
     pub retention: Option<Retention>,
@@ -228,7 +234,7 @@ pub struct ObjectMeta {
     pub legal_hold: bool,
     /// True if the object is known to be in an archive and must be restored before it can be read.
     pub archived: bool,
-    /// The archive tier of an intelligently tiered object, by the store's name for it.
+    /// The archive tier of an object of the class INTELLIGENT_TIERING, by the store's name for it.
     pub archive_status: Option<String>,
     /// The progress of its restoration, or the time until which it stays restored, in the store's own words.
     pub restore: Option<String>,

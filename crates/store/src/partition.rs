@@ -1,5 +1,5 @@
-//! Amazon's partitions: groups of regions with a domain of their own. From the SDKs' `partitions.json`
-//! (<https://github.com/boto/botocore/blob/develop/botocore/data/partitions.json>).
+//! Amazon's partitions: groups of regions, each with its own domain. The table is taken from the SDKs'
+//! `partitions.json` (<https://github.com/boto/botocore/blob/develop/botocore/data/partitions.json>).
 
 /// A group of regions with one domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,7 +8,7 @@ pub(crate) struct Partition {
     pub(crate) name: &'static str,
     /// The domain of its services.
     pub(crate) suffix: &'static str,
-    /// The prefixes of its regions' names. The commercial partition has all other regions.
+    /// The prefixes of its regions' names. Regions without any of these prefixes belong to the commercial partition.
     prefixes: &'static [&'static str],
 }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::may_be_added;
 
-/// The longest life of a signed URL on either service.
+/// The longest time for which both services accept a signed URL.
 pub(crate) const EXPIRES_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 /// The request method that a signed URL permits.
@@ -33,7 +33,7 @@ pub enum Method {
 impl Method {
     const ALL: [Self; 5] = [Self::Get, Self::Head, Self::Put, Self::Post, Self::Delete];
 
-    /// Returns its HTTP name: `GET`.
+    /// Returns the method's name in HTTP, such as `GET`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -51,7 +51,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// A text that isn't a method that URLs can be signed for.
+/// The error for a text that isn't one of these methods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the method of a signed URL must be GET, HEAD, PUT, POST or DELETE")]
 pub struct NoMethod;
@@ -69,11 +69,11 @@ impl FromStr for Method {
 pub struct SignOptions {
     /// The method that the URL permits.
     pub method: Method,
-    /// The life of the URL in whole seconds, from 1 s to 7 days. A fraction is cut off.
+    /// The time for which the URL is valid, from 1 s to 7 days. A fraction of a second is cut off.
     pub expires: Duration,
-    /// Headers that the URL's user must send exactly like this.
+    /// Headers that the URL's user must send with exactly these values.
     pub headers: Vec<(String, String)>,
-    /// Additional query parameters: `versionId`, `generation`, `response-content-disposition`.
+    /// Additional query parameters, such as `versionId`, `generation` or `response-content-disposition`.
     pub query: Vec<(String, String)>,
 }
 
@@ -83,8 +83,8 @@ pub struct SignOptions {
 pub struct SignedUrl {
     /// The URL.
     pub url: String,
-    /// The time at which the URL expires at the latest. If it is earlier than requested, [`Self::ends_early`] tells
-    /// why.
+    /// The latest time at which the URL expires. If it is earlier than requested, [`Self::ends_early`] contains the
+    /// reason.
     pub expires_at: SystemTime,
     /// The reason why the URL may expire before the requested time.
     pub ends_early: Option<&'static str>,
@@ -123,19 +123,19 @@ impl fmt::Debug for SignOptions {
 }
 
 impl SignOptions {
-    /// Returns the life in seconds.
+    /// Returns the validity in seconds.
     ///
     /// # Errors
     /// Fails for less than a second, or more than either service permits.
     pub(crate) fn expires_s(&self) -> Result<u64, String> {
         match self.expires.as_secs() {
-            0 => Err("a signed URL lasts a second at least".to_owned()),
-            _ if self.expires > EXPIRES_MAX => Err("a signed URL lasts 7 days at most".to_owned()),
+            0 => Err("a signed URL must be valid for at least 1 second".to_owned()),
+            _ if self.expires > EXPIRES_MAX => Err("a signed URL can be valid for at most 7 days".to_owned()),
             seconds => Ok(seconds),
         }
     }
 
-    /// Returns the headers to sign, beside those of every request.
+    /// Returns the headers to sign: the caller's, and `always`, which every request of this store carries.
     ///
     /// # Errors
     /// Returns the name of a header that can't be sent, or that the URL's user can't choose.
@@ -175,13 +175,15 @@ impl SignOptions {
             })
         };
         match self.query.iter().find(|(name, _)| is_taken(name)) {
-            Some((name, _)) => Err(format!("{name} in the query is the signature's own")),
+            Some((name, _)) => {
+                Err(format!("the query parameter {name} belongs to the signature and can't be set"))
+            }
             None => Ok(&self.query),
         }
     }
 }
 
-/// Returns signed headers as text, as the URL's user has to send them.
+/// Returns the names and values of signed headers, which the URL's user has to send unchanged.
 ///
 /// # Errors
 /// Fails for a value that isn't text.
@@ -193,7 +195,7 @@ pub(crate) fn as_text(headers: &HeaderMap) -> Result<Vec<(String, String)>, Stri
     headers.iter().map(text).collect()
 }
 
-/// Returns the time at which a URL expires, and the reason if that may be less than `expires_s` after `now`.
+/// Returns the time at which a URL expires. If `end` cuts it short, the result contains the reason `why`.
 pub(crate) fn ending(
     now: SystemTime,
     expires_s: u64,
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(for_s(604_800).expires_s(), Ok(604_800));
         assert!(for_s(604_801).expires_s().is_err_and(|why| why.contains("7 days")));
         let short = SignOptions { expires: Duration::from_millis(999), ..SignOptions::default() };
-        assert!(short.expires_s().is_err_and(|why| why.contains("a second")));
+        assert!(short.expires_s().is_err_and(|why| why.contains("1 second")));
     }
 
     #[test]

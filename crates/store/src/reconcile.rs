@@ -1,4 +1,5 @@
-//! Compares a write with the store's answer, or with the object that the store holds, before it is reported.
+//! Checks a write before it is reported as successful: against the store's answer, or against the object that the store
+//! holds.
 
 use std::future::Future;
 
@@ -6,7 +7,7 @@ use crate::checksum::Comparison;
 use crate::exchange::{Exchange, HttpDialect};
 use crate::{Checksums, Error, ErrorKind, ObjectMeta};
 
-/// Compares the store's description of the new object with the bytes that were sent.
+/// Compares the store's metadata of the new object with the size and checksums of the bytes that were sent.
 ///
 /// # Errors
 /// Returns `Integrity` if the size or a checksum differs.
@@ -22,7 +23,7 @@ pub(crate) fn compared<D: HttpDialect>(
     }
     match meta.checksums.compare(sums) {
         Comparison::Different(name) => {
-            let message = format!("the store's {name} differs from that of the bytes that were sent");
+            let message = format!("the store's {name} differs from the {name} of the bytes that were sent");
             Err(exchange.error(ErrorKind::Integrity, message))
         }
         Comparison::Equal | Comparison::Unknown => Ok(meta),
@@ -30,10 +31,10 @@ pub(crate) fn compared<D: HttpDialect>(
 }
 
 /// Checks a write whose answer was lost, and whose second attempt was refused. If the store holds the bytes that were
-/// sent, the first attempt worked. Otherwise the error stands.
+/// sent, the first attempt succeeded. Otherwise the error is returned.
 ///
-/// Callers box `head`, which is rare and large. Otherwise it would be half of a small put's future, and thousands of
-/// those exist at once.
+/// Callers box `head`, because its future is large and rarely needed. Otherwise it would make up half of the future of
+/// a small put, and thousands of those exist at once.
 pub(crate) async fn landed(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -47,8 +48,8 @@ pub(crate) async fn landed(
 }
 
 /// Checks a delete whose answer was lost, and whose second attempt found no object in the required state. If no object
-/// exists now, the delete worked. If one exists, another writer may have come before or after the delete, so the error
-/// stands.
+/// exists now, the first attempt succeeded. If one exists, another writer may have written it before or after the
+/// delete, so the error is returned.
 pub(crate) async fn removed(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -63,7 +64,8 @@ pub(crate) async fn removed(
     }
 }
 
-/// Checks a delete whose answer has a success status but isn't a valid answer. It succeeded if no object exists now.
+/// Checks a delete whose answer has a success status but isn't a valid answer. The delete succeeded if no object exists
+/// now.
 pub(crate) async fn gone(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -74,8 +76,8 @@ pub(crate) async fn gone(
     }
 }
 
-/// Checks a write whose answer has a success status but can't be read. It succeeded if the store holds the bytes that
-/// were sent.
+/// Checks a write whose answer has a success status but can't be read. The write succeeded if the store holds the bytes
+/// that were sent.
 pub(crate) async fn unread(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -88,7 +90,7 @@ pub(crate) async fn unread(
     }
 }
 
-/// Returns true if an object holds the bytes that were sent. Only equal checksums prove it.
+/// Returns true if equal checksums prove that the object consists of the bytes that were sent.
 fn is_ours(meta: &ObjectMeta, size: u64, sums: &Checksums) -> bool {
     meta.size == size && meta.checksums.compare(sums) == Comparison::Equal
 }

@@ -7,8 +7,8 @@ use http::Method;
 
 use crate::Operation;
 
-/// Requests sent to a store. Every attempt that reached a connection counts. S3 and GCS put the same requests into the
-/// same price classes: <https://aws.amazon.com/s3/pricing/>,
+/// The numbers of requests sent to a store. Every attempt that was sent on a connection is counted. S3 and GCS have the
+/// same price classes for the same requests: <https://aws.amazon.com/s3/pricing/>,
 /// <https://cloud.google.com/storage/pricing#operations-by-class>.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
@@ -34,9 +34,10 @@ impl Tally {
     pub(crate) fn class(&self, operation: Operation, method: &Method) -> Arc<AtomicU64> {
         let class = match (operation, method) {
             (Operation::List | Operation::ListParts | Operation::ListUploads, _) => &self.writes,
-            // A bulk delete is a POST on both stores, and as free as a single delete.
+            // A bulk delete is a POST on both stores, but it is free of charge, like a single delete.
             (Operation::Delete | Operation::Abort, _) | (_, &Method::DELETE) => &self.deletes,
-            // This includes the reads by which a write checks its result.
+            // The reads with which Laneway checks a write are counted as reads, because the stores charge for them as
+            // such.
             (_, &Method::GET | &Method::HEAD) => &self.reads,
             _ => &self.writes,
         };

@@ -83,7 +83,7 @@ pub(crate) struct S3 {
     encryption: Encryption,
     regions: Regions,
     sessions: Sessions,
-    /// The endpoint's treatment of conditional writes, as far as it is known.
+    /// The way in which the endpoint treats conditional writes, as far as it is known.
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
@@ -94,11 +94,11 @@ pub(crate) struct S3 {
     /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
     /// matched.
     md5s_of_parts: AtomicBool,
-    /// True once the endpoint answered GetObjectAttributes with something else, such as the object.
+    /// True after the endpoint answered GetObjectAttributes with something else, such as the object itself.
     lacks_attributes: AtomicBool,
-    /// Remembers whether listings may request the restore status of archived objects.
+    /// Remembers if listings may request the restore status of archived objects from this endpoint.
     restores: restore_status::Asking,
-    /// The form of listings that the endpoint has, once it has shown one.
+    /// The version of the request for listings that the endpoint supports. It is set when an answer has shown it.
     list_form: OnceLock<list::ListForm>,
 }
 
@@ -152,7 +152,7 @@ impl S3 {
         Some(self.address.locate(bucket, &self.regions.of(bucket), "/").ok()?.origin)
     }
 
-    /// Refuses to send a customer's key over a network in clear text.
+    /// Returns an error if a customer's key would be sent over a network unencrypted.
     ///
     /// # Errors
     /// `Invalid` if the key would be sent unencrypted.
@@ -165,7 +165,8 @@ impl S3 {
         Ok(())
     }
 
-    /// Builds a request for a region and signs it, by a directory bucket's session or by the caller's own credentials.
+    /// Builds a request for a region and signs it, with a directory bucket's session or with the caller's own
+    /// credentials.
     async fn signed(
         &self,
         bucket: &str,
@@ -176,8 +177,9 @@ impl S3 {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         let Place { origin, target, service, region } =
             self.address.locate(bucket, region, &outgoing.target)?;
-        let uri: http::Uri =
-            format!("{origin}{target}").parse().map_err(|e| invalid(format!("no request target: {e}")))?;
+        let uri: http::Uri = format!("{origin}{target}")
+            .parse()
+            .map_err(|e| invalid(format!("the request's path and query can't be sent: {e}")))?;
         let (mut parts, ()) = http::Request::new(()).into_parts();
         parts.method = outgoing.method.clone();
         parts.uri = uri;
@@ -188,10 +190,10 @@ impl S3 {
             encryption::apply(&mut parts.headers, outgoing.keyed, &self.encryption);
         }
         if outgoing.body.is_empty() {
-            // Buckets may refuse unsigned payloads by policy, and the hash of an empty body costs nothing. A body is
-            // protected by a checksum in a signed header instead, even without TLS. A hash of the body would be a
-            // second pass over all bytes. It would only help against an attacker who can read and replay requests
-            // anyway.
+            // Buckets may refuse unsigned payloads by policy, and the hash of an empty body costs nothing. For other
+            // bodies, the payload isn't signed. A checksum in a signed header protects the body instead, even without
+            // TLS. A hash would need a second pass over all bytes, and would only help against attackers who can
+            // already read and replay requests.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(SHA256_OF_NOTHING));
         }
         if is_directory(bucket) {
@@ -204,15 +206,17 @@ impl S3 {
         let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
         let signer = Signer { credentials, clock, service, region, session };
         let credential = signer.sign(&mut parts).await?;
-        // Cloudflare tells no length to a HEAD that doesn't refuse encodings. Google's front end would decompress objects
-        // that are stored as gzip.
+        // To a HEAD, Cloudflare sends a Content-Length only if the request refuses all encodings. Google's front end
+        // would decompress objects that are stored as gzip if the request didn't accept gzip.
         let encoding = if is_google(&origin) { "gzip" } else { "identity" };
         parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
-        // Lanes sets the same authority, in the form of the connection's protocol.
+        // The lanes add the host again, in the form that the connection's protocol requires.
         parts.headers.remove(HOST);
-        // Parse the signed text again instead of taking it from the absolute URI, so that exactly the signed bytes are
-        // sent.
-        let target = target.parse().map_err(|e| invalid(format!("no request target: {e}")))?;
+        // Parse the target's text, which was signed, instead of taking it from the absolute URI. So exactly the signed
+        // bytes are sent.
+        let target = target
+            .parse()
+            .map_err(|e| invalid(format!("the request's path and query can't be sent: {e}")))?;
         let mut request = Request::new(origin, parts.method, target);
         request.headers = parts.headers;
         request.body = outgoing.body.clone();
@@ -222,7 +226,8 @@ impl S3 {
         Ok((request, signer))
     }
 
-    /// Returns whether a failure is about the signature's time, and corrects the clock in that case.
+    /// Corrects the clock if a failure may be due to the signature's time. Returns true if the request can then
+    /// succeed.
     fn corrects_clock(&self, failure: &Failure) -> bool {
         let corrects = |date| self.clock.correct(date, SystemTime::now(), failure.is_silent);
         failure::may_be_skewed(failure) && failure.date.is_some_and(corrects)
@@ -260,8 +265,8 @@ impl HttpDialect for S3 {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
-            // Box this rare future, like a lookup of the region. Otherwise every request's future would have room for
-            // it.
+            // This future is boxed, like a lookup of the region, because it is rarely needed. Otherwise the future of
+            // every request would be larger by its size.
             true => Some(Box::pin(self.session(bucket)).await?),
             false => None,
         };
@@ -289,8 +294,8 @@ impl HttpDialect for S3 {
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
-            // A concurrent request may have learned the region a moment ago. This request then still deserves another
-            // attempt.
+            // If a concurrent request has just learned the region, it isn't new for this request's error. But this
+            // request must still be tried again.
             let is_known = match &failure.region {
                 Some(region) => self.regions.found(bucket, region) || is_certain,
                 None => is_certain && self.regions.lost(bucket),
@@ -313,14 +318,14 @@ impl HttpDialect for S3 {
     }
 }
 
-/// Returns whether Google Cloud Storage answers there, by its XML API.
+/// Returns true if the origin is Google Cloud Storage, whose XML API understands S3 requests.
 fn is_google(origin: &Origin) -> bool {
     let host = origin.host.strip_suffix("storage.googleapis.com");
     host.is_some_and(|bucket| bucket.is_empty() || bucket.ends_with('.'))
 }
 
-/// Returns whether a request to a directory bucket is signed by its session. Copies and requests about the bucket
-/// itself use the caller's own credentials.
+/// Returns true if a request to a directory bucket must be signed with the bucket's session. Copies and requests about
+/// the bucket itself are signed with the caller's own credentials.
 fn is_of_session(outgoing: &Outgoing) -> bool {
     let is_about_bucket = outgoing.method == Method::HEAD && !outgoing.target.starts_with('/');
     !is_about_bucket && !outgoing.headers.contains_key("x-amz-copy-source")

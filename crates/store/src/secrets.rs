@@ -1,4 +1,4 @@
-//! The secrets that a request carried, and the check that a server's message doesn't repeat them.
+//! Collects the secrets that a request carried, and removes server messages that repeat them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,17 +7,17 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
 /// The replacement for a message that repeats a secret.
-pub(crate) const LEFT_OUT: &str = "(its words repeat a secret and are left out)";
+pub(crate) const LEFT_OUT: &str = "(the server's message contains a secret and is left out)";
 
-/// A message repeats a secret if it holds this many letters and digits of the secret's beginning. A match of this
-/// length isn't chance.
+/// A message is taken to repeat a secret if it contains the first letters and digits of the secret, as many as this. A
+/// match of this length is unlikely to be chance.
 const REPEATED: usize = 8;
-/// A shorter secret is searched for as a whole. One with fewer letters and digits than this isn't, since any text may
-/// contain it by chance.
+/// A secret shorter than [`REPEATED`] is searched for as a whole. A secret with fewer letters and digits than this
+/// isn't searched for, because any text may contain it by chance.
 const REPEATED_MIN: usize = 4;
 
-/// The secret ones among the headers with the clouds' prefixes. Other such headers that a caller adds hold the clouds'
-/// own terms, which the clouds' messages repeat.
+/// Headers with the clouds' prefixes whose values are secret. The values of other headers with these prefixes aren't
+/// secret, and the clouds' error messages often repeat them.
 const OF_CLOUDS: [&str; 6] = [
     "x-amz-copy-source-server-side-encryption-customer-key",
     "x-amz-s3session-token",
@@ -32,14 +32,14 @@ const OF_CLOUDS: [&str; 6] = [
 pub(crate) struct Secrets(Vec<HeaderValue>);
 
 impl Secrets {
-    /// Returns the secrets in these headers. Signatures don't count.
+    /// Returns the secrets in these headers. Signatures aren't treated as secrets.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let found = headers.iter().filter(|(name, value)| is_secret(name, value));
         Self(found.map(|(_, value)| value.clone()).collect())
     }
 
-    /// Returns true if a text holds one of these secrets or of `others`, whole or in part, however it escapes them.
-    /// Only letters and digits are compared.
+    /// Returns true if a text contains the beginning of one of these secrets or of `others`. Only letters and digits
+    /// are compared, so that escaping doesn't hide a secret.
     pub(crate) fn are_repeated(&self, others: Vec<String>, text: &str) -> bool {
         if self.0.is_empty() && others.is_empty() {
             return false;
@@ -69,8 +69,8 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// A short value of a caller's header may be any word. With `x-env: prod`, errors that name the bucket `prod-data`
-/// would be left out.
+/// Returns true if a header's value is secret. A short value of a caller's header may be an ordinary word, so it
+/// doesn't count. Otherwise, with `x-env: prod`, errors that name the bucket `prod-data` would be left out.
 fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
     let name = name.as_str();
     if name.starts_with("x-amz-") || name.starts_with("x-goog-") {
@@ -82,8 +82,8 @@ fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
         && (name == AUTHORIZATION.as_str() || is_long())
 }
 
-/// Returns the letters and digits of a header's secrets, which a server may repeat without the scheme. For basic
-/// authentication they are the encoded pair, and the password.
+/// Returns the letters and digits of the secrets in a header's value, without the authentication scheme, because a
+/// server may leave it out. For basic authentication, the secrets are the base64 text and the password in it.
 fn authorized_by(value: &str) -> Vec<String> {
     let (scheme, secret) = value.split_once(' ').unwrap_or(("", value));
     if scheme.eq_ignore_ascii_case("basic") {
@@ -96,7 +96,7 @@ fn authorized_by(value: &str) -> Vec<String> {
     vec![plain(if is_token { secret } else { value })]
 }
 
-/// Returns the letters and digits of a text, which stay the same in every escaping.
+/// Returns the letters and digits of a text, which escaping leaves unchanged.
 fn plain(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).collect()
 }

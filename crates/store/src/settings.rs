@@ -15,33 +15,35 @@ use crate::{
     AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
 };
 
-/// All settings of a [`Store`](crate::Store) besides its provider. [`Settings::default`] means the public service with
-/// the environment's credentials. If the environment or AWS's shared files name another S3 endpoint, the default is
-/// that endpoint. So AWS never sees the keys of another service. [`Settings::from_env`] adds the other variables.
+/// All settings of a [`Store`](crate::Store) other than its provider. [`Settings::default`] stands for the public
+/// service with the environment's credentials. If the environment or AWS's shared files name another S3 endpoint, the
+/// default is that endpoint. So keys of another service are never sent to AWS. [`Settings::from_env`] adds the other
+/// variables.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// Send no credentials, and look for none.
+    /// If true, requests carry no credentials, and Laneway doesn't search for any.
     pub anonymous: bool,
     /// Base URL of the GCS dialect instead of `https://storage.googleapis.com`.
     pub gcs_endpoint: Option<String>,
     /// Base URL of the S3 dialect, in place of the variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the
     /// profile (`services`, `endpoint_url`). If none of them is set, requests go to AWS.
     pub s3_endpoint: Option<String>,
-    /// The only AWS profile whose credentials are used. `AWS_PROFILE` doesn't need to be set here: it only names the
-    /// profile that the default chain reads.
+    /// The AWS profile whose credentials are used, and no others. It doesn't stand for `AWS_PROFILE`, which Laneway
+    /// reads by itself, and which only names the profile in the default chain of sources.
     pub profile: Option<String>,
-    /// AWS keys. No other keys are looked for.
+    /// AWS keys. If they are set, Laneway searches for no others.
     pub access_key: Option<AccessKey>,
-    /// Supplies tokens for GCS and keys for S3, instead of looking for them. [`Self::access_key`] has precedence.
+    /// Supplies tokens for GCS and keys for S3. If it is set, Laneway doesn't search for them. [`Self::access_key`] has
+    /// precedence.
     pub credential_provider: Option<Arc<dyn CredentialProvider>>,
-    /// The key of a Google service account, in its file's format, instead of looking for GCS credentials.
-    /// [`Self::credential_provider`] has precedence.
+    /// The key of a Google service account, in the format of its file. If it is set, Laneway doesn't search for GCS
+    /// credentials. [`Self::credential_provider`] has precedence.
     pub service_account_key: Option<String>,
     /// AWS region, in place of the variables and the profile.
     pub region: Option<String>,
-    /// Project that GCS bills, by `x-goog-user-project` in both of its APIs.
+    /// The project that GCS bills for the requests, sent as `x-goog-user-project`.
     pub user_project: Option<String>,
-    /// Project whose GCS buckets are listed.
+    /// The project whose GCS buckets are listed, and in which new ones are created.
     pub project: Option<String>,
     /// If true, the requester pays on S3.
     pub request_payer: bool,
@@ -49,8 +51,8 @@ pub struct Settings {
     pub kms_key: Option<String>,
     /// The encryption of new objects, and the customer's own key for reading objects.
     pub encryption: Encryption,
-    /// Headers added to each request for objects, listings, batches of deletes or buckets, before it is signed. A
-    /// header that [frames](crate::may_be_added) a request is refused.
+    /// Headers to add to each request for objects, listings, batches of deletes or buckets. They are added before the
+    /// request is signed. A header that [frames](crate::may_be_added) a request is an error.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// If true, S3 buckets are named in the path instead of the host. `None` leaves it to the profile
     /// (`s3.addressing_style`), then to the endpoint.
@@ -71,22 +73,23 @@ pub struct Settings {
     pub checksum_algorithm: ChecksumAlgorithm,
     /// The environment variables.
     pub environment: Environment,
-    /// Asks the user for the code of the named MFA device. Without it, profiles with an `mfa_serial` can't be used.
+    /// A function that asks the user for the code of the named MFA device. Without it, profiles with an `mfa_serial`
+    /// can't be used.
     pub mfa_prompt: Option<MfaPrompt>,
 }
 
-/// Asks for an MFA code. It may block.
+/// Asks the user for the code of the MFA device with this name. It may block.
 pub type MfaPrompt = Arc<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
 
-/// The requests that carry checksums for S3 to check, as the AWS SDKs name them
+/// The choice of requests that carry checksums for S3 to check. The names are those of the AWS SDKs
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-dataintegrity.html>).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum RequestChecksums {
-    /// Every request that can carry one.
+    /// Every request that can carry a checksum.
     #[default]
     WhenSupported,
-    /// Only requests that S3 rejects without one.
+    /// Only requests that S3 rejects without a checksum.
     WhenRequired,
 }
 
@@ -149,8 +152,8 @@ impl Settings {
         }
     }
 
-    /// Returns the PEM file of certificates that the AWS profile in use (`ca_bundle`) trusts beside the platform's. If
-    /// `AWS_CA_BUNDLE` is set, it returns `None`. The file is for [`Trust`](laneway_lanes::Trust).
+    /// Returns the PEM file of certificates that the AWS profile in use (`ca_bundle`) trusts in addition to the
+    /// platform's. If `AWS_CA_BUNDLE` is set, it returns `None`. The file is for [`Trust`](laneway_lanes::Trust).
     pub fn profile_ca_bundle(&self) -> Option<PathBuf> {
         configured::ca_bundle(self)
     }
@@ -166,7 +169,7 @@ impl Settings {
             let message = format!("the header {name} can't be added: it belongs to the request's framing");
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
         }
-        // Append one by one, so that two values of one name become two lines.
+        // Append the headers one by one, so that two values of one name become two headers.
         let mut added = HeaderMap::new();
         for (name, value) in &self.headers {
             let mut value = value.clone();
@@ -178,7 +181,7 @@ impl Settings {
 }
 
 impl std::fmt::Debug for Settings {
-    /// Leaves the values of headers out: they may be credentials.
+    /// Leaves out the values of headers, because they may be credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("anonymous", &self.anonymous)
@@ -192,8 +195,8 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// Returns a SHA-256 of the settings that a store adds to each upload. A header's value may be a secret, and a weaker
-/// hash could be reversed. The credentials aren't part of it, so a new token doesn't change it.
+/// Returns a SHA-256 of the settings that a store adds to each upload. It is a strong hash because a header's value may
+/// be a secret. The credentials aren't part of it, so a new token doesn't change it.
 pub(crate) fn fingerprint<'a>(
     headers: impl IntoIterator<Item = &'a HeaderMap>,
     kms_key: Option<&str>,

@@ -1,4 +1,4 @@
-//! The verbs of a store, with a file for each group of verbs.
+//! The type [`Store`] and its verbs. Each group of verbs has its own file.
 
 mod buckets;
 mod changing;
@@ -20,22 +20,24 @@ use crate::{
     Settings, listings,
 };
 
-/// One provider with its endpoint and credentials. Buckets are arguments. Clones share everything.
+/// A client of one provider, with an endpoint and credentials. Each verb takes the bucket as an argument. Clones share
+/// all state.
 ///
-/// Every verb makes as many attempts as help; the crate's `judge` module has the rules. Every error names the verb, the
-/// object, the attempts and the time they took.
+/// Every verb retries as long as its error may be temporary; the crate's `judge` module has the rules. Every error
+/// names the verb, the object, the number of attempts and the time that they took.
 #[derive(Clone, Debug)]
 pub struct Store {
     dialect: Arc<dyn Dialect>,
     lanes: Lanes,
-    /// The customer's key that reads send.
+    /// Selects the customer's key that reads send.
     read: ReadAs,
     listings: Arc<listings::Tally>,
-    /// The limits of buckets' listings, as far as they are known.
+    /// The limits of the listings of each bucket, as far as answers have shown them.
     limits: Arc<LimitsByBucket>,
 }
 
-/// Returns the capabilities of a cloud's stores. `None` for callers' dialects, whose stores tell them.
+/// Returns the capabilities of a cloud's stores. Returns `None` for a caller's own dialect, because there only the
+/// [`Store`] knows them.
 pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
     match provider {
         Provider::Gcs => Some(&crate::gcs::CAPABILITIES),
@@ -45,7 +47,7 @@ pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
 }
 
 impl Store {
-    /// Returns a store whose requests use `lanes`. It sends nothing yet, and looks for no credentials yet.
+    /// Returns a store whose requests use `lanes`. It sends no request and doesn't search for credentials yet.
     ///
     /// # Errors
     /// `Invalid` if the endpoint isn't a URL.
@@ -61,7 +63,7 @@ impl Store {
         Ok(Self::of(dialect, lanes))
     }
 
-    /// Returns a store with a dialect of the caller. `lanes` are the lanes that the caller's other stores use too.
+    /// Returns a store with the caller's own dialect. `lanes` are the lanes that the caller's other stores also use.
     pub fn of(dialect: Arc<dyn Dialect>, lanes: Lanes) -> Self {
         Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default(), limits: Arc::default() }
     }
@@ -88,15 +90,15 @@ impl Store {
         self.provider().scheme()
     }
 
-    /// Returns the URL of the requests, without credentials. The same store always has the same URL, whatever the
-    /// bucket or region.
+    /// Returns the URL of the requests, without credentials. The URL of a store is the same for all buckets and
+    /// regions.
     pub fn endpoint(&self) -> String {
         self.dialect.endpoint()
     }
 
     /// Returns a digest of the settings that a store adds to each upload ([`Settings::kms_key`], [`Settings::headers`],
-    /// who pays). The settings can't be recovered from it. An upload that was begun under another digest makes a
-    /// different object.
+    /// who pays). The settings can't be recovered from it. An upload must not be resumed if the digest has changed,
+    /// because the object would be different.
     pub fn fingerprint(&self) -> String {
         self.dialect.fingerprint()
     }
@@ -112,30 +114,30 @@ impl Store {
         self.dialect.anticipate(bucket, requests)
     }
 
-    /// Returns the measurements so far of the network path to the bucket's objects.
+    /// Returns the measurements of the network path to the bucket's objects: round trip, protocol and rate.
     pub async fn path(&self, bucket: &str) -> Path {
         self.dialect.path(bucket).await
     }
 
-    /// Returns how many more bulk requests for the bucket's objects would each gain from a lane of their own. The
-    /// answer may change at any time.
+    /// Returns how many more large requests for the bucket's objects would each become faster with an additional lane.
+    /// The answer may change at any time.
     pub async fn spare(&self, bucket: &str) -> Spare {
         self.dialect.spare(bucket).await
     }
 
-    /// Returns whether the store itself enforces the condition of a write (put, complete, copy, delete), so that no
-    /// other writer can interfere. Some S3 endpoints are known, or have proved, not to enforce it. For those, Laneway
-    /// compares the object before and after the write.
+    /// Returns true if the store itself enforces the condition of a write (put, complete, copy, delete), so that no
+    /// other writer can change the object in between. Some S3 endpoints are known, or have proved, not to enforce it.
+    /// For those, Laneway compares the object before and after the write.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)
     }
 
-    /// Returns the totals of its listings so far.
+    /// Returns the totals of this store's listings so far.
     pub fn listings(&self) -> Listings {
         self.listings.snapshot()
     }
 
-    /// Returns the requests sent so far, in the classes of its price list.
+    /// Returns the numbers of requests sent so far, by the classes of the store's price list.
     pub fn requests(&self) -> Requests {
         self.dialect.requests()
     }

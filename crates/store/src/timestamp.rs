@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 
-/// The longest life that a server's answer can claim. The limit keeps sums of times from overflowing.
+/// The longest lifetime that is accepted from a server's answer. The limit prevents an overflow when it is added to a
+/// time.
 const LASTS_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Returns the seconds since 1970.
@@ -12,30 +13,32 @@ pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Reads `2026-11-21T09:04:05.123Z`, or the same with an offset. A time without an offset is UTC, and so is one with
-/// `UTC` in place of `Z`, as older command lines wrote it. Returns `None` for any other text, and for a time before
-/// 1970 or after the year 9999.
+/// Reads `2026-11-21T09:04:05.123Z`, or the same with an offset. A time without an offset is UTC. So is a time with
+/// `UTC` in place of `Z`, as older versions of the AWS CLI wrote it. Returns `None` for any other text, and for a time
+/// before 1970 or after the year 9999.
 pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     let text = text.strip_suffix("UTC").unwrap_or(text);
     let time = match text.parse::<jiff::Timestamp>() {
         Ok(time) => time,
         Err(_) => {
             let civil: jiff::civil::DateTime = text.parse().ok()?;
-            // The parser also accepts a date alone, which isn't a time here.
+            // The parser would also accept a date without a time, which isn't allowed here.
             text.contains([':']).then(|| TimeZone::UTC.to_timestamp(civil).ok())??
         }
     };
     (time >= jiff::Timestamp::UNIX_EPOCH).then(|| SystemTime::from(time))
 }
 
-/// Writes `2026-11-21T09:04:05Z`. A time before 1970 becomes 1970, and one after the year 9999 becomes its end.
+/// Writes `2026-11-21T09:04:05Z`. A time before 1970 is written as the beginning of 1970, and a time after the year
+/// 9999 as its end.
 pub(crate) fn to_rfc3339(time: SystemTime) -> String {
     let time = time.max(SystemTime::UNIX_EPOCH);
     let time = jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::MAX);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Writes `20261121T090405Z`, as signatures do, and the date alone. Returns `None` for a time outside the calendar.
+/// Returns the time as `20261121T090405Z`, the format of signatures, and its date `20261121`. Returns `None` for a time
+/// outside the calendar.
 pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     let time = jiff::Timestamp::try_from(time.max(SystemTime::UNIX_EPOCH)).ok()?;
     let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -43,7 +46,7 @@ pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     Some((time, date))
 }
 
-/// Returns the time this many seconds from now, a year at most.
+/// Returns the time this many seconds from now, but at most a year from now.
 pub(crate) fn end_in(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(seconds).min(LASTS_MAX)
 }

@@ -1,4 +1,4 @@
-//! The unfinished multipart uploads of a bucket: begun, but neither completed nor aborted.
+//! Lists the unfinished multipart uploads of a bucket, which were begun but neither completed nor aborted.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html>,
 //! <https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads>
 
@@ -11,10 +11,11 @@ use crate::exchange::Exchange;
 use crate::multipart::SpeaksMultipart;
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, PartChecksums, xml};
 
-/// The most pages, of a thousand uploads each. It stops the listing of a store whose pages never end.
+/// The maximum number of pages, of a thousand uploads each. The limit stops the listing of a store whose pages never
+/// end.
 const PAGES_MAX: u32 = 1000;
 
-/// Returns all unfinished uploads of keys with a prefix, by key.
+/// Returns all unfinished uploads of keys with a prefix, sorted by key.
 ///
 /// # Errors
 /// Returns the store's error, or an error for pages that repeat or never end.
@@ -42,7 +43,10 @@ pub(crate) async fn list<D: SpeaksMultipart>(
         let key_marker = key(key_marker, page.is_encoded).map_err(|e| exchange.nonsense(&sent, e))?;
         let next = (Some(key_marker), page.next_id);
         if !seen.insert(next.clone()) {
-            return Err(exchange.nonsense(&sent, "a page of uploads leads back to an earlier one"));
+            return Err(exchange.nonsense(
+                &sent,
+                "the pages of uploads repeat: one continues at the place of an earlier one",
+            ));
         }
         marker = next;
     }
@@ -52,7 +56,7 @@ pub(crate) async fn list<D: SpeaksMultipart>(
 fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> Query {
     Query::new()
         .and("uploads", "")
-        // XML can't represent every key, so keys are requested percent-encoded.
+        // XML can't contain every key, so ask for percent-encoded keys.
         .and("encoding-type", "url")
         .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("key-marker", key.as_deref())
@@ -70,7 +74,7 @@ fn key(listed: String, is_encoded: bool) -> Result<String, String> {
     }
 }
 
-/// Returns the checksums that a listing tells of an upload, or `None` if it tells nothing.
+/// Returns the kind of checksums that a listing names for an upload, or `None` if it names none.
 fn granted(algorithm: Option<&str>, kind: Option<&str>) -> Option<PartChecksums> {
     let is = |found: Option<&str>, value: &str| found.is_some_and(|found| found.eq_ignore_ascii_case(value));
     match (algorithm, is(kind, "FULL_OBJECT")) {
@@ -90,7 +94,7 @@ struct Page {
 
 fn read(body: &[u8]) -> Result<Page, String> {
     let answer: Answer = xml::answer(body, &["ListMultipartUploadsResult"])
-        .map_err(|e| format!("the answer lists no uploads: {e}"))?;
+        .map_err(|e| format!("the answer isn't a list of uploads: {e}"))?;
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let next = some(answer.next_key_marker).filter(|_| answer.is_truncated);
     if answer.is_truncated && next.is_none() {

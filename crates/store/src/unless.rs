@@ -1,10 +1,11 @@
-//! The state that a reader already has, so that the store sends the object only if it is newer.
+//! Conditions of reads on the state that the reader already has. The store then sends the object only if it has
+//! changed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{ObjectMeta, Version};
 
-/// The state of an object that a reader has. While the object is still in that state, the answer is
+/// The state of an object that the reader already has. While the object is still in that state, the read fails with
 /// [`ErrorKind::NotModified`](crate::ErrorKind::NotModified).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unless {
@@ -12,8 +13,9 @@ pub enum Unless {
     /// [`ObjectMeta::etag`]. S3 accepts an entity tag.
     Version(Version),
     /// The object hasn't changed after this time, in whole seconds, as in `If-Modified-Since`. GCS's JSON API has no
-    /// such header (<https://cloud.google.com/storage/docs/request-preconditions>). There Laneway first requests the
-    /// object's metadata, which costs a request. Bytes that follow are of that state or of a newer one.
+    /// such header (<https://cloud.google.com/storage/docs/request-preconditions>). There Laneway first reads the
+    /// object's metadata with a separate request. The bytes of the download are then of the state that it found, or of
+    /// a newer one.
     ModifiedSince(SystemTime),
 }
 
@@ -36,16 +38,17 @@ impl Unless {
     }
 }
 
-/// The message if Laneway itself finds that the object is still in the reader's state.
-pub(crate) const NOT_MODIFIED: &str = "the object is still in the state that the reader has";
+/// The error message if Laneway itself, and not the store, finds that the object hasn't changed.
+pub(crate) const NOT_MODIFIED: &str =
+    "the object hasn't changed: it is still in the state that the reader has";
 
-/// Returns true if two entity tags are equal, or one is the weak form of the other (RFC 9110, 13.1.2).
+/// Compares two entity tags weakly: they are equal, or differ only in the mark of a weak tag (RFC 9110, 13.1.2).
 fn is_alike(one: &str, other: &str) -> bool {
     let strong = |etag| str::strip_prefix(etag, "W/").unwrap_or(etag);
     strong(one) == strong(other)
 }
 
-/// Returns a time as headers write it, limited to the years from 1970 to 9999.
+/// Returns a time in the format of HTTP headers, limited to the years from 1970 to 9999.
 pub(crate) fn http_date(time: SystemTime) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds(time).min(LAST_SECOND)))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ObjectId, ObjectMeta, Retention, Version};
 
-/// The metadata of a new object. An empty field leaves the choice to the store.
+/// The metadata of a new object, and the condition of its upload. For an empty field, the store's default applies.
 ///
 /// ```
 /// use laneway_store::PutOptions;
@@ -53,8 +53,8 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
-    /// Fills each field that `self` leaves empty from `before`. Metadata and tags are merged; a name in both keeps the
-    /// value of `self`.
+    /// Fills each field that `self` leaves empty from `before`. Metadata and tags are merged. For a name in both, the
+    /// value of `self` is used.
     #[must_use]
     pub fn or(self, before: Self) -> Self {
         let join = |mut names: BTreeMap<_, _>, over| {
@@ -204,8 +204,8 @@ impl PutOptions {
         self.retention.is_some() || self.legal_hold
     }
 
-    /// Returns these options, with empty metadata fields taken from an object. A store that gets some fields for a copy
-    /// drops the source's other fields.
+    /// Returns these options, with the fields that are empty filled in from an object. A copy needs this, because a
+    /// store that gets some fields drops the source's other fields.
     #[must_use]
     pub fn described_like(&self, source: &ObjectMeta) -> Self {
         let mut merged = self.clone();
@@ -244,9 +244,9 @@ pub enum Condition {
 pub struct Deletion {
     /// Its key.
     pub key: String,
-    /// The only state in which it is deleted; `None` means any state.
+    /// The object is deleted only if it is in this state. `None` means any state.
     pub version: Option<Version>,
-    /// The version to delete for good, as [`ObjectId::version`] names it; `None` means the live object.
+    /// The version to delete permanently, as in [`ObjectId::version`]. `None` means the live object.
     pub id: Option<Box<str>>,
 }
 
@@ -271,18 +271,18 @@ impl Condition {
     }
 }
 
-/// A multipart upload under way. It holds no secret, so it may be saved, and another process may continue it.
+/// An unfinished multipart upload. It contains no secret, so it may be saved, and another process may continue it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Multipart {
     /// The future object.
     pub id: ObjectId,
     /// The store's id of the upload.
     pub upload_id: String,
-    /// The checksums that the store keeps of the parts.
+    /// The kind of checksum that the store keeps for the parts.
     pub checksums: PartChecksums,
 }
 
-/// A store's use of the CRC32Cs that come with parts.
+/// The checksum that a store keeps from the CRC32Cs of the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartChecksums {
@@ -303,9 +303,9 @@ pub struct Part {
     pub etag: String,
     /// The size in bytes.
     pub size: u64,
-    /// CRC32C of its bytes; `None` for a copied part if the store didn't tell it.
+    /// The CRC32C of its bytes. `None` for a copied part if the store didn't send it.
     pub crc32c: Option<u32>,
-    /// MD5 of its bytes, if the store tells no other checksum and its entity tag was compared with the MD5.
+    /// The MD5 of its bytes. It is set if the store sends no other checksum, and has been compared with the entity tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<[u8; 16]>,
 }
@@ -319,7 +319,7 @@ pub struct StoredPart {
     pub etag: String,
     /// The size in bytes.
     pub size: u64,
-    /// CRC32C of its bytes, if the store tells it.
+    /// The CRC32C of its bytes, if the store sends it.
     pub crc32c: Option<u32>,
 }
 
@@ -334,7 +334,7 @@ impl StoredPart {
     }
 }
 
-/// A GCS resumable session. Anyone with its URL may write to it, so `Debug` leaves the URL out.
+/// A GCS resumable session. Everybody who knows its URL can write to it, so `Debug` leaves the URL out.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumable {
     /// The future object.
@@ -361,7 +361,7 @@ pub enum Appended {
     },
     /// The object exists.
     Finished(Box<ObjectMeta>),
-    /// The session is over and doesn't tell its result any more. Look at the object instead.
+    /// The session has ended, and its result can't be read any more. Read the object's metadata instead.
     Ended,
 }
 

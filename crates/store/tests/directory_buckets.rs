@@ -132,7 +132,7 @@ fn how_new_objects_are_encrypted_is_said_by_the_session_alone() {
     let kms = Settings { kms_key: Some("key-1".to_owned()), ..settings(&endpoint) };
     let store = store(&endpoint, &kms);
     run(async {
-        put(&store, "k").await.expect("the bucket refuses who says it again");
+        put(&store, "k").await.expect("a put without encryption headers");
     });
 }
 
@@ -155,6 +155,6 @@ fn who_may_open_no_session_is_told_so() {
     run(async {
         let error = put(&store, "k").await.expect_err("no session");
         assert!(error.is_unauthenticated(), "{error}");
-        assert!(error.to_string().contains("opens no session"), "{error}");
+        assert!(error.to_string().contains("didn't open a session"), "{error}");
     });
 }

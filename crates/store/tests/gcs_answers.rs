@@ -35,7 +35,7 @@ async fn a_write_whose_answer_tells_neither_size_nor_generation_is_done() {
     let put = store.put(&id(), body, &Checksums::crc32c(0xe306_9283), &PutOptions::default()).await;
     let meta = put.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((meta.size, meta.version, meta.checksums.crc32c), (9, None, None));
-    assert_eq!(server.asked().len(), 1, "and nothing is asked about it");
+    assert_eq!(server.asked().len(), 1, "one request is enough");
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     let body = Body::from(Bytes::from_static(b"123456789"));
     let ended = store(server.url()).resumable_append(&session, 0, body, true).await;
     assert!(matches!(ended, Ok(Appended::Continue { next_offset: 0 })), "{ended:?}");
-    assert_eq!(server.asked().len(), 2, "and asked what it has");
+    assert_eq!(server.asked().len(), 2, "the second requests the session's offset");
 }
 
 /// A write whose answer is a 200 with half a document is done, as the object shows.

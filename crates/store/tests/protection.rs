@@ -277,7 +277,7 @@ fn an_archived_object_is_named_as_such() {
             let error = s3.get(Get::new(&id(class))).await.expect_err("its bytes aren't");
             assert_eq!(error.kind(), ErrorKind::Archived, "{error}");
             assert!(
-                error.to_string().contains(&format!("lies in {class} and has to be restored")),
+                error.to_string().contains(&format!("is archived in {class} and must be restored")),
                 "{error}"
             );
             let copied = s3.copy(&id(class), &id("copy"), &plain(), &Condition::None).await;

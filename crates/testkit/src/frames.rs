@@ -1,6 +1,6 @@
-//! HTTP/2 byte by byte (RFC 9113, RFC 7541), for peers that break its rules.
+//! Encodes HTTP/2 frames and headers byte by byte (RFC 9113, RFC 7541), for peers that break the protocol's rules.
 
-/// The first bytes of a client.
+/// The first bytes that a client sends on a connection.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A frame type: data.
@@ -13,7 +13,7 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 /// A frame type: a request for an acknowledgement.
 pub const PING: u8 = 6;
-/// A frame type: an increase of a window.
+/// A frame type: an increase of a flow-control window.
 pub const WINDOW_UPDATE: u8 = 8;
 /// A frame type: more headers of the same message.
 pub const CONTINUATION: u8 = 9;
@@ -22,10 +22,10 @@ pub const CONTINUATION: u8 = 9;
 pub const END_STREAM: u8 = 1;
 /// A flag: the headers are complete.
 pub const END_HEADERS: u8 = 4;
-/// A flag: this acknowledges another frame.
+/// A flag: this frame acknowledges another frame.
 pub const ACK: u8 = 1;
 
-/// A setting: the initial window of each stream.
+/// A setting: the initial flow-control window of each stream.
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 
 /// Returns a frame.
@@ -46,7 +46,7 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// Returns a frame that increases the window of a stream, or of the connection as stream 0.
+/// Returns a frame that increases the flow-control window of a stream, or of the whole connection if `stream` is 0.
 pub fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
@@ -67,18 +67,18 @@ pub fn indexed_header(index: u8) -> u8 {
     0x80 | index
 }
 
-/// Encodes the beginning of a request's head.
+/// Encodes the first headers of a request: method, scheme, authority and path.
 pub fn request(method: &str, path: &str) -> Vec<u8> {
     let of = |name, value| header(name, value);
     [of(":method", method), of(":scheme", "https"), of(":authority", "localhost"), of(":path", path)].concat()
 }
 
-/// Encodes the beginning of an answer's head.
+/// Encodes the first header of an answer: its status.
 pub fn status(status: u16) -> Vec<u8> {
     header(":status", &status.to_string())
 }
 
-/// Encodes an uncompressed string after its length.
+/// Encodes an uncompressed string, with its length in front.
 fn text(text: &str) -> Vec<u8> {
     const PREFIX_MAX: usize = 127;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Servers that a test controls itself. It sends single bytes, with or without TLS, or whole answers that no real store
+//! Servers and connections whose every byte the test chooses, with or without TLS. They can send what no real store
 //! would send.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -44,7 +44,7 @@ pub trait Peer: Read + Write + Send {
     /// Sends the same bytes repeatedly until the other end accepts no more, or `bytes_max` were sent. Returns their
     /// number.
     fn flood(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
-        // Use large writes, because the test measures the other end.
+        // Send in large writes, so that this end is fast: the test measures the other end.
         let many = bytes.repeat((32 << 10) / bytes.len() + 1);
         let mut sent = 0;
         while sent < bytes_max && self.send(&many) {
@@ -113,7 +113,7 @@ pub fn connect_tls(
     Ok(StreamOwned::new(tls, tcp))
 }
 
-/// A server that speaks TLS, and then whatever a test sends.
+/// A TLS server that leaves everything after the handshake to the test.
 #[derive(Debug)]
 pub struct Played {
     url: String,
@@ -275,7 +275,7 @@ fn says_close(answer: &[u8]) -> bool {
     String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase().contains("\r\nconnection: close")
 }
 
-/// Returns an answer with a body and its length.
+/// Returns the bytes of an HTTP answer: the status, `Content-Length`, these headers and the body.
 pub fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut answer = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len()).into_bytes();

@@ -1,4 +1,4 @@
-//! Runs a program as a user would, but without this machine's environment.
+//! Runs a program as a user would, but without the environment variables of this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
@@ -21,7 +21,7 @@ pub struct Program {
 /// The end of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// The exit status. `None` if a signal ended it, which includes a program that hung and was killed.
+    /// The exit status. `None` if a signal ended the program. This includes a program that ran too long and was killed.
     pub status: Option<i32>,
     /// Standard output, byte for byte.
     pub stdout: Vec<u8>,
@@ -30,8 +30,8 @@ pub struct Run {
 }
 
 impl Program {
-    /// Returns the program at `binary`. `home` stands for the user's home, and only holds the credentials,
-    /// configuration and caches that a test puts there.
+    /// Returns the program at `binary`. `home` takes the place of the user's home folder. It holds only the
+    /// credentials, configuration and caches that a test puts there.
     pub fn new(binary: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         Self {
             binary: binary.into(),
@@ -65,9 +65,9 @@ impl Program {
         self
     }
 
-    /// Limits the program's own memory, in bytes. The kernel refuses more, and a program that ignores the refusal is
-    /// aborted. Linux counts all private writable mappings, including the stacks of threads, whether they are touched
-    /// or not. Other systems may not enforce the limit.
+    /// Limits the program's own memory, in bytes. An allocation beyond the limit fails, and a program that can't handle
+    /// the failure aborts. Linux counts all private writable mappings, including the stacks of threads, whether they
+    /// are touched or not. Other systems may not enforce the limit.
     #[must_use]
     pub fn with_memory_max(mut self, bytes: u64) -> Self {
         self.memory_max = Some(bytes);
@@ -115,7 +115,7 @@ impl Program {
         let mut running = Running::spawn(command, self.time_max);
         let mut pipe = running.child.stdin.take().expect("stdin is a pipe");
         std::thread::scope(|scope| {
-            // A program that ends early closes the pipe. The test checks how it ended.
+            // Ignore an error: the program may end before it has read everything. The test checks how it ended.
             scope.spawn(move || pipe.write_all(input));
             running.end()
         })
@@ -136,7 +136,8 @@ impl Program {
             }
         };
         command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // 4 s is long enough for temporary failures, and short for a test that waits until the program gives up.
+        // Retry for 4 s. This is long enough for temporary failures, and short enough for tests that wait until the
+        // program gives up.
         command.env("LANEWAY_RETRY_FOR", "4s");
         // A search for credentials must never use the network of this machine.
         command.env("AWS_EC2_METADATA_DISABLED", "true").env("NO_GCE_CHECK", "true");
@@ -158,8 +159,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Longer than any test takes on a slow machine. A program that takes longer hangs, and its test fails instead of
-    /// hanging too.
+    /// The longest time that a program may run. No test needs that much, even on a slow machine. A program that hangs
+    /// is then killed, and its test fails instead of hanging too.
     pub const TIME_MAX: Duration = Duration::from_secs(180);
 
     fn spawn(mut command: Command, time_max: Duration) -> Self {
@@ -179,7 +180,7 @@ impl Running {
         assert!(send(signal, self.child.id()), "it takes the signal");
     }
 
-    /// Returns the standard output, to be read while the program runs. [`Run::stdout`] is then empty.
+    /// Takes the standard output, so that the test can read it while the program runs. [`Run::stdout`] is then empty.
     pub fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("stdout is taken once")
     }
@@ -248,7 +249,8 @@ impl Run {
         self
     }
 
-    /// Panics unless standard error has exactly one `laneway: ` line and the line contains each of `parts`.
+    /// Panics unless standard error has exactly one line that starts with `laneway: `, and this line contains each of
+    /// `parts`.
     #[track_caller]
     pub fn complains(self, parts: &[&str]) -> Self {
         let lines: Vec<_> = self.stderr.lines().filter(|line| line.starts_with("laneway: ")).collect();

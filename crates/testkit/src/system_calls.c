@@ -1,9 +1,11 @@
-/* A library between a program and the kernel, for system_calls.rs, which explains the variables.
+/* A library that intercepts the system calls of a program. system_calls.rs loads it with LD_PRELOAD, and configures it by
+ * environment variables, which are set in `SystemCalls::run`.
  *
- * LD_PRELOAD loads it into the program. It makes the kernel answer the system calls in the table below with SIGSYS. This
- * covers the whole program, since many calls bypass the C library. The signal's handler decides about each call. It makes
- * the call itself from the one place that the kernel permits, and returns the result to the program. The handler uses only
- * system calls and its own stack. */
+ * The library installs a seccomp filter. For each system call in the table below, the kernel then sends the program SIGSYS
+ * instead of making the call. Replacing functions of the C library would not be enough, because many calls bypass it. The
+ * handler of the signal decides about each call. It makes the call itself, from the one address at which the filter lets
+ * calls pass, and returns the result to the program. A signal handler can interrupt any code, so it uses only system calls
+ * and its own stack. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +25,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* long pass(long number, long a, long b, long c, long d, long e, long f): makes a call from the place that the kernel
- * permits. */
+/* Makes a system call, given its number and six arguments, from the one address at which the filter lets calls pass. */
 long calls_pass(long, long, long, long, long, long, long) __attribute__((visibility("hidden")));
 extern const char calls_passed[] __attribute__((visibility("hidden")));
 
@@ -43,14 +44,14 @@ __asm__(".text\n.hidden calls_pass\n.globl calls_pass\n.type calls_pass, @functi
 #error "no other processor"
 #endif
 
-/* The kind of arguments that name a call's file. */
+/* The arguments by which a call names its file: a descriptor, a path, a directory with a path, or two of these. */
 enum about { FD, PATH, AT, TWO_PATHS, TWO_AT, NOTHING };
 
 static const struct call {
     long number;
     const char *name;
     enum about about;
-    int len_at; /* the argument with the length of a read or write; 0 if there is none */
+    int len_at; /* the index of the argument with the length of a read or write; 0 if there is none */
 } CALLS[] = {
     {SYS_openat, "open", AT, 0},
     {SYS_ftruncate, "truncate", FD, 0},
@@ -100,12 +101,12 @@ static const struct call {
 #define KINDS (sizeof CALLS / sizeof *CALLS)
 #define PATH_MAX_ 4096
 
-/* The settings from the variables. */
+/* The settings from the environment variables. */
 static const char *folders, *only, *kept, *boot;
 static long at, times = 1;
 static int dies, shortens, error_number, log_fd = -1;
 static atomic_long count;
-/* Held during each call, so that the log is in order. */
+/* A lock that is held during each counted call, so that the log has the calls in their order. */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static long pass(long number, const long *a) { return calls_pass(number, a[0], a[1], a[2], a[3], a[4], a[5]); }
@@ -132,7 +133,7 @@ static size_t put_number(char *to, size_t len, long number) {
     return len;
 }
 
-/* Returns the path of an open descriptor. */
+/* Writes the path of an open descriptor to `to`. */
 static void of_fd(long fd, char *to) {
     char link[64];
     size_t len = put(link, 0, fd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
@@ -141,7 +142,7 @@ static void of_fd(long fd, char *to) {
     to[got < 0 ? 0 : got] = 0;
 }
 
-/* Returns the path of `path` in the directory `fd`, or of the descriptor itself if there is no path. */
+/* Writes the full path of `path` in the directory `fd` to `to`. Without a `path`, writes the path of `fd` itself. */
 static void of_at(long fd, const char *path, char *to) {
     if (path && *path == '/') {
         put(to, 0, path);
@@ -180,20 +181,20 @@ static void tell(long number, const char *name, const char *path, const char *to
     call(SYS_write, log_fd, (long)line, (long)len, 0, 0);
 }
 
-/* Returns a name in the folder of kept files: a number and a suffix. */
+/* Writes a path in the folder of kept files to `to`: a number and the suffix `what`. */
 static void kept_name(char *to, long number, const char *what) {
     size_t len = put(to, put(to, 0, kept), "/");
     put(to, put_number(to, len, number), what);
 }
 
-/* Keeps a file that is about to lose its name, under another name. */
+/* Links a file that is about to be removed or replaced into the folder of kept files. */
 static void keep_name(long number, long fd, const char *path) {
     char name[PATH_MAX_];
     kept_name(name, number, ".lost");
     call(SYS_linkat, fd, (long)path, AT_FDCWD, (long)name, 0);
 }
 
-/* Keeps the content of a file that has just been flushed. */
+/* Copies the content of a file that has just been flushed into the folder of kept files. */
 static void keep_bytes(long fd, unsigned long inode) {
     char name[PATH_MAX_], buffer[16384];
     kept_name(name, (long)inode, ".flushed");
@@ -213,7 +214,7 @@ static long decide(const struct call *kind, long *a) {
     char path[PATH_MAX_], to[PATH_MAX_], result[32];
     const char *name = kind->name;
     path[0] = to[0] = 0;
-    /* Without folders every call counts, and none is reported. */
+    /* Without folders, count every call, but report none of them. */
     if (!folders) {
         long number = atomic_fetch_add(&count, 1) + 1;
         if (dies && number == at) die();
@@ -249,7 +250,7 @@ static long decide(const struct call *kind, long *a) {
     }
     if (!strcmp(name, "flush") && !is_file) name = "flush-names";
     long number = atomic_fetch_add(&count, 1) + 1, returned;
-    /* The lock above protects it. */
+    /* The lock that is held here protects this variable. */
     static long wanted;
     long nth = is_wanted(name) ? ++wanted : 0;
     int is_struck = at && nth >= at && nth < at + times;
@@ -312,7 +313,7 @@ __attribute__((constructor)) static void begin(void) {
     error_number = does ? atoi(does) : 0;
     log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log_fd < 0) _exit(99);
-    /* A high number, which the program neither opens nor expects to be closed. */
+    /* Move the log to a high descriptor. A program may expect the lowest ones to be free, and may close all of them. */
     int away = fcntl(log_fd, F_DUPFD_CLOEXEC, 500);
     if (away >= 0) {
         close(log_fd);
@@ -345,7 +346,7 @@ __attribute__((constructor)) static void begin(void) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) _exit(99);
 }
 
-/* Writes the number of counted calls, if none is reported. */
+/* If single calls aren't reported, writes the total number of calls to the log. */
 __attribute__((destructor)) static void end(void) {
     if (log_fd < 0 || folders) return;
     char line[PATH_MAX_];

@@ -1,5 +1,5 @@
-//! Observes and disturbs the system calls by which a program works on files. At any call a test can kill the program,
-//! report an error such as a full disk, or move fewer bytes than requested.
+//! Records the system calls by which a program works on files, and disturbs some of them. At any call, a test can kill
+//! the program, return an error such as a full disk, or read or write fewer bytes than requested.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::{Program, Run};
 /// The source of the library that is loaded into the program.
 const SOURCE: &str = include_str!("system_calls.c");
 
-/// The effect on a selected call.
+/// The disturbance of a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blow {
     /// The program ends before the call is made, as by `kill -9`.
@@ -44,7 +44,7 @@ pub struct Call {
     pub number: u64,
 }
 
-/// The calls of a program that count, and the effects on some of them.
+/// Selects the system calls of a program to count, and those to disturb.
 #[derive(Clone, Debug, Default)]
 pub struct SystemCalls {
     below: Vec<PathBuf>,
@@ -55,7 +55,7 @@ pub struct SystemCalls {
 
 #[derive(Clone, Debug)]
 struct Strike {
-    /// The names of the calls that count, separated by commas. `None` means all.
+    /// The names of the calls that `nth` counts, separated by commas. `None` means all.
     names: Option<String>,
     nth: u64,
     times: u64,
@@ -73,7 +73,7 @@ impl SystemCalls {
                 Ok(_) => "the kernel doesn't let programs filter system calls".to_owned(),
                 Err(why) => why.clone(),
             };
-            println!("left out: {what}");
+            println!("skipped: {what}");
             false
         })
     }
@@ -83,7 +83,7 @@ impl SystemCalls {
         Self::default()
     }
 
-    /// Counts calls on files in one of these folders.
+    /// Counts and reports the calls on files in one of these folders.
     pub fn below<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
         // Resolve symbolic links, because the kernel reports paths without them.
         let real = |folder: P| fs::canonicalize(folder).expect("the folder is there");
@@ -110,15 +110,16 @@ impl SystemCalls {
         self
     }
 
-    /// Keeps copies in a folder of the same file system. When a file is flushed, its content is kept as
-    /// `INODE.flushed`. When a file loses its name, it is kept as `NUMBER.lost`, with the number of the call.
+    /// Keeps copies for [`cut_power`] in `folder`, which must be on the same file system. When the program flushes a
+    /// file, a copy of its content is kept as `INODE.flushed`. When the program removes or replaces a file, the old
+    /// file is kept as `NUMBER.lost`, with the number of the call.
     #[must_use]
     pub fn keeping(mut self, folder: &Path) -> Self {
         self.kept = Some(folder.to_owned());
         self
     }
 
-    /// Sets the file from which the program reads the machine's boot id.
+    /// Makes the program read the machine's boot id from this file.
     #[must_use]
     pub fn boot(mut self, file: &Path) -> Self {
         self.boot = Some(file.to_owned());
@@ -217,7 +218,7 @@ fn compile() -> Result<PathBuf, String> {
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&made).arg(&source);
     let ended = command.output().map_err(|e| format!("there is no C compiler: {e}"))?;
-    // If a compiler exists but rejects the source, the library has a mistake.
+    // A missing compiler only skips tests, but a compiler that rejects the source means a mistake in the library.
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     fs::rename(&made, &library).map_err(|e| e.to_string())?;
     Ok(library)
@@ -234,15 +235,16 @@ fn filters(library: &Path) -> bool {
 // Computes the state of a disk after a power cut, from the calls that a program had made by then.
 //
 // A file system may lose everything that wasn't flushed: a file's bytes since its last flush, and changes of names
-// since the last flush of their directory. It may also keep any part of that data. This simulation loses one kind of
-// data, the other, or both, and always all of that kind.
+// since the last flush of their directory. It may also keep any part of it. This simulation loses all unflushed bytes,
+// all unflushed changes of names, or both.
 
 /// The kinds of unflushed data that are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Changes of names: files were not made, renamed or removed.
+    /// Changes of names: files that the program made are gone, and files that it renamed or removed are back at their
+    /// old names.
     Names,
-    /// Bytes: files hold zeros.
+    /// Bytes: a file has the content of its last flush again, or zeros if it was never flushed.
     Bytes,
     /// Both.
     NamesAndBytes,
@@ -272,7 +274,7 @@ pub fn cut_power(calls: &[Call], kept: &Path, loss: Loss) {
     }
 }
 
-/// Returns the inodes of the files that were written to.
+/// Returns the inodes of the files that the program wrote to.
 fn written(done: &[&Call], kept: &Path) -> HashSet<u64> {
     let mut paths = HashSet::<PathBuf>::new();
     let mut inodes = HashSet::new();
@@ -293,14 +295,14 @@ fn written(done: &[&Call], kept: &Path) -> HashSet<u64> {
     inodes
 }
 
-/// Returns the copy of the file that lost its name by a call.
+/// Returns the copy of the file that a call removed or replaced.
 fn lost(kept: &Path, call: &Call) -> PathBuf {
     kept.join(format!("{}.lost", call.number))
 }
 
 fn lose_names(done: &[&Call], kept: &Path) {
     let mut flushed = HashSet::<&Path>::new();
-    // Undo the latest call first. A flush preserves all changes before it.
+    // Undo the latest call first. A flush of a directory preserves all changes in it before the flush.
     for call in done.iter().rev() {
         let folder = call.path.parent().unwrap_or(Path::new("/"));
         match &*call.name {
@@ -329,7 +331,7 @@ fn give_back(lost: &Path, to: &Path) {
 }
 
 fn lose_bytes(folder: &Path, kept: &Path, written: &HashSet<u64>, but_journals: bool) {
-    // The folder itself may be lost.
+    // The folder itself may be gone, because its making was undone.
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.expect("an entry").path();
         let metadata = fs::symlink_metadata(&path).expect("it is there");

@@ -1,4 +1,4 @@
-//! Works with files: generates trees from a seed and compares them, makes random bytes, waits for changes in a folder,
+//! Helpers for files: generate trees from a seed and compares them, makes random bytes, waits for changes in a folder,
 //! and reads journals of interrupted transfers.
 
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub const AWKWARD_NAMES: &[&str] = &[
     "back`tick",
 ];
 
-/// Sizes of files in bytes, near the sizes of small files, buffers and slices.
+/// The sizes in bytes of the files in a generated tree. They are near the limits of small files, buffers and slices.
 const SIZES: &[usize] = &[0, 1, 17, 4095, 4096, 4700, 65_536, 100_001];
 
 /// Returns the names of all files below a folder, sorted.
@@ -149,7 +149,7 @@ pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Longer than any wait for a change takes on a slow machine.
+/// The longest wait for a change. No test waits that long, even on a slow machine.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// Watches a folder for changes.
@@ -183,7 +183,8 @@ impl Changes {
     fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            // Clear the events first, then check. The next wait then notices a change that happens in between.
+            // Discard the pending events before the check, so that the next wait notices a change that happens during
+            // the check.
             self.forget();
             if is_so() {
                 return true;
@@ -207,11 +208,11 @@ impl Changes {
     }
 }
 
-/// Returns the number of bytes that are done according to the journal in a folder, or 0 without a journal.
+/// Returns the number of bytes that the journal in a folder records as done, or 0 without a journal.
 ///
-/// This parser is independent of the library's. The header has a magic, four bytes, and the object's size, URL and
-/// version with their lengths. It is padded to a multiple of 32 bytes. Records of 32 bytes follow, with the length at
-/// byte 24.
+/// It deliberately doesn't use the library's own parser. The header has a magic number, four bytes, and the object's
+/// size, URL and version with their lengths. It is padded to a multiple of 32 bytes. Records of 32 bytes follow, each
+/// with the length of a finished range at byte 24.
 pub fn claimed(folder: &Path) -> u64 {
     let mut paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
     let journal = paths.find(|path| path.extension().is_some_and(|e| e == "journal"));
@@ -228,7 +229,8 @@ pub fn claimed(folder: &Path) -> u64 {
         .fold(0, |sum, record| sum + u64::from(u32::from_le_bytes(record[24..28].try_into().expect("four"))))
 }
 
-/// Returns the sizes of the parts in a folder's upload journals. Each line is a checksum and a JSON object.
+/// Returns the sizes of the parts in a folder's upload journals. Each line of these journals is a checksum and a JSON
+/// object.
 pub fn recorded_parts(folder: &Path) -> Vec<u64> {
     let paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
     let journals: Vec<String> = paths.filter_map(|path| fs::read_to_string(path).ok()).collect();

@@ -1,5 +1,5 @@
-//! A store for tests: the embedded server on a free port, the settings that a client needs, and the expected
-//! outcomes of operations with faults.
+//! A store for tests: the embedded server on a free port, the settings that a client needs, and the outcomes that tests
+//! expect of operations with faults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::Program;
 
-/// The protocol of connections to the store.
+/// The protocol that clients use to connect to the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     /// Clear text, HTTP/1.1.
@@ -47,7 +47,7 @@ impl Endpoint {
         Self::start_with(wire, Config::default())
     }
 
-    /// Starts a server with this configuration, except the settings that `wire` decides.
+    /// Starts a server with this configuration. `wire` overrides its settings of TLS and HTTP.
     pub fn start_with(wire: Wire, mut config: Config) -> Self {
         wire.apply(&mut config);
         let server = Server::start(config).expect("the server starts");
@@ -78,12 +78,12 @@ impl Endpoint {
         self.ca_file.as_deref()
     }
 
-    /// Returns an empty folder that is removed with the server.
+    /// Returns the folder for the test's files. It is empty at first, and is removed together with the server.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// Puts an object into the store directly, without a request.
+    /// Puts an object into the store directly, without an HTTP request.
     pub fn put(&self, key: &str, bytes: &[u8]) {
         self.server().store().put(Self::BUCKET, key, bytes).expect("it is stored");
     }
@@ -105,7 +105,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the program at `binary`, configured only by variables to reach this server in both dialects.
+    /// Returns the program at `binary`, with environment variables that make it use this server for both GCS and S3.
     pub fn program(&self, binary: &str) -> Program {
         let s3 = laneway_server::S3Config::default();
         let program = Program::new(binary, self.folder.path().join("home"))
@@ -122,17 +122,18 @@ impl Endpoint {
     }
 }
 
-/// The longest wait until the server has noticed the end of all connections.
+/// The longest wait until all connections to the server are closed.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// The expected outcome of an operation that meets a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// A success with exactly the requested result.
+    /// The operation succeeds, with exactly the requested result.
     Success,
-    /// An error of one of these kinds of the library.
+    /// The operation fails, with one of these error kinds of the library.
     Failure(&'static [&'static str]),
-    /// A success or one of these errors, depending on the order of requests.
+    /// The operation succeeds, or fails with one of these error kinds. The outcome depends on the order of the
+    /// requests.
     Either(&'static [&'static str]),
 }
 
@@ -147,7 +148,7 @@ impl Expected {
     }
 }
 
-/// Returns the bytes with all bits inverted, as the change that another writer makes.
+/// Returns the bytes with all bits inverted. Tests store the result as the new content by another writer.
 pub fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }

@@ -1,11 +1,11 @@
 //! A stack without a lock.
 
-#![expect(unsafe_code, reason = "a pile without a lock is made of raw pointers")]
+#![expect(unsafe_code, reason = "a stack without a lock needs raw pointers")]
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Values that any thread adds at any time, and that one thread takes all at once.
+/// A stack of values. Any thread may add values at any time, and a thread takes all of them at once.
 #[derive(Debug)]
 pub struct Pile<T>(AtomicPtr<Node<T>>);
 
@@ -16,7 +16,7 @@ struct Node<T> {
 }
 
 impl<T: Send> Pile<T> {
-    /// Returns an empty pile. Use it only in a `static`, because dropping a pile doesn't drop its values.
+    /// Returns an empty stack. Use it only in a `static`, because dropping the stack doesn't drop its values.
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
@@ -43,7 +43,7 @@ impl<T: Send> Pile<T> {
         }
         let mut next = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         while !next.is_null() {
-            // SAFETY: each node came from a box, and the swap gave this thread the whole pile.
+            // SAFETY: each node came from a `Box`, and after the swap only this thread has the nodes.
             let node = unsafe { Box::from_raw(next) };
             next = node.next;
             values.push(node.value);

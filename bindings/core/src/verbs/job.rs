@@ -1,4 +1,4 @@
-//! Whole jobs: files, trees and patterns that are copied, synced or removed.
+//! Jobs, which copy, sync or remove many files and objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::options::{self, JobRequest, JobVerb};
 use crate::packed::{Packed, Unpacked};
 use crate::{described, value};
 
-/// The longest wait for a job before its progress is reported.
+/// If no event comes within this time, [`next_events`] returns without one, so that the host can show the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The most events taken at a time.
+/// The maximum number of events that are returned at a time.
 const EVENTS_MAX: usize = 1024;
 
 impl RunningJob {
@@ -39,17 +39,17 @@ impl RunningJob {
     }
 }
 
-/// Begins a job, and returns its number. The request holds the verb, the sources, an optional destination, options by
-/// name, and the options of a write.
+/// Starts a job, and returns its handle. The packed request has the verb, the sources, an optional destination, options
+/// by name, and the options of a write.
 ///
 /// # Errors
-/// Fails for an invalid request.
+/// Fails if the request is invalid.
 pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let verb = JobVerb::named(from.text()?).ok_or_else(Failure::of_another_version)?;
     let sources = from.list()?.into_iter().map(Into::into).collect();
     let destination = from.maybe_text()?.map(Into::into);
     let options = value::of_texts(from.pairs()?, options::kind_of)?;
-    // The kind of version names doesn't matter here, because a job's objects have no conditions.
+    // Any `VersionNames` will do, because writes of a job have no conditions on versions.
     let put = put_options(VersionNames::ETagAndId, from)?;
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
@@ -64,14 +64,14 @@ pub struct JobEvents {
     pub failures: Vec<Error>,
     /// Warnings.
     pub warnings: Vec<String>,
-    /// Items that a dry run would do.
+    /// Items that a dry run would copy or remove.
     pub planned: Vec<Item>,
     /// The summary, once the job has ended.
     pub summary: Option<Summary>,
 }
 
-/// Waits a moment for events of a job, and takes the available ones. Returns `None` if no more events follow: after the
-/// summary, and in a child of a `fork` whose parent began the job.
+/// Waits briefly for events of a job, and returns those that have arrived. Returns `None` if no more events will
+/// follow. This is so after the summary, and in a forked child if the parent started the job.
 pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
     let mut events = JobEvents::default();
     for round in 0..EVENTS_MAX {
@@ -98,7 +98,7 @@ pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
     Some(events)
 }
 
-/// Packs failures, warnings, and the summary once the job has ended.
+/// Returns a call that packs the next failures and warnings, and the summary once the job has ended.
 pub(super) fn events(job: Arc<RunningJob>) -> Work {
     let client = job.client.clone();
     Work::new(&client, async move {

@@ -1,4 +1,4 @@
-//! Requests about objects as a whole: metadata, copies, deletions, listings.
+//! Verbs for whole objects: metadata, copies, deletions, listings.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn copy(bucket: &Bucket, from: &mut Unpacked<'_>, is_rename: bool) ->
         false => bucket.copy(source, destination),
     };
     let into = handles::bucket(from.number()?)?;
-    // Conditions are about the copy's destination.
+    // The conditions apply to the destination of the copy.
     let put = put_options(into.capabilities().versions, from)?;
     let copy = copy.into(&into).options(put);
     Ok(Work::new(bucket.client(), async move { Ok(described::written(&copy.await?)) }))
@@ -37,7 +37,7 @@ pub(super) fn delete(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, F
     }))
 }
 
-/// Tries to delete all keys, and packs failures by key.
+/// Tries to delete all keys. The result has each key that couldn't be deleted, with its failure.
 pub(super) fn delete_many(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let keys: Vec<String> = from.list()?.into_iter().map(str::to_owned).collect();
     let mut outcomes = bucket.delete_many(stream::iter(keys));
@@ -61,10 +61,10 @@ pub(super) fn head(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fai
     }))
 }
 
-/// The most objects passed on at a time, if that many have arrived: two pages.
+/// The maximum number of objects that are returned at a time: two pages of a listing.
 const SOME_MAX: usize = 2000;
 
-/// Returns the number of a new listing. It sends no request yet.
+/// Creates a listing, and returns its handle. It sends no request yet.
 pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let mut list = bucket.list(from.text()?);
     if let Some(key) = from.maybe_text()? {
@@ -77,8 +77,8 @@ pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     Ok(handles::keep(HandleTarget::List(Exclusive::new(bucket.client(), OpenListing { list, failed: None }))))
 }
 
-/// Returns the next objects: those that have arrived, but at least one. Returns none at the end of the
-/// listing.
+/// Returns the next objects of a listing. Waits for at least one, and adds those that have arrived. At the end of the
+/// listing, the result is empty.
 pub(super) fn next_entries(listing: Arc<Exclusive<OpenListing>>) -> Work {
     let client = listing.client.clone();
     Work::new(&client, async move {

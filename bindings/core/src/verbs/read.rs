@@ -1,4 +1,4 @@
-//! Opens objects and reads them, at positions or in order.
+//! Verbs that open objects, and read them in order or at any position.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -17,7 +17,7 @@ use crate::lent::{LentMemory, Memory};
 use crate::packed::{Packed, Unpacked};
 use crate::{described, handles};
 
-/// Reads bytes from a position on, for a Java array. Returns fewer bytes if the object ends.
+/// Reads bytes at a position. The host copies them to its own array. Returns fewer bytes at the end of the object.
 pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let (start, len) = (from.number()?, from.number()?);
     let read = reader.call(|reader| {
@@ -32,7 +32,7 @@ pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, F
     }))
 }
 
-/// Fills a direct buffer from a position on, and returns the number of bytes.
+/// Reads bytes at a position directly into the host's memory. Returns their number.
 pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let start = from.number()?;
     let Memory::Lent(lent) = memory else { return Err(Failure::of_another_version()) };
@@ -46,7 +46,7 @@ pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory)
     }))
 }
 
-/// Reads ranges, and announces each as soon as it has arrived.
+/// Reads ranges, and sends each to the host as soon as it has arrived.
 pub(super) fn ranges(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
@@ -63,7 +63,7 @@ pub(super) fn ranges(
     }))
 }
 
-/// Reads each range into memory that is lent for it, and announces the range as soon as it is complete.
+/// Reads each range into the memory that was lent for it, and tells the host as soon as the range is complete.
 pub(super) fn ranges_into(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
@@ -81,7 +81,8 @@ pub(super) fn ranges_into(
     let coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
     let buffers = coming.buffers();
     let filling = ending.filling(move |place| drop(buffers.give_up(place)));
-    // Fields are dropped in this order. So writing stops before single ranges can no longer be given up.
+    // The tuple's fields are dropped in this order. So all writes have stopped before the host can no longer give up
+    // single ranges.
     let reading = (coming, filling);
     Ok(Work::new(&reader.client, async move {
         let mut reading = reading;
@@ -98,7 +99,7 @@ fn asked(from: &mut Unpacked<'_>) -> Result<Vec<Range<u64>>, Failure> {
     (0..from.number()?).map(|_| Ok(from.number()?..from.number()?)).collect()
 }
 
-/// Reads the next bytes in order from a position on.
+/// Reads bytes at a position with the reader that reads in order.
 pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let (position, len) = (from.number()?, from.number()?);
     let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -110,15 +111,15 @@ pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<W
     }))
 }
 
-/// Returns the next bytes if they have already arrived. A failure is left to the next call.
+/// Returns the next bytes if they have already arrived. If reading fails, returns `None`, and the next call reports the
+/// failure.
 pub fn read_now(reader: &OpenObject, position: u64, len: usize) -> Option<Bytes> {
     let mut in_order = reader.in_order.try_lock().ok()?;
     in_order.set_position(position);
     in_order.chunk(len).now_or_never()?.ok()
 }
 
-/// Discards bytes that were read ahead, in order or by columns, and stops the requests that read ahead. Other reads
-/// continue.
+/// Discards all bytes that were read ahead, and stops the requests for them. Other reads continue.
 pub fn drop_ahead(reader: &OpenObject) {
     let mut at_places = reader.at_places.lock().unwrap_or_else(PoisonError::into_inner);
     *at_places = at_places.again();
@@ -130,8 +131,8 @@ pub fn drop_ahead(reader: &OpenObject) {
 
 pub(super) fn get_object(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let mut get = bucket.get(from.text()?);
-    // The format is that of `dev.laneway.GetOptions`. Without a start, the range is everything, or with an end the last
-    // bytes.
+    // Start and end are encoded as in the Java class `dev.laneway.GetOptions`. If the start is negative, `end` is the
+    // number of last bytes to read. If the end is negative too, the whole object is read.
     let (start, end) = (from.number()?.cast_signed(), from.number()?.cast_signed());
     get = match (u64::try_from(start), u64::try_from(end)) {
         (Ok(start), Ok(end)) if end == i64::MAX.unsigned_abs() => get.range(start..),
@@ -158,7 +159,7 @@ pub(super) fn get_object(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Wor
     }))
 }
 
-/// Returns the next bytes, or none at the end.
+/// Returns the next bytes of a download. At its end, the result is empty.
 pub(super) fn next_chunk(download: Arc<Exclusive<Download>>) -> Work {
     let client = download.client.clone();
     Work::new(&client, async move {

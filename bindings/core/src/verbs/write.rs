@@ -1,4 +1,4 @@
-//! Writes objects: from memory, in numbered parts, or as their bytes are produced.
+//! Verbs that write objects: from memory, in numbered parts, or as a stream.
 
 use std::future::poll_fn;
 use std::io;
@@ -26,7 +26,7 @@ impl WriterState {
     }
 }
 
-/// Returns the number of a new writer. It sends no request yet.
+/// Creates a writer, and returns its handle. It sends no request yet.
 pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let writer = bucket.writer(from.text()?);
     let writer = Some(writer.options(put_options(bucket.capabilities().versions, from)?));
@@ -36,7 +36,7 @@ pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> 
     ))))
 }
 
-/// Takes as many bytes as the part in memory has room for, and returns their number.
+/// Adds as many bytes to the part in memory as it has room for, without waiting. Returns their number.
 pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     let Ok(mut writing) = writing.value.try_lock() else { return 0 };
     let mut taken = 0;
@@ -55,7 +55,7 @@ pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     taken
 }
 
-/// Writes bytes, and waits while too many are under way. Returns their number.
+/// Writes bytes. Waits while too many written bytes are still unsent. Returns their number.
 pub(super) fn write(writing: Arc<Exclusive<WriterState>>, memory: Memory) -> Work {
     let (client, bytes) = (writing.client.clone(), memory.into_bytes());
     Work::new(&client, async move {
@@ -87,7 +87,7 @@ pub(super) fn abort(writing: Arc<Exclusive<WriterState>>) -> Work {
     })
 }
 
-/// Unwraps the library's error from an I/O error.
+/// Returns the library's error that an I/O error contains.
 fn failure(error: io::Error) -> Failure {
     match error.downcast::<laneway::Error>() {
         Ok(inner) => inner.into(),
@@ -107,7 +107,8 @@ pub(super) fn begin_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Resul
 
 pub(super) fn put_part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let upload = named_upload(bucket, from)?;
-    // The library refuses `u32::MAX` with the same error as any number that is too large for a part.
+    // A number above `u32::MAX` becomes `u32::MAX`, for which the library returns the same error as for any number that
+    // is too large.
     let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
     let part = upload.part(number, memory.into_bytes());
     Ok(Work::new(bucket.client(), async move {
@@ -132,7 +133,7 @@ pub(super) fn abort_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Resul
     }))
 }
 
-/// Lists unfinished uploads below a prefix, by key and id.
+/// Lists the keys and ids of the unfinished uploads below a prefix.
 pub(super) fn list_parts(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let uploads = bucket.list_multipart(from.text()?);
     Ok(Work::new(bucket.client(), async move {

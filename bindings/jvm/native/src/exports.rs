@@ -1,7 +1,7 @@
-//! The native methods of `dev.laneway.Native`, whose page describes each. `with_env` keeps a panic from
-//! unwinding into the JVM, and turns it into a `RuntimeException` there.
+//! The native methods of `dev.laneway.Native`. The Javadoc of that class describes each. `with_env` keeps a
+//! panic from unwinding into the JVM, and throws a `RuntimeException` there instead.
 
-#![expect(unsafe_code, reason = "a JVM finds methods by their names, and hands memory over by its address")]
+#![expect(unsafe_code, reason = "a JVM finds native methods by symbol, and passes memory by address")]
 
 use std::slice;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::provider::{self, HostProvider};
 use laneway_bindings_core::{described, log, settings, value, verbs};
 
-/// A failure of a method itself: a `RuntimeException` in Java.
+/// A failure that doesn't fit into an answer. Java receives it as a `RuntimeException`.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
     Jni(#[from] jni::errors::Error),
-    /// A mistake that `dev.laneway` doesn't make.
+    /// Invalid arguments. The classes of `dev.laneway` never pass such arguments.
     #[error("{0}")]
     Misuse(&'static str),
 }
 
 type Result<T> = std::result::Result<T, Refused>;
 
-/// Makes a method with its body, in which `$env` is the thread's.
+/// Defines a native method. In its body, `$env` is the JNI environment of the thread.
 macro_rules! method {
     ($name:ident($env:ident $(, $argument:ident: $type:ty)*) -> $output:ty $body:block) => {
-        // SAFETY: no other symbol of the process has this name, which names the package.
+        // SAFETY: the name contains the Java package, so no other symbol of the process has it.
         #[unsafe(no_mangle)]
         extern "system" fn $name<'l>(
             mut unowned: EnvUnowned<'l>,
@@ -115,7 +115,7 @@ method!(Java_dev_laneway_Native_progress(env, job: jlong) -> JByteArray<'l> {
 });
 
 method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
-    // A job that has ended was closed.
+    // If the job has ended, its handle was closed, and there is nothing to cancel.
     if let Ok(job) = handles::job(number(job)) {
         job.cancel();
     }
@@ -148,8 +148,8 @@ method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint,
     let ending = Ending::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let (start, len) = part(env, &memory, at, length)?;
-    // SAFETY: `part` has checked that the bytes are the buffer's, and Java's `Call` keeps the buffer alive
-    // until its end is reported.
+    // SAFETY: `part` has checked that the bytes lie within the buffer. Java's `Call` keeps the buffer alive
+    // until the queue reports the call's end.
     let lent = Memory::Lent(unsafe { LentMemory::new(start, len, &ending) });
     let work = verbs::work(verb, number(object), &arguments, lent, &ending);
     call::begin(ending, work);
@@ -165,10 +165,10 @@ method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb
     for (index, place) in places.chunks_exact(2).enumerate() {
         let buffer = memory.get_element(env, index)?;
         let (start, len) = part(env, &buffer, place[0], place[1])?;
-        // References that stay would fill the frame: there may be thousands of ranges.
+        // A JNI frame has room for few local references, and there may be thousands of ranges.
         env.delete_local_ref(buffer);
-        // SAFETY: `part` has checked that the bytes are the buffer's, and Java's `RangesCall` keeps the buffer alive
-        // until its end is reported.
+        // SAFETY: `part` has checked that the bytes lie within the buffer. Java's `RangesCall` keeps the buffer
+        // alive until the queue reports the call's end.
         several.push(unsafe { LentMemory::new(start, len, &ending) });
     }
     let work = verbs::work(verb, number(object), &arguments, Memory::Several(several), &ending);
@@ -218,7 +218,7 @@ method!(Java_dev_laneway_Native_readNowToArray(env, reader: jlong, position: jlo
 });
 
 method!(Java_dev_laneway_Native_dropAhead(_env, reader: jlong) -> () {
-    // A closed reader has nothing left.
+    // A closed reader has already freed its bytes.
     if let Ok(reader) = handles::reader(number(reader)) {
         verbs::drop_ahead(&reader);
     }
@@ -230,7 +230,7 @@ method!(Java_dev_laneway_Native_writeNowFromMemory(env, writer: jlong, memory: J
     if len == 0 {
         return Ok(0);
     }
-    // SAFETY: `part` has checked that the bytes are the buffer's, which the running method keeps alive.
+    // SAFETY: `part` has checked that the bytes lie within the buffer, which the running method keeps alive.
     let bytes = unsafe { slice::from_raw_parts(start, len) };
     Ok(taken(writer, bytes))
 });
@@ -239,7 +239,7 @@ method!(Java_dev_laneway_Native_writeNowFromArray(env, writer: jlong, array: JBy
     Ok(taken(writer, &region(env, &array, at, length)?))
 });
 
-/// Converts a number for Java, whose numbers are signed.
+/// Converts a number to Java's `long`, which is signed.
 fn given(number: u64) -> jlong {
     number.cast_signed()
 }
@@ -265,16 +265,16 @@ fn numbered<'l>(env: &mut Env<'l>, outcome: std::result::Result<u64, Failure>) -
     answered(env, packed)
 }
 
-/// Returns the memory of a part of a direct buffer.
+/// Returns the address and the length of a part of a direct buffer.
 ///
 /// # Errors
-/// If the part isn't within the buffer.
+/// Fails if the part isn't within the buffer.
 fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<(*mut u8, usize)> {
-    let outside = || Refused::Misuse("a part that isn't within its buffer");
+    let outside = || Refused::Misuse("the offset and length aren't within the buffer");
     let (at, len) =
         (usize::try_from(at).map_err(|_| outside())?, usize::try_from(length).map_err(|_| outside())?);
     if len == 0 {
-        // The address of an empty buffer is undefined.
+        // The JVM may return any address for an empty buffer.
         return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
     }
     let (start, capacity) = (env.get_direct_buffer_address(memory)?, env.get_direct_buffer_capacity(memory)?);
@@ -285,7 +285,7 @@ fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Resu
     Ok((unsafe { start.add(at) }, len))
 }
 
-/// Copies bytes to a part of a direct buffer. Returns how many.
+/// Copies as many bytes as fit to a part of a direct buffer. Returns their number.
 fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<jint> {
     let (start, len) = part(env, memory, at, length)?;
     let count = bytes.len().min(len);
@@ -298,9 +298,9 @@ fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, lengt
 /// Copies a part of an array.
 ///
 /// # Errors
-/// If the part isn't within the array.
+/// Fails if the part isn't within the array.
 fn region(env: &Env<'_>, array: &JByteArray<'_>, at: jint, length: jint) -> Result<Vec<u8>> {
-    let len = usize::try_from(length).map_err(|_| Refused::Misuse("a part of no length"))?;
+    let len = usize::try_from(length).map_err(|_| Refused::Misuse("the length is negative"))?;
     let mut bytes = vec![0; len];
     // SAFETY: `i8` and `u8` have the same layout.
     let as_signed = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<jbyte>(), len) };
@@ -308,16 +308,16 @@ fn region(env: &Env<'_>, array: &JByteArray<'_>, at: jint, length: jint) -> Resu
     Ok(bytes)
 }
 
-/// Returns bytes as Java's signed ones.
+/// Returns the same bytes as Java's signed type.
 fn signed(bytes: &[u8]) -> &[jbyte] {
     // SAFETY: `u8` and `i8` have the same layout.
     unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
-/// Returns a part of a body.
+/// Returns a part of a body. Cuts it off at the body's end.
 ///
 /// # Errors
-/// If the body was closed, or the part isn't within it.
+/// Fails if the body was closed.
 fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
     let body = handles::body(number(of)).map_err(|_| Refused::Misuse("the body is closed"))?;
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(body.len());
@@ -325,13 +325,13 @@ fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
     Ok(body.slice(from..from + len))
 }
 
-/// Returns the bytes of an object that are here already.
+/// Returns bytes of an object that have already arrived. `None` means that the caller must wait for them.
 fn here(reader: jlong, position: jlong, length: jint) -> Option<bytes::Bytes> {
     let reader = handles::reader(number(reader)).ok()?;
     verbs::read_now(&reader, number(position), usize::try_from(length).ok()?)
 }
 
-/// Returns how many bytes a writer takes at once.
+/// Offers bytes to a writer. Returns how many of them it accepts without waiting.
 fn taken(writer: jlong, bytes: &[u8]) -> jint {
     let taken = handles::writer(number(writer)).map_or(0, |writer| verbs::write_now(&writer, bytes));
     jint::try_from(taken).unwrap_or(jint::MAX)

@@ -1,5 +1,6 @@
-//! A DataFusion query of 8 of 50 columns of a table of 64 Parquet files: over Laneway's store, over object_store's own
-//! S3 client, and over local files, which show the time of the query itself. It runs against any S3 store:
+//! Measures a DataFusion query that reads 8 of the 50 columns of a table of 64 Parquet files. It reads them over
+//! Laneway's store, over object_store's own S3 client, and from local files, which show the time of the query itself.
+//! It runs against any S3 store:
 //!
 //! ```text
 //! laneway serve --bucket lake --rtt 20ms &
@@ -7,9 +8,9 @@
 //! cargo bench --manifest-path bindings/object-store/datafusion/Cargo.toml -- http://127.0.0.1:9010 lake [MIB] [ROUNDS]
 //! ```
 //!
-//! The files have the given size in MiB together (1024). They are written to memory and uploaded first. The readers
-//! take turns (3 rounds), each in a new process that knows only the table's URL. The time begins with the listing of
-//! the table.
+//! `MIB` is the size of all files together (1024 by default). The benchmark writes the files to memory and uploads them
+//! first. In each of `ROUNDS` rounds (3 by default), each reader runs once, in a new process that knows only the
+//! table's URL. The measured time includes the listing of the table.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -87,13 +88,14 @@ fn compare(endpoint: &str, bucket: &str, mib: u64, rounds: usize) -> Outcome<()>
     Ok(())
 }
 
-/// Writes numbers that don't compress, with one row group per file.
+/// Writes files of numbers that don't compress, each with one row group.
 fn write(folder: &Path, mib: u64) -> Outcome<()> {
     let rows = (mib << 20) / (FILES * COLUMNS * 8);
     let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
     let mut state = 7_u64;
     let mut number = || {
-        // Knuth's MMIX. With only its upper half, sums of all rows stay far below 2^63.
+        // The linear congruential generator of Knuth's MMIX. Only the upper 32 bits are used, so sums over all rows
+        // stay far below 2^63.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 32) as i64
     };
@@ -122,7 +124,7 @@ fn put(endpoint: &str, bucket: &str, folder: &Path) -> Outcome<()> {
     runtime.block_on(async {
         for entry in fs::read_dir(folder)? {
             let path: PathBuf = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).ok_or("a name that is no text")?;
+            let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file's name isn't UTF-8")?;
             bucket.put(&format!("{PREFIX}{name}"), fs::read(&path)?).await?;
         }
         Ok(())
@@ -130,7 +132,7 @@ fn put(endpoint: &str, bucket: &str, folder: &Path) -> Outcome<()> {
 }
 
 fn take_turns(endpoint: &str, bucket: &str, folder: &Path, rounds: usize) -> Outcome<[Vec<Row>; 3]> {
-    let folder = folder.to_str().ok_or("a folder that is no text")?;
+    let folder = folder.to_str().ok_or("the folder's name isn't UTF-8")?;
     let mut rows = [const { Vec::new() }; 3];
     let mut expected: Option<String> = None;
     for _ in 0..rounds {
@@ -140,11 +142,11 @@ fn take_turns(endpoint: &str, bucket: &str, folder: &Path, rounds: usize) -> Out
             let text = String::from_utf8(reading.output()?.stdout)?;
             let (figures, answer) = text.split_once('\n').ok_or_else(|| format!("{name} failed"))?;
             if expected.get_or_insert_with(|| answer.to_owned()) != answer {
-                return Err(format!("{name} gives another answer:\n{answer}").into());
+                return Err(format!("{name} gives another result of the query:\n{answer}").into());
             }
             let figures: Vec<f64> = figures.split(' ').map(str::parse).collect::<Result<_, _>>()?;
             let &[seconds, processor_s, connections] = &figures[..] else {
-                return Err(format!("{name} tells {figures:?}").into());
+                return Err(format!("{name} printed {figures:?} instead of seconds, CPU seconds and connections").into());
             };
             rows.push(Row { seconds, processor_s, connections });
         }
@@ -152,7 +154,7 @@ fn take_turns(endpoint: &str, bucket: &str, folder: &Path, rounds: usize) -> Out
     Ok(rows)
 }
 
-/// Runs the query, and prints its cost and its answer.
+/// Runs the query, and prints its times, its number of connections and its result.
 fn read(name: &str, endpoint: &str, bucket: &str, folder: &str) -> Outcome<()> {
     let context = SessionContext::new();
     let there = format!("s3://{bucket}/");
@@ -187,22 +189,23 @@ fn read(name: &str, endpoint: &str, bucket: &str, folder: &str) -> Outcome<()> {
     Ok(writeln!(std::io::stdout(), "{seconds} {processor_s} {opened}\n{answer}")?)
 }
 
-/// Returns the TCP connections that this network namespace has opened since it began. A measurement needs a namespace
-/// of its own.
+/// Returns the number of TCP connections that this network namespace has opened since its start. Run the benchmark in a
+/// namespace of its own, so that no other program's connections are counted.
 fn connections() -> Outcome<u64> {
     let counters = fs::read_to_string("/proc/net/snmp")?;
     let mut lines = counters.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let (names, values) = lines.next().zip(lines.next()).ok_or("/proc/net/snmp tells of no TCP")?;
+    let (names, values) = lines.next().zip(lines.next()).ok_or("/proc/net/snmp has no counters of TCP")?;
     let of_name = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == "ActiveOpens");
-    Ok(of_name.ok_or("/proc/net/snmp tells of no connections")?.1.parse()?)
+    Ok(of_name.ok_or("/proc/net/snmp has no counter `ActiveOpens`")?.1.parse()?)
 }
 
-/// Returns the processor time of this process.
+/// Returns the CPU time that this process has used, in seconds.
 fn processor_s() -> Outcome<f64> {
     let ran = fs::read_to_string("/proc/self/stat")?;
-    // The fields follow the name in brackets, in hundredths of a second (proc_pid_stat(5), fields 14 and 15).
+    // Fields 14 and 15 are the user and system time in hundredths of a second (proc_pid_stat(5)). The split at `)`
+    // skips the program's name, which may contain spaces.
     let fields: Vec<&str> = ran.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let hundredths: f64 =
-        fields.get(11..13).ok_or("/proc/self/stat is short")?.iter().flat_map(|n| n.parse::<f64>()).sum();
+        fields.get(11..13).ok_or("/proc/self/stat has too few fields")?.iter().flat_map(|n| n.parse::<f64>()).sum();
     Ok(hundredths / 100.0)
 }

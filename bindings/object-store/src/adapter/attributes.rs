@@ -1,4 +1,4 @@
-//! Attributes and tags of an object.
+//! Converts an object's attributes and tags between object_store and the library.
 
 use laneway::dialect::Capabilities;
 use laneway::{ObjectMeta, PutOptions};
@@ -7,13 +7,13 @@ use percent_encoding::percent_decode_str;
 use super::errors::not_supported;
 use super::object_store::{Attribute, Attributes, Result, TagSet};
 
-/// Returns attributes and tags as the library takes them.
+/// Converts attributes and tags to the library's options of an upload.
 ///
 /// # Errors
-/// Fails for an unknown attribute, and for tags on GCS, which has none.
+/// Fails for an unknown attribute, and for tags on GCS, whose objects can't have tags.
 pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &TagSet) -> Result<PutOptions> {
     if !can.has_tags && !tags.encoded().is_empty() {
-        return Err(not_supported("objects of this store have no tags, only metadata"));
+        return Err(not_supported("objects of this store can't have tags; use metadata instead"));
     }
     let mut options = PutOptions::default();
     for (attribute, value) in &attributes {
@@ -26,10 +26,10 @@ pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &Tag
             Attribute::ContentType => options.content_type = Some(value),
             Attribute::StorageClass => options.storage_class = Some(value),
             Attribute::Metadata(name) => drop(options.metadata.insert(name.to_string(), value)),
-            other => return Err(not_supported(format!("the attribute {other:?} isn't known to Laneway"))),
+            other => return Err(not_supported(format!("Laneway doesn't support the attribute {other:?}"))),
         }
     }
-    // Tags are encoded as in a query.
+    // object_store encodes tags as a URL's query string (`a=1&b=2`).
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     for tag in tags.encoded().split('&').filter(|tag| !tag.is_empty()) {
         let (name, value) = tag.split_once('=').unwrap_or((tag, ""));

@@ -11,19 +11,19 @@ use super::errors::error;
 use super::object_store::path::Path;
 use super::object_store::{Error, Result};
 
-/// The errors in the caller's stream, each with the number of locations before it.
+/// The errors that the caller's stream of locations yielded, each with the number of locations before it.
 type Interjected = Arc<Mutex<VecDeque<(usize, Error)>>>;
 
 struct Removing {
     removed: DeleteMany,
     interjected: Interjected,
     given: usize,
-    /// An outcome that must wait for an error of the caller's stream.
+    /// The next outcome. It waits here while an error of the caller's stream comes before it.
     held: Option<(String, std::result::Result<(), laneway::Error>)>,
 }
 
-/// Deletes the objects at these locations in full batches. Outcomes keep their order, and errors of the caller's stream
-/// keep their places.
+/// Deletes the objects at these locations in full batches. The outcomes come in the order of the locations. An error of
+/// the caller's stream is passed on at the same position.
 pub(super) fn many(
     bucket: &Bucket,
     locations: BoxStream<'static, Result<Path>>,
@@ -63,7 +63,7 @@ impl Removing {
         }
         let (key, outcome) = self.held.take()?;
         self.given += 1;
-        // Each key was a location before.
+        // Each key came from a `Path`, so parsing it can't fail.
         let location = Path::parse(key).map_err(Error::from);
         Some(location.and_then(|location| match outcome {
             Ok(()) => Ok(location),
@@ -71,7 +71,7 @@ impl Removing {
         }))
     }
 
-    /// Returns an error of the caller's stream that came before the location with this number.
+    /// Takes an error that the caller's stream yielded before the location with this number.
     fn interjected(&self, number: usize) -> Option<Error> {
         let mut interjected = self.interjected.lock().unwrap_or_else(PoisonError::into_inner);
         interjected.front().filter(|(before, _)| *before <= number)?;

@@ -5,7 +5,7 @@ use laneway::ErrorKind;
 use super::object_store::Error;
 use super::object_store::path::Path;
 
-/// Returns the error of a request for a location.
+/// Converts the error of a request for the object at a location.
 pub(super) fn error(location: &Path, error: laneway::Error) -> Error {
     let path = location.to_string();
     let kind = error.kind();
@@ -22,7 +22,8 @@ pub(super) fn error(location: &Path, error: laneway::Error) -> Error {
     }
 }
 
-/// Returns the error of an update. If there is no object, the state to be replaced doesn't exist.
+/// Converts the error of a `PutMode::Update`. A missing object becomes `Precondition`, because the version to be
+/// replaced doesn't exist.
 pub(super) fn update_error(location: &Path, failure: laneway::Error) -> Error {
     match failure.kind() {
         ErrorKind::NotFound => Error::Precondition { path: location.to_string(), source: Box::new(failure) },
@@ -30,7 +31,7 @@ pub(super) fn update_error(location: &Path, failure: laneway::Error) -> Error {
     }
 }
 
-/// Returns the error of a copy. An object that already exists is the destination.
+/// Converts the error of a copy. `AlreadyExists` names the destination, and other errors name the source.
 pub(super) fn copy_error(from: &Path, to: &Path, failure: laneway::Error) -> Error {
     match failure.kind() {
         ErrorKind::AlreadyExists => error(to, failure),

@@ -1,4 +1,4 @@
-//! Listings whose names are locations.
+//! Converts the library's listings to object_store's, whose names are locations.
 
 use std::time::SystemTime;
 
@@ -10,13 +10,13 @@ use super::nothing_listed;
 use super::object_store::path::Path;
 use super::object_store::{Error, ListResult, ObjectMeta, Result};
 
-/// Returns the prefix of keys below a location, or an empty prefix without one.
+/// Returns the prefix of the keys below a location. It is empty if no location is given.
 pub(super) fn below(prefix: Option<&Path>) -> String {
     let prefix = prefix.map(Path::as_ref).unwrap_or_default();
     if prefix.is_empty() { String::new() } else { format!("{prefix}/") }
 }
 
-/// Describes an object in object_store's terms. Without a time from the store, the time is 1970.
+/// Converts an object's metadata. If the store gave no time, `last_modified` is the beginning of 1970.
 pub(super) fn described(location: Path, meta: &laneway::ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         location,
@@ -27,8 +27,7 @@ pub(super) fn described(location: Path, meta: &laneway::ObjectMeta) -> ObjectMet
     }
 }
 
-/// Turns a listed object into object_store's form. It returns `None` for a folder marker, because no location can name
-/// one.
+/// Converts a listed object. Returns `None` for a folder marker, because no location can end in a slash.
 pub(super) fn entry(meta: &laneway::ObjectMeta) -> Option<Result<ObjectMeta>> {
     let key = &meta.id.key;
     if key.is_empty() || key.ends_with('/') {
@@ -37,8 +36,7 @@ pub(super) fn entry(meta: &laneway::ObjectMeta) -> Option<Result<ObjectMeta>> {
     Some(Path::parse(key).map(|location| described(location, meta)).map_err(Error::from))
 }
 
-/// Turns the failure of a listing into object_store's error. A listing belongs to no single location, so the path is
-/// empty.
+/// Converts the error of a listing. A listing belongs to no single location, so the path is empty.
 pub(super) fn listing_error(error: laneway::Error) -> Error {
     super::errors::error(&Path::default(), error)
 }

@@ -1,4 +1,4 @@
-//! Multipart uploads whose ids and parts the caller keeps.
+//! Multipart uploads for `MultipartStore`, whose caller keeps the ids of the upload and of its parts.
 
 use bytes::Bytes;
 use laneway::{Bucket, Multipart, UploadedPart};
@@ -11,7 +11,7 @@ use super::object_store::path::Path;
 use super::object_store::{Error, MultipartId, PutMultipartOptions, PutPayload, PutResult, Result};
 use super::put_result;
 
-/// Begins an upload. Its id also tells the store's kind of checksums.
+/// Begins an upload. Its id also contains the kind of checksum that the store computes.
 pub(in super::super) async fn create(
     bucket: &Bucket,
     path: &Path,
@@ -23,7 +23,7 @@ pub(in super::super) async fn create(
     Ok(upload.map_err(|e| error(path, e))?.id())
 }
 
-/// Uploads a part. object_store counts parts from 0, stores from 1.
+/// Uploads a part. object_store numbers parts from 0, and stores number them from 1.
 pub(in super::super) async fn put_part(
     bucket: &Bucket,
     path: &Path,
@@ -31,7 +31,8 @@ pub(in super::super) async fn put_part(
     index: usize,
     data: PutPayload,
 ) -> Result<PartId> {
-    // A number that is too large for any part gets the same refusal.
+    // An index above `u32` becomes the largest number, which the library refuses as it refuses any number above the
+    // store's limit.
     let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
     let part = upload(bucket, path, id)?.part(number, Bytes::from(data)).await;
     Ok(PartId { content_id: part.map_err(|e| error(path, e))?.to_string() })

@@ -6,8 +6,8 @@ use laneway::{Bucket, Condition, ObjectMeta, Version};
 use super::object_store::path::Path;
 use super::object_store::{self, PutMode, Result, UpdateVersion};
 
-/// Returns a state as an ETag: S3's own without quotes, or GCS's generation, because a condition on GCS is by
-/// generation and on S3 by ETag.
+/// Returns the ETag that object_store sees for a version: on S3 the store's ETag without quotes, on GCS the generation.
+/// Conditions on GCS use generations, and conditions on S3 use ETags.
 pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
     match version? {
         Version::Generation(generation) => Some(generation.to_string()),
@@ -16,7 +16,8 @@ pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
     }
 }
 
-/// Returns the state that an ETag names, with or without quotes. `None` if it isn't a state of this store's objects.
+/// Returns the version that an ETag, with or without quotes, stands for. Returns `None` if no object of this store can
+/// have this ETag.
 pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     let bare = e_tag.trim().trim_matches('"');
     match names {
@@ -25,23 +26,23 @@ pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     }
 }
 
-/// Returns true if an object is in one of the states of a condition: ETags separated by commas, or `*` for any.
+/// Returns true if an object's ETag is in a condition's list, which is `*` for any ETag, or ETags separated by commas.
 pub(super) fn is_one_of(list: &str, meta: &ObjectMeta) -> bool {
     let own = e_tag(meta.version.as_ref());
     list.trim() == "*" || list.split(',').any(|one| own.as_deref() == Some(one.trim().trim_matches('"')))
 }
 
-/// Returns a write's condition.
+/// Converts the mode of a put to the library's condition.
 ///
 /// # Errors
-/// Fails for an update without a state, or with a state that no object of the store can be in.
+/// Fails for an update without an ETag, or with an ETag that no object of the store can have.
 pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Result<Condition> {
     match mode {
         PutMode::Overwrite => Ok(Condition::None),
         PutMode::Create => Ok(Condition::Absent),
         PutMode::Update(UpdateVersion { e_tag, version: number }) => {
             let Some(named) = e_tag.or(number) else {
-                let source = "an update names the ETag that it replaces".into();
+                let source = "PutMode::Update needs the ETag of the object that it replaces".into();
                 return Err(object_store::Error::Generic { store: "Laneway", source });
             };
             version(bucket.capabilities().versions, &named).map(Condition::Matches).ok_or_else(|| {

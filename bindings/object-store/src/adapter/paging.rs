@@ -1,4 +1,4 @@
-//! Lists page by page.
+//! Implements object_store's listing page by page.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
@@ -12,12 +12,12 @@ use super::object_store::Result;
 use super::object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use super::object_store::path::Path;
 
-/// The default number of entries on a page, as in stores.
+/// The default number of entries on a page, which is also that of GCS and S3.
 const PAGE: usize = 1000;
 
 #[async_trait]
 impl PaginatedListStore for LanewayStore {
-    /// The token is the last name of its page, so it never expires.
+    /// A page's token is the last name on the page, so it never expires.
     async fn list_paginated(
         &self,
         prefix: Option<&str>,
@@ -67,7 +67,7 @@ impl PaginatedListStore for LanewayStore {
             }
             Some(other) => {
                 return Err(not_supported(format!(
-                    "Laneway lists by the delimiter \"/\" alone, and not by {other:?}"
+                    "Laneway can't list by the delimiter {other:?}, only by \"/\""
                 )));
             }
         }

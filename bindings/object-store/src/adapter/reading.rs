@@ -14,8 +14,8 @@ use super::names::{is_one_of, version};
 use super::object_store::path::Path;
 use super::object_store::{Attributes, Error, GetOptions, GetRange, GetResult, GetResultPayload, Result};
 
-/// The attempts to read an object and its metadata in the same state. Another writer may replace it between the two
-/// requests.
+/// The maximum number of attempts to read an object and its metadata in the same version. Another writer may replace
+/// the object between the two requests.
 const ANSWERS_DIFFER_MAX: u32 = 16;
 
 /// The conditions of a read that one request can express.
@@ -26,7 +26,7 @@ struct Held {
     if_modified_since: Option<SystemTime>,
 }
 
-/// Carries out a `get`.
+/// Reads an object, a range of it, or with `options.head` only its metadata.
 pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -> Result<GetResult> {
     let key = location.as_ref();
     let failed = |e| error(location, e);
@@ -83,7 +83,8 @@ pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -
     Ok(get_result(payload, meta, range, attributes))
 }
 
-/// Reads an object and requests its metadata at the same time, until both answers are about the same state.
+/// Reads an object and requests its metadata at the same time. It tries again until both responses have the same
+/// version.
 async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(Download, Attributes)> {
     for _ in 0..ANSWERS_DIFFER_MAX {
         let head = bucket.head(location.as_ref());
@@ -93,16 +94,20 @@ async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(D
         match head {
             Ok(head) if head.version == download.meta().version => return Ok((download, attributes(&head))),
             Err(e) if !e.is_not_found() => return Err(error(location, e)),
-            // Another writer has replaced it in between.
+            // Another writer has replaced or removed the object between the two requests.
             _ => {}
         }
     }
-    let source = format!("{} was written again and again while it was read", bucket.url()).into();
+    let source = format!(
+        "an object of {} was replaced by another writer during each attempt to read it",
+        bucket.url()
+    )
+    .into();
     Err(Error::Precondition { path: location.to_string(), source })
 }
 
-/// Returns the conditions of a read. If one request can't express them, the metadata is requested first, and the read
-/// is pinned to that state.
+/// Returns the conditions for the request. If one request can't express the caller's conditions, this function fetches
+/// the metadata, checks them itself, and limits the read to that version.
 async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<Held> {
     let GetOptions {
         if_match, if_none_match, if_modified_since, if_unmodified_since, version: number, ..
@@ -110,8 +115,9 @@ async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<
     let names = bucket.capabilities().versions;
     if let Some(number) = number {
         let generation = (names == VersionNames::Generation).then(|| version(names, number)).flatten();
-        let generation =
-            generation.ok_or_else(|| not_supported("Laneway reads by version the generations of GCS alone"));
+        let generation = generation.ok_or_else(|| {
+            not_supported("Laneway can read a given version only on GCS, where the version is a generation")
+        });
         return Ok(Held { version: Some(generation?), ..Held::default() });
     }
     let is_single = |e_tag: &str| e_tag.trim() != "*" && !e_tag.contains(',');
@@ -137,17 +143,25 @@ async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<
         |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let changed_after =
         |time: SystemTime| meta.updated.is_some_and(|updated| whole_s(updated) > whole_s(time));
-    // In the order of RFC 9110 section 13.2.2.
+    // The conditions are checked in the order of RFC 9110 section 13.2.2.
     let is_other = if_match.as_ref().is_some_and(|list| !is_one_of(list, &meta));
     let is_newer = if_match.is_none() && if_unmodified_since.is_some_and(|time| changed_after(time.into()));
     if is_other || is_newer {
-        let source = format!("{} is in another state", bucket.url()).into();
+        let source = format!(
+            "the object of {} doesn't meet the condition if_match or if_unmodified_since",
+            bucket.url()
+        )
+        .into();
         return Err(Error::Precondition { path, source });
     }
     let is_same = if_none_match.as_ref().is_some_and(|list| is_one_of(list, &meta));
     let is_old = if_none_match.is_none() && if_modified_since.is_some_and(|time| !changed_after(time.into()));
     if is_same || is_old {
-        let source = format!("{} is in the state that its reader has", bucket.url()).into();
+        let source = format!(
+            "the object of {} hasn't changed, by the condition if_none_match or if_modified_since",
+            bucket.url()
+        )
+        .into();
         return Err(Error::NotModified { path, source });
     }
     Ok(Held { version: meta.version, ..Held::default() })

@@ -1,4 +1,4 @@
-//! The store: each method is a call of the library.
+//! Implements `ObjectStore`. Each method calls the library.
 
 mod attributes;
 mod delete;
@@ -29,14 +29,15 @@ use object_store::{
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result,
 };
 
-/// A bucket, or the part of one below a prefix, as an object_store store. Clones share everything.
+/// Implements [`ObjectStore`] for a bucket, or for the keys of a bucket below a prefix. Clones are cheap, and share the
+/// client and its connections.
 #[derive(Clone)]
 pub struct LanewayStore {
     bucket: Bucket,
 }
 
 impl LanewayStore {
-    /// Returns the store of a bucket. Locations are keys below its prefix.
+    /// Returns a store for this bucket. Its locations are keys below the bucket's prefix.
     pub fn new(bucket: Bucket) -> Self {
         Self { bucket }
     }

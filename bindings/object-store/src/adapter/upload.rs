@@ -1,4 +1,4 @@
-//! A multipart upload over the library's writer.
+//! Implements `MultipartUpload` with the library's writer.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,13 +13,13 @@ use super::object_store::path::Path;
 use super::object_store::{Error, MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 use super::put_result;
 
-/// The received parts, and the writer that takes them in order. It has no task of its own: a caller that awaits a part
-/// also writes the parts before it.
+/// The received parts, and the writer that takes them in order. No task runs in the background. A caller that awaits a
+/// part also writes the parts before it.
 pub(super) struct Upload(Arc<Shared>);
 
 struct Shared {
     location: Path,
-    /// Parts that aren't written yet.
+    /// The parts that the writer hasn't taken yet.
     parts: Mutex<Waiting>,
     writer: tokio::sync::Mutex<Writing>,
 }
@@ -27,14 +27,14 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     payloads: VecDeque<PutPayload>,
-    /// The number of parts received so far.
+    /// The number of parts that `put_part` has received.
     came: usize,
 }
 
 struct Writing {
-    /// `None` once it has ended or failed.
+    /// `None` once the upload has ended or failed.
     writer: Option<Writer>,
-    /// The number of parts written.
+    /// The number of parts that the writer has taken.
     written: usize,
 }
 
@@ -54,14 +54,14 @@ impl fmt::Debug for Upload {
 impl Shared {
     fn ended(&self) -> Error {
         let source = format!(
-            "the upload of {} has ended, failed, or lost a part that nobody waited for",
+            "the upload of {} has ended or failed, or the future of one of its parts was dropped before it was done",
             self.location
         );
         Error::Generic { store: "Laneway", source: source.into() }
     }
 
-    /// Writes all parts before this one. If a write fails or is dropped, the writer takes no more, because its bytes
-    /// would have a gap.
+    /// Writes the received parts until this number of them is written. If a write fails or its future is dropped, the
+    /// upload takes no further parts, because its bytes would have a gap.
     async fn write_until(&self, writing: &mut Writing, number: usize) -> Result<()> {
         while writing.written < number {
             let mut writer = writing.writer.take().ok_or_else(|| self.ended())?;

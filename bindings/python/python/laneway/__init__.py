@@ -24,7 +24,7 @@ from laneway._remove import remove, remove_async
 from laneway._sync import sync, sync_async
 from laneway.store import GCSStore, S3Store, from_url
 
-# A verb as a function takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
+# Each verb is also a function that takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
 if TYPE_CHECKING:
     get = ObjectStore.get
     get_async = ObjectStore.get_async
@@ -76,11 +76,11 @@ else:
         sign_async,
     )
 
-# Objects as files count as files wherever Python's own do.
+# Libraries that test for `io.BufferedIOBase` accept objects as files, as they accept Python's own.
 io.BufferedIOBase.register(ReadableFile)
 io.BufferedIOBase.register(WritableFile)
 
-# End the thread that hands the engine's messages to `logging` before the interpreter ends.
+# The thread that passes the engine's messages to `logging` must end before the interpreter does.
 atexit.register(end_logging)
 
 __all__ = [

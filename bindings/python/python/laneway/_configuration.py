@@ -1,6 +1,7 @@
-"""Configuration keys, and the setting of the library's client for each.
+"""Configuration keys of stores, and the setting of the Rust library's client that each of them sets.
 
-A key without a meaning here is refused. Ignoring it silently would mislead its user.
+A key of another library that has no meaning here raises an exception. If it were ignored, its user would believe that
+it has an effect.
 """
 
 import os
@@ -20,13 +21,13 @@ class _Setting(NamedTuple):
 
 
 class _Variable(NamedTuple):
-    """A variable that overrides the environment's."""
+    """An environment variable. A value for the key replaces the variable's value."""
 
     name: str
 
 
 class _Refused(NamedTuple):
-    """The reason why a key has no meaning here."""
+    """A key that is known from other libraries, but has no meaning here, and the reason."""
 
     why: str
 
@@ -55,7 +56,7 @@ def _seconds(value: timedelta | float | str) -> float:
     try:
         return float(number) * _UNITS[text[len(number) :].strip() or "s"]
     except (KeyError, ValueError):
-        raise UsageError(f"{value!r} is not a time: a timedelta, seconds, or a number with ms, s, m or h") from None
+        raise UsageError(f"{value!r} is not a time: give a timedelta, a number of seconds, or text such as '500ms', '30s', '2m' or '1h'") from None
 
 
 def _hosts(value: str | list[str]) -> list[str]:
@@ -97,15 +98,15 @@ _S3: _Known = {
     "accelerate": _Setting("s3_accelerate", _is),
     "dualstack": _Setting("s3_dualstack", _is),
     "fips": _Setting("s3_fips", _is),
-    "checksum_algorithm": _Refused("every write carries its CRC32C, and a store that lacks it another checksum"),
-    "conditional_put": _Refused("writes with a condition are S3's own"),
+    "checksum_algorithm": _Refused("every write is sent with its CRC32C, or with another checksum if the store doesn't support CRC32C"),
+    "conditional_put": _Refused("conditional writes use S3's own If-Match and If-None-Match"),
     "copy_if_not_exists": _Refused("use `copy(..., overwrite=False)`"),
-    "disable_tagging": _Refused("tags are sent if they are given"),
-    "disable_bulk_delete": _Refused("objects are removed in batches"),
-    "imdsv1_fallback": _Refused("the metadata service is always asked with a token, as AWS recommends"),
+    "disable_tagging": _Refused("tags are sent only if you pass them"),
+    "disable_bulk_delete": _Refused("many objects are always removed in batches"),
+    "imdsv1_fallback": _Refused("the metadata service is always used with a session token (IMDSv2), as AWS recommends"),
     "s3_express": _Refused("directory buckets are recognized by their names"),
-    "sts_endpoint": _Refused("AWS's own variables and profiles set the endpoint of STS"),
-    "unsigned_payload": _Refused("over TLS payloads are not signed, and carry a checksum"),
+    "sts_endpoint": _Refused("set the endpoint of STS with AWS's environment variables or profiles"),
+    "unsigned_payload": _Refused("over TLS, payloads are never signed; a checksum protects them"),
 }
 _GCS: _Known = {
     "base_url": _Setting("gcs_endpoint", str),
@@ -130,11 +131,11 @@ _CLIENT: _Known = {
     "bandwidth_limit": _Setting("bandwidth_limit", int),
     "connections_max": _Setting("connections_max", int),
     "memory": _Setting("memory", int),
-    # An endpoint of http:// already means plain HTTP.
+    # An endpoint with http:// already allows plain HTTP.
     "allow_http": None,
-    "allow_invalid_certificates": _Refused("`root_certificate` trusts your own certificate"),
-    "connect_timeout": _Refused("addresses are dialled at the same time; `read_timeout` limits silence"),
-    "default_content_type": _Refused("a content type is guessed from the name, or given as an attribute"),
+    "allow_invalid_certificates": _Refused("use `root_certificate` to trust your own certificate"),
+    "connect_timeout": _Refused("the addresses of a server are tried in parallel; `read_timeout` limits the wait for data"),
+    "default_content_type": _Refused("the content type is guessed from the name; pass the attribute Content-Type to set it"),
     "http1_only": _ENGINE,
     "http2_keep_alive_interval": _ENGINE,
     "http2_keep_alive_timeout": _ENGINE,
@@ -142,19 +143,19 @@ _CLIENT: _Known = {
     "http2_only": _ENGINE,
     "pool_idle_timeout": _ENGINE,
     "pool_max_idle_per_host": _ENGINE,
-    "proxy_ca_certificate": _Refused("a proxy's certificate is judged by the platform's and `root_certificate`"),
+    "proxy_ca_certificate": _Refused("a proxy's certificate is verified with the platform's certificates and `root_certificate`"),
     "randomize_addresses": _ENGINE,
-    "timeout": _Refused("a transfer that makes progress is never ended; `asyncio.timeout` limits a call"),
+    "timeout": _Refused("a transfer that makes progress may take any time; use `asyncio.timeout` to limit a call"),
 }
 _RETRY: _Known = {
     "retry_timeout": _Setting("retry_for", _seconds),
-    "max_retries": _Refused("the time for attempts is limited: `retry_timeout`"),
-    "backoff": _Refused("the engine chooses pauses, and follows the store's `Retry-After`"),
+    "max_retries": _Refused("use `retry_timeout`, which limits the time for retries"),
+    "backoff": _Refused("the engine chooses the pauses between retries, and follows the store's `Retry-After`"),
 }
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),
     "gs": (_GCS, ("google_", "gcs_", "gs_")),
-    # A job may move between both stores.
+    # A job may copy between both stores, so it accepts the keys of both.
     "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
 }
 _BUCKET = ("bucket", "bucket_name")
@@ -173,7 +174,7 @@ def settings(
     chosen: dict[str, Any] = {}
     variables: dict[str, str] = {}
     none: tuple[str, ...] = ()
-    # The values that were set, with the name of the key that did it.
+    # For each setting that was set: the key that set it, and the value. They show contradictions.
     by: dict[str, tuple[str, Any]] = {}
 
     def check(target: str, name: str, value: Any) -> None:
@@ -198,7 +199,7 @@ def settings(
                 raise UnknownConfigurationKeyError(f"there is no {what} {name!r}")
             match known[bare]:
                 case _Refused(why):
-                    raise UnknownConfigurationKeyError(f"the {what} {name!r} means nothing here: {why}")
+                    raise UnknownConfigurationKeyError(f"the {what} {name!r} has no meaning here: {why}")
                 case _Variable(variable) if value is not None:
                     variables[variable] = _text(value)
                     check(variable, name, variables[variable])
@@ -218,7 +219,7 @@ def is_bucket(scheme: str, name: str) -> bool:
 
 
 def _bare(name: str, prefixes: tuple[str, ...]) -> str:
-    """Returns a key without the prefix of its variable: `AWS_REGION` becomes `region`."""
+    """Returns a key without the prefix that environment variables have: `AWS_REGION` becomes `region`."""
     name = name.lower()
     for prefix in prefixes:
         if name.startswith(prefix) and name != "s3_express":

@@ -47,25 +47,27 @@ def copy(
 def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """Copies an object within a store, or runs a job that copies any sources to a destination.
 
-    If `destination` ends in `/`, or is `.` or `..`, a tree is copied into it under the tree's own name. Any other
-    destination becomes the copy of the tree itself, whether it exists or not. A job copies files, trees and patterns
-    to a store, from a store, or between
-    two. Trees need `recursive`; `contents` leaves out their own names. The job compares all bytes with the stores'
-    checksums, and returns its summary; with `dry_run`, its `planned` lists what would be done. It raises the first failure, which has all of them as `failures`, and the
-    `summary`.
+    A job copies files, folders, prefixes and patterns to a store, from a store, or between two stores. Folders and
+    prefixes need `recursive`. If `destination` ends in `/`, or is `.` or `..`, a folder is copied into it under the
+    folder's own name. Otherwise `destination` is the name of the copy, whether it exists or not. `contents` copies the
+    contents of a folder without the folder's name.
 
-    `remove_source` keeps a source if only the size of its copy could be compared, unless `allow_unverified`.
+    The job compares all bytes with the stores' checksums, and returns its summary. With `dry_run`, `planned` in the
+    summary lists the items that would be copied. If items fail, the job raises the first failure. This exception has
+    all of them as `failures`, and the `summary`. With `remove_source`, a source is removed once its copy is verified.
+    If only the size could be compared, it is kept, unless `allow_unverified` is true.
 
-    `filters` and the options beside them are those of `sync`, and choose names of trees and patterns. `files_from`
-    names files below one source, and takes no filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks,
-    or a callable that receives a `Progress` ten times a second.
+    `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below folders and
+    prefixes and to matches of patterns. `files_from` is a file of names below the only source. It can't be combined
+    with filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that receives a
+    `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore) and rest:
         return first.copy(second, *rest, **options)
     return _copy(first, second, *rest, **options)
 
 
-# The job's options are in the overloads, and with their defaults in `copy_job`, which refuses all others.
+# `copy_job` has the options with their defaults, and raises a `TypeError` for others. The overloads repeat them.
 def _copy(
     sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:
@@ -105,7 +107,7 @@ def copy_async(
     retry_config: Config | None = None,
 ) -> Awaitable[JobSummary]: ...
 def copy_async(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
-    """As `copy`, to be awaited."""
+    """The awaitable form of `copy`."""
     if isinstance(first, ObjectStore) and rest:
         return first.copy_async(second, *rest, **options)
     return _copy_async(first, second, *rest, **options)
@@ -117,6 +119,6 @@ async def _copy_async(
     return await run_async(copy_job(sources, destination, **options), progress)
 
 
-# The job's form is the one with options to look up.
+# Show the signature of the job, because it is the overload with the many options.
 for _function in (copy, copy_async):
     setattr(_function, "__signature__", inspect.signature(get_overloads(_function)[-1]))

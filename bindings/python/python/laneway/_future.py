@@ -1,4 +1,4 @@
-"""Awaitables of calls, for tasks of asyncio and trio."""
+"""Awaitables for calls of the library, in tasks of asyncio and trio."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 class Future(asyncio.Future[Any]):
     """A running call. Cancelling the future ends the call and frees its connection.
 
-    It has the methods of a coroutine too, so `asyncio.create_task` and `TaskGroup` take it.
+    It also has the methods of a coroutine, so that `asyncio.create_task` and `TaskGroup` accept it.
     """
 
     running: Any = None
@@ -22,24 +22,24 @@ class Future(asyncio.Future[Any]):
         return super().cancel(msg)
 
     def send(self, value: Any) -> Any:
-        """Continues the call. A task calls this, as for a coroutine."""
+        """Continues to wait for the call. A task calls this, as it does with a coroutine."""
         if self._steps is None:
             self._steps = iter(self.__await__())
         return next(self._steps)
 
     def throw(self, kind: Any, raised: Any = None, traceback: Any = None, /) -> Any:
-        """Ends the call, because the task that waits for it got an exception."""
+        """Cancels the call, because the task that waits for it received an exception."""
         self.close()
         raise kind if raised is None else raised
 
     def close(self) -> None:
-        """Ends the call."""
+        """Cancels the call."""
         if not self.done():
             self.cancel()
 
 
 async def wait(pending: Any) -> Any:
-    """Waits for a call that no loop of asyncio began. Cancelling the wait ends the call."""
+    """Waits for a call that was made without a running asyncio loop. Cancelling the wait cancels the call."""
     if asyncio._get_running_loop() is None:
         from laneway._trio import wait as wait_in_trio
 

@@ -1,4 +1,4 @@
-"""Runs whole jobs, which copy, sync or remove files, trees and patterns."""
+"""Runs jobs, which copy, sync or remove many files and objects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def copy_job(
     return Job.begin("copy", chosen, _places(sources, chosen), _place(destination, chosen), wished)
 
 
-# A `TypeError` names the function that was called.
+# A `TypeError` for wrong arguments then names the function that the user called.
 copy_job.__qualname__ = "copy"
 
 
@@ -176,7 +176,7 @@ def _places(places: Place | Sequence[Place], chosen: dict[str, Any]) -> list[str
 
 
 def _place(place: Place, chosen: dict[str, Any]) -> str:
-    """Returns a place as text. Adds a store's settings to the job's."""
+    """Returns a location as text. If it is a store, its settings are added to those of the job."""
     if _is_in_store(place):
         store, key = cast("tuple[ObjectStore, Key]", place)
         return _place(store, chosen) + os.fspath(key)
@@ -184,7 +184,7 @@ def _place(place: Place, chosen: dict[str, Any]) -> str:
         return os.fspath(cast("str | os.PathLike[str]", place))
     for name, value in getattr(place, "_settings", dict)().items():
         if chosen.setdefault(name, value) != value:
-            raise UsageError(f"{place!r} and the rest of the job have different settings: {name}")
+            raise UsageError(f"the stores of a job have different settings: {place!r} has another {name}")
     return place.url
 
 
@@ -193,7 +193,7 @@ def _is_in_store(place: object) -> bool:
 
 
 def run(job: Job, progress: ProgressReport) -> JobSummary:
-    """Waits for a job to end. An interrupt cancels the job, and is raised once the job has cleaned up."""
+    """Waits for a job to end. A `KeyboardInterrupt` cancels the job, and is raised once the job has cleaned up."""
     failures: list[BaseException] = []
     planned: list[Any] = []
     with reporter(progress) as report:
@@ -210,7 +210,7 @@ def run(job: Job, progress: ProgressReport) -> JobSummary:
 
 
 async def run_async(job: Job, progress: ProgressReport) -> JobSummary:
-    """Does the same, awaited. A cancelled task doesn't wait for the job's end."""
+    """The awaitable form of `run`. If the task is cancelled, it doesn't wait until the job has cleaned up."""
     failures: list[BaseException] = []
     planned: list[Any] = []
     with reporter(progress) as report:
@@ -241,7 +241,7 @@ def _taken(
 
 
 def _ended(summary: JobSummary, failures: list[BaseException]) -> JobSummary:
-    """Returns the summary of a job that succeeded. Otherwise raises the first failure, which has the others."""
+    """Returns the summary of a job if it succeeded. Otherwise raises the first failure, with all others attached."""
     if not failures:
         return summary
     first = failures[0]

@@ -7,6 +7,7 @@ from laneway._laneway import program
 
 
 def main() -> int:
-    # The program has its own handlers. Python's would raise behind them once the program has ended.
+    # The program has its own signal handlers. Python's handler would raise a KeyboardInterrupt after the program has
+    # ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return program(["laneway", *sys.argv[1:]])

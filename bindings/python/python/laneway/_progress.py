@@ -13,14 +13,16 @@ _Report = Callable[[tuple[int, int, int, int, bool]], object]
 
 @contextmanager
 def reporter(progress: ProgressReport) -> Iterator[_Report]:
-    """Returns the callable that receives a job's counters: for tqdm, for fsspec's callbacks, or any other callable."""
+    """Returns a function that passes a job's counters on: to tqdm, to a callback of fsspec, or to the caller's
+    function.
+    """
     if progress is None or progress is False:
         yield lambda counters: None
     elif progress is True:
         try:
             from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
-            raise ImportError("progress=True shows tqdm's bar, which is not installed: pip install tqdm") from None
+            raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from None
         with tqdm(unit="B", unit_scale=True, unit_divisor=1024) as bar:
             yield lambda counters: _show(bar, counters)
     elif callable(progress):

@@ -1,4 +1,4 @@
-"""Writes objects from sources that produce bytes on demand: files with `read`, iterables, async iterables."""
+"""Writes objects from sources that produce bytes bit by bit: objects with `read`, iterables, and async iterables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from laneway.types import PutResult
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# Large compared with the cost of a system call or a step of Python, and smaller than a part of an upload.
+# The number of bytes to request in each `read`. This is large enough that system calls and Python's own work cost
+# little, and smaller than a part of an upload.
 _CHUNK = 1 << 20
 
 
@@ -37,7 +38,7 @@ async def put_async(store: ObjectStore, path: str, file: Any, **options: Any) ->
                 await writer.write(chunk)
         return await writer.close()
     except BaseException:
-        # A cancelled task can't await any more. Dropping the writer leaves nothing behind either.
+        # A cancelled task can't await `abort`. Dropping the writer aborts the upload too.
         del writer
         raise
 

@@ -25,10 +25,11 @@ def remove(
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """Removes objects, patterns and whole prefixes (`recursive`), and returns the summary.
+    """Removes objects, the matches of patterns, and with `recursive` everything below prefixes. Returns the summary.
 
-    `filters` and the options beside them are those of `sync`, and choose names of prefixes and patterns. `files_from`
-    takes no filters. Without targets it names whole URLs. Failures are raised as in `copy`.
+    `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below prefixes and to
+    matches of patterns. `files_from` is a file of names below the only target, or of whole URLs if `targets` is empty.
+    It can't be combined with filters. Failures are raised as in `copy`.
     """
     job = remove_job(
         targets,
@@ -63,7 +64,7 @@ async def remove_async(
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """As `remove`, to be awaited."""
+    """The awaitable form of `remove`."""
     job = remove_job(
         targets,
         recursive=recursive,

@@ -1,4 +1,4 @@
-"""Runs a job that makes one place equal to another."""
+"""Runs a job that makes a folder or prefix equal to another one."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ def sync(
     compares contents instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the
     destination. `delete` removes objects that the source doesn't have, after everything else and only if nothing
     failed. It removes nothing if the source is empty (unless `allow_empty`), or if it would remove more than
-    `max_delete`. It also refuses a destination whose only entry is a folder named like the source (unless `force`).
-    That usually is an earlier copy, which the sync would make again beside it and then remove.
+    `max_delete`. It also refuses a destination whose only entry is a folder with the source's name (unless `force`).
+    Such a folder is usually an earlier copy. The sync would copy everything again next to it, and then remove it.
 
-    With `dry_run`, the summary's `planned` lists what would be done.
+    With `dry_run`, `planned` in the summary lists the items that would be copied or removed.
 
-    `filters` are rules in order. The first that matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"-
-    GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names, one per line. Each name is then looked up on both
-    sides, without a listing, and filters apply to it. Failures are raised as in `copy`.
+    `filters` is a list of rules. For each name, the first rule that matches it or a folder above it decides: `"+ GLOB"`
+    includes the name, and `"- GLOB"` or `"GLOB"` skips it. `files_from` is a file of names, one per line. Each of these
+    names is looked up on both sides, without a listing. Filters apply to these names too. Failures are raised as in
+    `copy`.
     """
     job = sync_job(
         source,
@@ -121,7 +122,7 @@ async def sync_async(
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """As `sync`, to be awaited."""
+    """The awaitable form of `sync`."""
     job = sync_job(
         source,
         destination,

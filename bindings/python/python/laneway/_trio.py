@@ -1,4 +1,4 @@
-"""Waits in tasks of trio."""
+"""Waits for calls of the library in tasks of trio."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import trio
 
 
 async def wait(pending: Any) -> Any:
-    """Waits for a call. Cancelling the wait ends the call."""
+    """Waits for a call. Cancelling the wait cancels the call."""
     try:
         await trio.lowlevel.wait_readable(pending)
     except BaseException:

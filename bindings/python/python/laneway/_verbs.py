@@ -1,8 +1,8 @@
 # mypy: disable-error-code="no-any-return"
 """The verbs as functions: `laneway.get(store, "key")` is `store.get("key")`.
 
-The methods are Rust's, and have no annotations at run time. These functions have them. Type checkers see the methods'
-stubs instead, whose overloads tell more.
+The methods are written in Rust, so they have no annotations at run time. These functions have annotations. Type
+checkers use the methods' stubs instead, which have overloads.
 """
 
 from collections.abc import Awaitable, Sequence

@@ -1,7 +1,7 @@
-"""The failures, as exceptions. They are also Python's own exceptions if Python has one for the kind.
+"""The exceptions of this package. If Python has an exception for the same problem, they are subclasses of it too.
 
-Each has `kind`, the name in the library and the program, and `url`, `status`, `service_code`, `attempts` and
-`is_retryable`, as far as they are known.
+Each has `kind`, which is also the class in the program's `--json`. Each also has `url`, `status`, `service_code`,
+`attempts` and `is_retryable`, as far as they are known.
 """
 
 import errno
@@ -21,7 +21,7 @@ class BaseError(Exception):
 
 
 class GenericError(BaseError):
-    """A failure without a class of its own."""
+    """A failure for which there is no more specific exception."""
 
 
 class NotFoundError(BaseError, FileNotFoundError):
@@ -31,25 +31,25 @@ class NotFoundError(BaseError, FileNotFoundError):
 
 
 class AlreadyExistsError(BaseError, FileExistsError):
-    """The object exists, and the write was allowed only if it doesn't."""
+    """The object exists, but the call was to write it only if it doesn't exist."""
 
     kind = "already_exists"
 
 
 class PreconditionError(BaseError):
-    """The object isn't in the state that the request named."""
+    """The object isn't in the state that the call requires, such as a certain version."""
 
     kind = "precondition"
 
 
 class NotModifiedError(BaseError):
-    """The object has not changed since the named state or time."""
+    """The object has not changed since the version or time that the call names."""
 
     kind = "not_modified"
 
 
 class PermissionDeniedError(BaseError, PermissionError):
-    """The store forbids it."""
+    """The credentials don't permit the call."""
 
     kind = "permission"
 
@@ -67,13 +67,13 @@ class DeadlineError(BaseError, TimeoutError):
 
 
 class InvalidRangeError(BaseError, ValueError):
-    """The range lies outside the object, or is empty."""
+    """The range is empty, or lies outside the object."""
 
     kind = "invalid_range"
 
 
 class UsageError(BaseError, ValueError):
-    """The call as a whole makes no sense. Nothing was sent."""
+    """The arguments of the call are invalid or contradict each other. Nothing was sent."""
 
     kind = "usage"
 
@@ -83,43 +83,44 @@ class UnknownConfigurationKeyError(UsageError):
 
 
 class InvalidPathError(BaseError, ValueError):
-    """A name or a combination that would be unsafe or ambiguous."""
+    """The library refuses a name, or a combination of source and destination, because it would be unsafe or ambiguous.
+    """
 
     kind = "refused"
 
 
 class NotSupportedError(BaseError, NotImplementedError):
-    """The store can't do this."""
+    """The store, or Laneway with this store, doesn't support the call."""
 
     kind = "unsupported"
 
 
 class ThrottledError(GenericError):
-    """The store asked to slow down until the attempts ran out."""
+    """The store throttled the request, and so all its retries."""
 
     kind = "throttled"
 
 
 class ServerError(GenericError):
-    """The store failed until the attempts ran out, or its answer makes no sense."""
+    """The store reported an internal error, even after all retries, or it sent an invalid response."""
 
     kind = "server"
 
 
 class TransportError(GenericError, ConnectionError):
-    """No answer came, or an incomplete one."""
+    """No response came, or it was incomplete."""
 
     kind = "transport"
 
 
 class IntegrityError(GenericError):
-    """Bytes or checksums differ from the expected ones."""
+    """The bytes or checksums that arrived differ from the expected ones."""
 
     kind = "integrity"
 
 
 class InvalidError(GenericError):
-    """The store refuses the request, whatever the object's state."""
+    """The store rejects the request as invalid, independently of the object's state."""
 
     kind = "invalid"
 
@@ -131,13 +132,13 @@ class ArchivedError(GenericError):
 
 
 class SourceError(GenericError, OSError):
-    """The source changed, vanished or can't be read."""
+    """The source changed or was removed during the transfer, or can't be read."""
 
     kind = "source"
 
 
 class DestinationError(GenericError, OSError):
-    """The destination doesn't take the bytes."""
+    """The bytes can't be written to the destination."""
 
     kind = "destination"
 
@@ -149,7 +150,7 @@ class LocalError(GenericError, OSError):
 
 
 class CancelledError(GenericError):
-    """The call or job was cancelled before it was done, or begun before a fork."""
+    """The call or job was cancelled before it was done, or was started before the process forked."""
 
     kind = "cancelled"
 
@@ -195,7 +196,7 @@ _CLASSES: dict[str, type[BaseError]] = {
 }
 
 
-# The program's options in messages of the library, as this package calls them.
+# Messages of the Rust library name options of the program. This package replaces them by its own names.
 _WORDS = {
     "-r": "recursive=True",
     "--allow-empty": "allow_empty=True",
@@ -216,17 +217,17 @@ _WORDS = {
     "--s3-endpoint": "endpoint",
     "use cp to": "use laneway.copy to",
 }
-# Commands of other programs keep their options.
+# The pattern doesn't match options of other programs' commands, such as `aws sso login --profile`.
 _OPTIONS = re.compile(rf"(?<!login )(?<!ls )(?<![\w/-])({'|'.join(map(re.escape, _WORDS))})(?![\w-])")
 
 
 def in_python(message: str) -> str:
-    """Returns a message of the library with this package's names of options."""
+    """Returns a message of the Rust library, with the program's options replaced by this package's."""
     return _OPTIONS.sub(lambda found: _WORDS[found[1]], message)
 
 
 def _of(kind: str, message: str, details: dict[str, Any]) -> BaseError:
-    """Returns the exception of one of the library's kinds, with its details."""
+    """Returns the exception for one of the library's kinds of errors, with its details as attributes."""
     error = _CLASSES.get(kind, GenericError)(in_python(message))
     for name, value in details.items():
         setattr(error, name, value)

@@ -1,4 +1,4 @@
-"""Stores, with their configuration by the names that obstore's users know."""
+"""Stores. Their configuration keys have the same names as in obstore."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class _Store(ObjectStore):
         if credential_provider is not None:
             chosen["credential_provider"] = credential_provider
         if bucket and bucket_of_config and bucket != bucket_of_config:
-            raise UsageError(f"duplicate key: the bucket is {bucket!r} and {bucket_of_config!r}")
+            raise UsageError(f"duplicate key: the bucket is given as {bucket!r} and as {bucket_of_config!r}")
         bucket = bucket or bucket_of_config
         if not bucket:
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
-        # A prefix means a folder here, as in obstore.
+        # A prefix stands for a folder here, as in obstore, so it gets a slash at its end.
         folder = f"{prefix.strip('/')}/" if prefix and prefix.strip("/") else ""
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{folder}", chosen)
         store._given = (bucket, given)
@@ -53,7 +53,7 @@ class _Store(ObjectStore):
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
-        """Returns the store of a URL of this service, as the function of this name does."""
+        """Returns the store of a URL, as the function `from_url` does. The URL must be of this class's service."""
         parts = urlsplit(url)
         if not issubclass(cls, _STORES.get(parts.scheme, ())):
             raise InvalidPathError(f"{url}: {cls.__name__} has no URLs with {parts.scheme}://")
@@ -61,9 +61,9 @@ class _Store(ObjectStore):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Returns the bucket, and the configuration that was passed, as `config` or by its keys.
+        """Returns the bucket, and the configuration that was passed, as `config` or as keyword arguments.
 
-        `S3Store(config=store.config)` is a store of the same bucket, without its prefix and client options.
+        `S3Store(config=store.config)` is a store of the same bucket, but without the prefix and the client options.
         """
         bucket, given = self._given
         others = ("prefix", "config", "client_options", "retry_config", "credential_provider")
@@ -85,7 +85,7 @@ class _Store(ObjectStore):
     def list_async(
         self, prefix: str | None = None, *, offset: str | None = None, limit: int | None = None, chunk_size: int = 50
     ) -> ListStream:
-        """Does the same as `list`, whose stream supports both kinds of loops."""
+        """Does the same as `list`, whose result supports both `for` and `async for`."""
         return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size)
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
@@ -95,7 +95,7 @@ class _Store(ObjectStore):
         return type(self)(bucket, **{**given, "prefix": prefix or None})
 
     def _settings(self) -> dict[str, Any]:
-        """Returns the settings of its client, for a job that reaches it."""
+        """Returns the settings of the store's client, for a job that uses this store."""
         given = dict(self._given[1])
         given.pop("prefix", None)
         provider = given.pop("credential_provider", None)
@@ -112,7 +112,7 @@ class _Store(ObjectStore):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Settings from the environment aren't pickled: the process that unpickles has its own.
+        # Settings from the environment aren't pickled. The process that unpickles the store uses its own environment.
         return _again, (type(self), *self._given)
 
 
@@ -149,7 +149,7 @@ def from_url(
     store = _STORES.get(parts.scheme)
     if store is None:
         known = ", ".join(f"{scheme}://" for scheme in _STORES)
-        raise InvalidPathError(f"{url}: unknown scheme {parts.scheme}:// (there are {known})")
+        raise InvalidPathError(f"{url}: unknown scheme {parts.scheme}:// (use one of {known})")
     return store(
         parts.netloc,
         prefix=parts.path.lstrip("/") or None,

@@ -1,4 +1,4 @@
-"""Arguments and results of verbs besides classes: dictionaries and type aliases."""
+"""Types for the arguments and results of verbs: typed dictionaries, protocols and type aliases."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ else:
     try:
         from collections.abc import Buffer
     except ImportError:
-        # Python 3.11 has no name for it.
+        # Python 3.11 has no type for buffers.
         Buffer = Any
 
 
@@ -32,11 +32,11 @@ class ObjectMeta(TypedDict):
     last_modified: datetime | None
     size: int
     e_tag: str | None
-    """S3's name of its version. GCS has one too, but compares `version`."""
+    """The ETag. Conditions on S3 compare it. GCS returns one too, but its conditions compare `version`."""
     version: str | None
     """GCS's generation."""
     created: NotRequired[datetime]
-    """GCS reports it for a `head`. In S3, a changed object is a new one."""
+    """The time of creation. GCS reports it for `head`. S3 doesn't report it."""
     content_type: NotRequired[str]
     content_encoding: NotRequired[str]
     storage_class: NotRequired[str]
@@ -45,14 +45,14 @@ class ObjectMeta(TypedDict):
 
 
 class PutResult(TypedDict):
-    """An object as it was written."""
+    """The result of writing an object."""
 
     e_tag: str | None
     version: str | None
     size: int
     checksums: Checksums
     verified: str
-    """The checksum by which it was compared with the sent bytes; `unverified` if there is none."""
+    """The checksum by which the stored object was compared with the sent bytes, or `unverified` if there was none."""
 
 
 class ListResult(TypedDict):
@@ -63,13 +63,13 @@ class ListResult(TypedDict):
 
 
 class OffsetRange(TypedDict):
-    """The bytes from an offset on."""
+    """The bytes from an offset to the end."""
 
     offset: int
 
 
 class SuffixRange(TypedDict):
-    """The last bytes."""
+    """The last bytes of an object, by their number."""
 
     suffix: int
 
@@ -87,7 +87,7 @@ class GetOptions(TypedDict, total=False):
 
 
 class UpdateVersion(TypedDict, total=False):
-    """The only version of an object that may be replaced, from a `PutResult` or an `ObjectMeta`."""
+    """The version of an object that a write may replace. Take it from a `PutResult` or an `ObjectMeta`."""
 
     e_tag: str | None
     version: str | None
@@ -112,8 +112,8 @@ Key: TypeAlias = str | PathLike[str]
 Paths: TypeAlias = Key | Sequence[Key]
 LocalPath: TypeAlias = "str | PathLike[str]"
 Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, Key]"
-"""A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or
-`[` are patterns. A job reaches a store with the store's own configuration.
+"""A local path, a URL such as `gs://bucket/key` or `s3://bucket/key`, a store, or a tuple of a store and a key in it.
+Keys with `*`, `?` or `[` are patterns. If it contains a store, the job uses the store's configuration.
 """
 
 
@@ -129,7 +129,7 @@ class Progress(NamedTuple):
 
 
 class ProgressCallback(Protocol):
-    """The methods of fsspec's callbacks."""
+    """The methods of fsspec's callbacks that a job calls."""
 
     def set_size(self, size: int, /) -> object: ...
     def absolute_update(self, value: int, /) -> object: ...
@@ -139,7 +139,7 @@ ProgressReport: TypeAlias = bool | Callable[[Progress], object] | ProgressCallba
 
 
 class PlannedItem(TypedDict):
-    """Something that a dry run would do."""
+    """An item that a dry run would copy or remove."""
 
     op: Literal["upload", "download", "copy", "move", "remove"]
     source: str
@@ -151,7 +151,7 @@ class JobSummary(TypedDict):
     """The totals of a job."""
 
     files: int
-    """Items that were done; in a dry run, items that would have been."""
+    """Items that were done, or that would be done if it is a dry run."""
     failed: int
     skipped: int
     removed: int
@@ -159,8 +159,8 @@ class JobSummary(TypedDict):
     unchanged: int
     """Items that `sync` found equal on both sides."""
     asked: int
-    """Objects for which `sync` sent a request each, because listings don't show their checksums, or the file times in
-    their metadata.
+    """Objects that `sync` requested one by one, because no listing shows their checksums, or the file times in their
+    metadata.
     """
     bytes: int
     seconds: float
@@ -177,4 +177,4 @@ class JobSummary(TypedDict):
     interrupted: bool
     stopped: bool
     planned: list[PlannedItem]
-    """The items of a dry run, in no particular order."""
+    """The items that a dry run would copy or remove, in no particular order."""

@@ -1,4 +1,4 @@
-"""Laneway as a store of zarr 3, and so of xarray: `zarr.open(laneway.zarr.Store("gs://lake/cube.zarr"))`."""
+"""Laneway as a store for zarr 3, which xarray uses too: `zarr.open(laneway.zarr.Store("gs://lake/cube.zarr"))`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ _Buffers: TypeAlias = "list[Buffer | None]"
 
 
 class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
-    """A hierarchy of zarr in a store of Laneway's, or below a URL that is reached by the keyword arguments of stores."""
+    """A zarr store in a store of Laneway, or below a URL. With a URL, the keyword arguments are those of Laneway's
+    stores.
+    """
 
     def __init__(self, store: ObjectStore | str, *, read_only: bool = False, **options: Any) -> None:
         super().__init__(read_only=read_only)
         if isinstance(store, ObjectStore):
             if options:
-                raise TypeError(f"a store has its own configuration: {', '.join(options)}")
+                raise TypeError(f"with a store, give no other options, because it has its own configuration: {', '.join(options)}")
             self.store: ObjectStore = store
         else:
             self.store = from_url(store, **options)
@@ -71,7 +73,7 @@ class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
         try:
             content = await (await self.store.get_async(key, options=options)).bytes_async()
         except InvalidRangeError:
-            # As slices, ranges beyond the end are empty.
+            # A range beyond the end of the object is empty, as a slice is.
             return prototype.buffer.from_bytes(b"")
         except FileNotFoundError:
             return None
@@ -126,7 +128,7 @@ class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
 
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
-        # Another process may remove some of them too.
+        # Another process may remove some of the objects at the same time.
         with suppress(FileNotFoundError):
             await self.store.delete_async([key async for key in self.list_prefix(_folder(prefix))])
 

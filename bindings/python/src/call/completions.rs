@@ -1,7 +1,7 @@
-//! Calls that tasks of an asyncio loop await.
+//! The calls whose results tasks of an asyncio loop await.
 //!
-//! The engine's threads never take the interpreter's lock. They queue results, and wake the loop by a pipe
-//! that it reads.
+//! The engine's threads never wait for the interpreter's lock. They put results into a queue, and write to a pipe that
+//! the loop watches.
 
 use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter, Read as _};
@@ -19,14 +19,14 @@ use pyo3::types::PyDict;
 use super::Answer;
 use crate::{error, kept};
 
-/// The calls of one loop. The loop keeps it as an attribute, and it ends with the loop.
+/// The calls of one loop. It is stored as an attribute of the loop, so it is dropped with the loop.
 #[pyclass(frozen)]
 pub(crate) struct Completions {
     process: u32,
     queue: Arc<Done>,
     reader: PipeReader,
     futures: Mutex<Futures>,
-    /// The arguments for making futures.
+    /// The keyword arguments with which futures are created.
     arguments: Py<PyDict>,
 }
 
@@ -39,8 +39,7 @@ struct Futures {
 /// Finished calls, by number.
 type Done = Queue<(u64, Answer), PipeWriter>;
 
-/// The destination of a call's result. If it is dropped without one, because the engine ended, that is a
-/// result too.
+/// The sender for a call's result. If it is dropped without sending one, because the engine ended, it sends an error.
 struct Reply {
     queue: Arc<Done>,
     number: u64,
@@ -63,16 +62,16 @@ impl Drop for Reply {
 }
 
 impl Completions {
-    /// Returns the object of a loop, made at its first call.
+    /// Returns the object for a loop. Creates it at the loop's first call.
     ///
     /// # Errors
-    /// If the system gives no pipe, or the loop can't read one.
+    /// Fails if no pipe can be created, or the loop can't watch it.
     pub(super) fn of<'py>(events: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = events.py();
         let name = intern!(py, "_laneway_completions");
         if let Some(had) = events.getattr_opt(name)? {
             let had = had.cast_into::<Self>()?;
-            // A child that continues its parent's loop has its own queue.
+            // A forked child may continue its parent's loop. It then needs its own queue and pipe.
             if had.get().process == process::id() {
                 return Ok(had);
             }
@@ -94,10 +93,10 @@ impl Completions {
         Ok(made)
     }
 
-    /// Begins a call, and returns the future that it completes.
+    /// Starts a call, and returns the future that its result completes.
     ///
     /// # Errors
-    /// If the engine can't start.
+    /// Fails if the engine can't start.
     pub(super) fn begin<'py>(
         &self,
         py: Python<'py>,
@@ -124,9 +123,9 @@ impl Completions {
 
 #[pymethods]
 impl Completions {
-    /// Completes futures with the results that have come. The loop calls it.
+    /// Completes the futures whose results have arrived. The loop calls it when the pipe is readable.
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
-        // The loop has seen a byte in the pipe, and nothing else reads from it.
+        // This doesn't block, because the loop has seen a byte in the pipe, and nothing else reads from it.
         (&self.reader).read_exact(&mut [0])?;
         let done = self.queue.take();
         for (number, answer) in done {
@@ -151,13 +150,13 @@ struct Running(Mutex<Option<Spawned>>);
 
 #[pymethods]
 impl Running {
-    /// Ends the call and frees its connection.
+    /// Cancels the call, which frees its connection.
     fn cancel(&self) {
         drop(lock(&self.0).take());
     }
 }
 
-/// These locks are held only briefly, and never while waiting for the interpreter's lock.
+/// Locks a mutex of this module. They are held only briefly, and never while a thread waits for the interpreter's lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

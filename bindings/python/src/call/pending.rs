@@ -1,4 +1,5 @@
-//! A call that a coroutine awaits, by a pipe of its own: under trio, or made before its event loop runs.
+//! A call that a coroutine awaits through a pipe of its own. It is used under trio, and for a call that is made before
+//! its event loop runs.
 
 use std::io::{PipeReader, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -10,7 +11,7 @@ use pyo3::prelude::*;
 use super::Answer;
 use crate::{error, kept};
 
-/// A running call. Dropping it ends it.
+/// A running call. Dropping it cancels the call.
 #[pyclass(frozen)]
 pub(crate) struct Pending {
     answer: Arc<Mutex<Option<Answer>>>,
@@ -19,16 +20,17 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins a call, and returns the coroutine that waits for it in either kind of loop.
+    /// Starts a call, and returns a coroutine that waits for it under asyncio or trio.
     ///
     /// # Errors
-    /// If the system gives no pipe, or the engine can't start.
+    /// Fails if no pipe can be created, or if the engine can't start.
     pub(super) fn begin<'py>(
         py: Python<'py>,
         client: &Client,
         answered: impl Future<Output = Answer> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The writer is dropped after the result, or without one. Either way, the loop sees the pipe's end.
+        // The writer is dropped once the result is stored, or if the call is abandoned. In both cases, the pipe becomes
+        // readable.
         let (reader, mut writer) = std::io::pipe()?;
         let answer = Arc::new(Mutex::new(None));
         let place = Arc::clone(&answer);
@@ -50,7 +52,7 @@ impl Pending {
         self.reader.as_raw_fd()
     }
 
-    /// Returns the result, once the call is done.
+    /// Returns the call's result. The call must be done.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         kept::release(py);
         let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,4 +1,4 @@
-//! A call that runs while its owner does something else.
+//! A call that runs in the background. Its result is fetched later.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::call::Call;
 use crate::error;
 
-/// The result of a call, once it has one. Dropping it ends the call.
+/// A call in the background. Dropping it cancels the call.
 pub(super) struct Begun<T> {
     client: Client,
     coming: Mutex<Option<Coming<T>>>,
@@ -24,7 +24,7 @@ struct Coming<T> {
 
 impl<T: Send + 'static> Begun<T> {
     /// # Errors
-    /// If the engine can't start.
+    /// Fails if the engine can't start.
     pub(super) fn new(
         py: Python<'_>,
         client: &Client,
@@ -33,7 +33,7 @@ impl<T: Send + 'static> Begun<T> {
         let ((done, given), is_done) = (oneshot::channel(), Arc::<AtomicBool>::default());
         let is_over = Arc::clone(&is_done);
         let running = client.spawn(async move {
-            // The waiting thread may have gone.
+            // Sending fails if the receiver was dropped, which is fine.
             drop(done.send(call.await));
             is_over.store(true, Ordering::Release);
         });
@@ -41,15 +41,16 @@ impl<T: Send + 'static> Begun<T> {
         Ok(Self { client: client.clone(), coming: Mutex::new(Some(Coming { given, running })), is_done })
     }
 
-    /// Returns whether the result is here.
+    /// Returns whether the call is done.
     pub(super) fn is_done(&self) -> bool {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Waits for the call's result, and returns it, once. Call it in the process that began it.
+    /// Waits for the call's result, and returns it. It can be called once, and only in the process that started the
+    /// call.
     ///
     /// # Errors
-    /// The call's error, or that the result was returned already.
+    /// Returns the call's error, or an exception if the result was returned before.
     pub(super) fn result(
         &self,
         py: Python<'_>,
@@ -57,7 +58,7 @@ impl<T: Send + 'static> Begun<T> {
     ) -> PyResult<Py<PyAny>> {
         let coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Coming { given, running } =
-            coming.ok_or_else(|| error::closed("the result was returned already"))?;
+            coming.ok_or_else(|| error::closed("the result has already been returned"))?;
         let done = async move {
             let given = given.await;
             drop(running);

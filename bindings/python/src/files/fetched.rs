@@ -1,4 +1,4 @@
-//! Ranges of an open file that are on their way.
+//! Ranges of an open file that are read in the background.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use super::begun::Begun;
 use crate::bytes::Bytes;
 
-/// Ranges that are being read. Dropping it ends the reading.
+/// Ranges that are being read. Dropping it cancels the reads.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Fetched(Begun<Vec<::bytes::Bytes>>);
 
 impl Fetched {
     /// # Errors
-    /// If the engine can't start.
+    /// Fails if the engine can't start.
     pub(super) fn begin(
         py: Python<'_>,
         client: &Client,
@@ -31,7 +31,7 @@ impl Fetched {
         format!("<laneway.Fetched done={}>", self.0.is_done())
     }
 
-    /// Waits for the ranges, and returns them, once. Call it in the process that began to read them.
+    /// Waits for the ranges, and returns them. It can be called once, and only in the process that started the reads.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.result(py, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();

@@ -1,4 +1,4 @@
-//! A file that is being opened before anybody reads it.
+//! A file that is being opened in the background, before a program asks for it.
 
 use laneway::{Client, Open, Reader};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::begun::Begun;
 use super::{Readable, ReadableFile};
 
-/// A file that is being opened. Dropping it ends the opening.
+/// A file that is being opened. Dropping it cancels this.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Opening {
     client: Client,
@@ -15,7 +15,7 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// # Errors
-    /// If the engine can't start.
+    /// Fails if the engine can't start.
     pub(crate) fn begin(py: Python<'_>, client: &Client, open: Open) -> PyResult<Self> {
         let begun = Begun::new(py, client, open.into_future())?;
         Ok(Self { client: client.clone(), begun })
@@ -33,7 +33,8 @@ impl Opening {
         self.begun.is_done()
     }
 
-    /// Waits for the file, and returns it, once. Call it in the process that began to open it.
+    /// Waits until the file is open, and returns it. It can be called once, and only in the process that started to
+    /// open it.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = self.client.clone();
         self.begun.result(py, move |py, reader| {

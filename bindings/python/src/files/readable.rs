@@ -1,4 +1,4 @@
-//! An object that is open for reads.
+//! Objects that are open for reading, as files.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,27 +19,27 @@ use crate::turns;
 use crate::value::NumberArgument;
 use crate::{error, meta};
 
-/// Bytes that are searched for the end of a line at a time.
+/// To find the end of a line, this many bytes are read and searched at a time.
 const LINE: usize = 8 << 10;
 
-/// The common part of both kinds of files.
+/// The part that `ReadableFile` and `AsyncReadableFile` share.
 ///
-/// Each read begins at the position when it is called, and moves the position before it returns. So threads
-/// that seek and read by turns, as DuckDB's do under the interpreter's lock, get the bytes that they sought,
-/// however long another's read takes.
+/// A read takes its start from the file's position when it is called, and moves the position at once, before it waits
+/// for the bytes. Threads may therefore share a file if they seek and read without releasing the interpreter's lock in
+/// between, as DuckDB does. Each gets the bytes at its own position, even if another thread's read takes long.
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
     position: Arc<AtomicU64>,
     /// The reader that reads ahead. One read at a time uses it.
     reader: Turns<Reader>,
-    /// A reader for other reads meanwhile. It is locked only under the interpreter's lock, so a fork never meets it
-    /// locked.
+    /// A reader for reads that come while `reader` is in use. It is locked only while the interpreter's lock is held,
+    /// so no thread holds it when the process forks.
     beside: Mutex<Reader>,
     is_closed: AtomicBool,
 }
 
-/// Bytes that a read has taken for itself.
+/// The range that a read has reserved by moving the file's position.
 struct Taken {
     bytes: Range<u64>,
     position: Arc<AtomicU64>,
@@ -47,7 +47,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Returns the read's result. If the read fails or is dropped, its bytes count as not read.
+    /// Waits for the read and returns its result. If the read fails or is dropped, the file's position moves back.
     async fn unless_lost<T>(mut self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let done = read.await;
         self.is_read = done.is_ok();
@@ -55,7 +55,7 @@ impl Taken {
     }
 }
 
-/// Moves the position back if the read failed or was abandoned, unless another thread has sought another position.
+/// Moves the position back if the read failed or was abandoned, unless the position was changed again meanwhile.
 impl Drop for Taken {
     fn drop(&mut self) {
         if !self.is_read {
@@ -81,7 +81,7 @@ impl Readable {
     }
 
     /// # Errors
-    /// If it is closed.
+    /// Fails if the file is closed.
     fn check_open(&self) -> PyResult<()> {
         match self.is_closed() {
             true => Err(error::closed("I/O operation on closed file")),
@@ -97,14 +97,15 @@ impl Readable {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a call whose result is known.
+    /// Returns a call that is done, with a position as its result.
     fn known(&self, place: u64) -> Call {
         Call::new(&self.client, future::ok(place), |py, place| {
             Ok(place.into_pyobject(py)?.into_any().unbind())
         })
     }
 
-    /// Takes the next bytes, at most `most`. The interpreter's lock is held, so no other thread takes the same bytes.
+    /// Reserves the next bytes for a read, at most `most`. The interpreter's lock is held, so no other thread reserves
+    /// the same bytes.
     fn take(&self, _py: Python<'_>, most: u64) -> Taken {
         let start = self.position();
         let end = start.saturating_add(most).min(self.meta.size).max(start);
@@ -112,8 +113,8 @@ impl Readable {
         Taken { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
 
-    /// Returns a call that uses the reader alone, at the file's position. `give` also returns the new
-    /// position.
+    /// Returns a call that has the reader to itself, at the file's position. `work` reads, and `give` converts its
+    /// result.
     fn with<T: Send + 'static, F: Future<Output = Result<(T, Held<Reader>), Error>> + Send + 'static>(
         &self,
         py: Python<'_>,
@@ -128,7 +129,7 @@ impl Readable {
             reader.set_position(start);
             let (done, reader) = work(reader).await?;
             let end = reader.position();
-            // Keep the position if another thread has sought another one meanwhile.
+            // Don't move the position if another thread has changed it meanwhile.
             let _ = position.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed);
             Ok(Some(done))
         };
@@ -144,7 +145,7 @@ impl Readable {
         Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
-    /// Reads from a position on, and the file's own position stays.
+    /// Reads from `start` on. The file's own position doesn't move.
     fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<Call> {
         self.check_open()?;
         let end = start.saturating_add(size).min(self.meta.size).max(start);
@@ -152,8 +153,8 @@ impl Readable {
         Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
-    /// Reads bytes with the reader that reads ahead, unless another read has it. The rest of a file is known
-    /// to be wanted, and comes at once.
+    /// Reads bytes with `reader`, which reads ahead, unless another read is using it. The rest of a file (`is_rest`) is
+    /// read by a request of its own, because there is nothing to read ahead.
     fn bytes(
         &self,
         py: Python<'_>,
@@ -255,12 +256,16 @@ impl Readable {
     }
 
     /// # Errors
-    /// If the lengths of the lists differ, or the file is closed.
+    /// Fails if the lengths of the lists differ, or the file is closed.
     fn ranges(&self, starts: Vec<NumberArgument>, ends: Vec<NumberArgument>) -> PyResult<Vec<Range<u64>>> {
         self.check_open()?;
         match starts.len() == ends.len() {
             true => Ok(starts.into_iter().zip(ends).map(|(start, end)| start.0..end.0).collect()),
-            false => Err(PyValueError::new_err(format!("{} starts and {} ends", starts.len(), ends.len()))),
+            false => Err(PyValueError::new_err(format!(
+                "{} starts and {} ends: give one end for each start",
+                starts.len(),
+                ends.len()
+            ))),
         }
     }
 
@@ -278,7 +283,7 @@ impl Readable {
     }
 }
 
-/// Reads a line with its end, or the last one without; at most `most` bytes.
+/// Reads a line with its newline, or the last line without one. Reads at most `most` bytes.
 async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
     let mut line = Vec::new();
     while line.len() < most {
@@ -287,7 +292,7 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
         match chunk.iter().position(|byte| *byte == b'\n') {
             Some(end) => {
                 line.extend_from_slice(&chunk[..=end]);
-                // Bytes read beyond the line are still buffered.
+                // The bytes after the newline stay in the reader's buffer, so the next read gets them from there.
                 reader.set_position(at + end as u64 + 1);
                 break;
             }
@@ -298,7 +303,7 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-/// Fills the buffer from `start` on, as far as the object has bytes.
+/// Fills the buffer with the object's bytes from `start` on. Stops early at the end of the object.
 async fn fill(reader: &mut Reader, start: u64, buffer: &mut [u8]) -> Result<(), Error> {
     reader.set_position(start);
     let mut at = 0;
@@ -313,26 +318,26 @@ async fn fill(reader: &mut Reader, start: u64, buffer: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// An object as a file.
+/// An object as a file for reading.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct ReadableFile(pub(crate) Readable);
 
-/// An object as a file whose reads are awaited.
+/// An object as a file for reading. Its reads are awaited.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct AsyncReadableFile(pub(crate) Readable);
 
-/// Makes the methods of both, which differ in how they wait for the call.
+/// Defines the methods of both classes, which only differ in how they wait for the call.
 macro_rules! methods {
     ($file:ident, $answer:ident) => {
         #[pymethods]
         impl $file {
-            /// Reads the next `size` bytes, fewer at the end; all that are left without a size.
+            /// Reads the next `size` bytes, or fewer at the end of the object. Without a size, reads all that are left.
             #[pyo3(signature = (size = None, /))]
             fn read<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.read(py, size)?.$answer(py)
             }
 
-            /// Does the same; a file of an object has no raw file below it.
+            /// Does the same as `read`, because this file has no raw file below it.
             #[pyo3(signature = (size = None, /))]
             fn read1<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.read(py, size)?.$answer(py)
@@ -344,8 +349,8 @@ macro_rules! methods {
                 self.0.read(py, None)?.$answer(py)
             }
 
-            /// Fills a buffer of the caller's. Returns the number of bytes, which is smaller than the buffer
-            /// only at the end.
+            /// Fills a buffer of the caller. Returns the number of bytes, which is smaller than the buffer only at the
+            /// end of the object.
             #[pyo3(signature = (buffer, /))]
             fn readinto<'py>(
                 &self,
@@ -355,7 +360,7 @@ macro_rules! methods {
                 self.0.readinto(buffer)?.$answer(py)
             }
 
-            /// Reads the next line, with its end.
+            /// Reads the next line, with its newline.
             #[pyo3(signature = (size = None, /))]
             fn readline<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 let line =
@@ -363,7 +368,7 @@ macro_rules! methods {
                 line?.$answer(py)
             }
 
-            /// Reads the lines that are left, until they have `hint` bytes.
+            /// Reads lines up to the end of the object. With a `hint`, stops once the lines have this many bytes.
             #[pyo3(signature = (hint = None, /))]
             fn readlines<'py>(&self, py: Python<'py>, hint: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.readlines(py, hint)?.$answer(py)
@@ -381,7 +386,8 @@ macro_rules! methods {
                 self.0.tell()?.$answer(py)
             }
 
-            /// Reads ranges of the object, in as few requests as pay off. The position stays.
+            /// Reads ranges of the object. It joins ranges into one request where that is faster. The file's position
+            /// doesn't move.
             #[pyo3(signature = (*, starts, ends))]
             fn read_ranges<'py>(
                 &self,
@@ -392,13 +398,13 @@ macro_rules! methods {
                 self.0.read_ranges(py, starts, ends)?.$answer(py)
             }
 
-            /// Returns the object's metadata at the time it was opened.
+            /// Returns the object's metadata from the time when the file was opened.
             #[getter]
             fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 meta::described(py, &self.0.meta)
             }
 
-            /// Returns its path in the store.
+            /// Returns the object's path in the store.
             #[getter]
             fn name(&self) -> &str {
                 &self.0.meta.id.key
@@ -413,19 +419,19 @@ macro_rules! methods {
                 format!("<laneway.{} name={:?} mode='rb'>", stringify!($file), self.0.meta.id.key)
             }
 
-            /// Returns its size in bytes.
+            /// Returns the object's size in bytes.
             #[getter]
             fn size(&self) -> u64 {
                 self.0.meta.size
             }
 
-            /// Returns whether it is closed.
+            /// Returns whether the file is closed.
             #[getter]
             fn closed(&self) -> bool {
                 self.0.is_closed()
             }
 
-            /// Closes it.
+            /// Closes the file.
             fn close(&self) {
                 self.0.close();
             }
@@ -451,7 +457,7 @@ refused!(ReadableFile: detach, fileno, truncate, write, writelines);
 
 #[pymethods]
 impl ReadableFile {
-    /// Begins to read ranges. The returned object gives them later.
+    /// Starts to read ranges in the background. `result()` of the returned object waits for them.
     #[pyo3(signature = (*, starts, ends))]
     fn fetch(
         &self,
@@ -462,13 +468,13 @@ impl ReadableFile {
         Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
     }
 
-    /// Fills a buffer, as `readinto`.
+    /// Does the same as `readinto`.
     #[pyo3(signature = (buffer, /))]
     fn readinto1<'py>(&self, py: Python<'py>, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.readinto(py, buffer)
     }
 
-    /// Reads bytes from a position on, fewer at the end. The file's own position stays.
+    /// Reads `size` bytes from `start` on, or fewer at the end of the object. The file's own position doesn't move.
     #[pyo3(signature = (start, size, /))]
     fn read_at<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! An object that is being written.
+//! Objects that are being written, as files.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,14 +15,14 @@ use crate::kept::Kept;
 use crate::meta::written;
 use crate::turns;
 
-/// The common part of both kinds of files.
+/// The part that `WritableFile` and `AsyncWritableFile` share.
 pub(crate) struct Writable {
     client: Client,
     name: String,
-    /// `None` inside once it was finished or aborted.
+    /// The writer, or `None` once the object was completed or aborted.
     writer: Turns<Option<Writer>>,
     is_closed: AtomicBool,
-    /// Bytes that were written.
+    /// Number of bytes that were written.
     position: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl Writable {
         Ok(Call::new(&self.client, put_in, |py, len| Ok(len.into_pyobject(py)?.into_any().unbind())))
     }
 
-    /// Completes the object. A closed file stays closed.
+    /// Completes the object. If the file is closed already, does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
@@ -74,7 +74,7 @@ impl Writable {
         }))
     }
 
-    /// Aborts the object.
+    /// Aborts the upload.
     fn abort(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
@@ -89,12 +89,12 @@ impl Writable {
     }
 }
 
-/// Adds the methods that both kinds of files have, and that wait for nothing.
+/// Defines the methods that never wait for the network, for both classes.
 macro_rules! methods {
     ($file:ident) => {
         #[pymethods]
         impl $file {
-            /// Returns whether it was closed or aborted.
+            /// Returns whether the file was closed or aborted.
             #[getter]
             fn closed(&self) -> bool {
                 self.0.is_closed()
@@ -105,7 +105,7 @@ macro_rules! methods {
                 self.0.position.load(Ordering::Relaxed)
             }
 
-            /// Returns its path in the store.
+            /// Returns the object's path in the store.
             #[getter]
             fn name(&self) -> &str {
                 &self.0.name
@@ -138,30 +138,30 @@ macro_rules! methods {
 methods!(WritableFile);
 methods!(AsyncWritableFile);
 
-/// A new object as a file. It is visible once the file is closed.
+/// A new object as a file for writing. The object becomes visible when the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct WritableFile(pub(crate) Writable);
 
 #[pymethods]
 impl WritableFile {
-    /// Writes bytes, and returns their number. Waits while too many are on their way.
+    /// Writes bytes, and returns their number. Waits while too many written bytes are still unsent.
     #[pyo3(signature = (buffer, /))]
     fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.0.write(buffer)?.wait_if_need_be(buffer.py())
     }
 
-    /// Completes the object, compares the stored object with the written bytes, and returns its `e_tag`,
-    /// `version` and so on.
+    /// Completes the object, and checks that the store has the written bytes. Returns the object's `e_tag`, `version`
+    /// and so on.
     fn close(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.close(py)?.wait(py)
     }
 
-    /// Aborts the object: nothing is left behind.
+    /// Aborts the upload. Nothing is left in the store.
     fn abort(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.abort(py)?.wait(py)
     }
 
-    /// Writes buffers, one after the other.
+    /// Writes several buffers, one after the other.
     #[pyo3(signature = (lines, /))]
     fn writelines(&self, lines: &Bound<'_, PyAny>) -> PyResult<()> {
         for line in lines.try_iter()? {
@@ -170,7 +170,7 @@ impl WritableFile {
         Ok(())
     }
 
-    /// Does nothing: nothing is visible before the end.
+    /// Does nothing, because the object is visible only after `close`.
     fn flush(&self) {}
 
     fn isatty(&self) -> bool {
@@ -193,35 +193,36 @@ impl WritableFile {
 
 refused!(WritableFile: detach, fileno, read, read1, readall, readinto, readline, readlines, seek, truncate);
 
-/// A new object as a file whose writes are awaited. It is visible once the file is closed.
+/// A new object as a file for writing. Its writes are awaited. The object becomes visible when the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct AsyncWritableFile(pub(crate) Writable);
 
 #[pymethods]
 impl AsyncWritableFile {
-    /// Writes bytes, and returns their number. Waits while too many are on their way.
+    /// Writes bytes, and returns their number. Waits while too many written bytes are still unsent.
     #[pyo3(signature = (buffer, /))]
     fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.0.write(buffer)?.awaited(buffer.py())
     }
 
-    /// Completes the object, compares the stored object with the written bytes, and returns its `e_tag`,
-    /// `version` and so on.
+    /// Completes the object, and checks that the store has the written bytes. Returns the object's `e_tag`, `version`
+    /// and so on.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.close(py)?.awaited(py)
     }
 
-    /// Aborts the object: nothing is left behind.
+    /// Aborts the upload. Nothing is left in the store.
     fn abort<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.abort(py)?.awaited(py)
     }
 
-    /// Does nothing: nothing is visible before the end.
+    /// Does nothing, because the object is visible only after `close`.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Call::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
     }
 
-    /// Returns the file itself: `await store.open_writer_async(path)` works like the reader's opening.
+    /// Returns the file itself, so that `await store.open_writer_async(path)` works as it does with
+    /// `open_reader_async`.
     fn __await__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
         Self::__aenter__(slf)?.call_method0("__await__")
     }

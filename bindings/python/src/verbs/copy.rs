@@ -21,7 +21,7 @@ impl ObjectStore {
         copy(self, &from_, &to, overwrite).wait(py)
     }
 
-    /// As `copy`, to be awaited.
+    /// The awaitable form of `copy`.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
     fn copy_async<'py>(
         &self,

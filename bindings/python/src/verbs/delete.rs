@@ -16,14 +16,14 @@ pub(super) enum Paths {
 
 #[pymethods]
 impl ObjectStore {
-    /// Removes an object, or many in full batches. If one doesn't exist, GCS reports an error and S3 reports
-    /// success. Of many, all are tried, and the first failure is raised.
+    /// Removes an object, or many objects in full batches. If an object doesn't exist, GCS reports an error and S3
+    /// reports success. With many objects, all are tried, and then the first failure is raised.
     #[pyo3(signature = (paths))]
     fn delete(&self, py: Python<'_>, paths: Paths) -> PyResult<Py<PyAny>> {
         delete(self, paths).wait(py)
     }
 
-    /// As `delete`, to be awaited.
+    /// The awaitable form of `delete`.
     #[pyo3(signature = (paths))]
     fn delete_async<'py>(&self, py: Python<'py>, paths: Paths) -> PyResult<Bound<'py, PyAny>> {
         delete(self, paths).awaited(py)

@@ -1,4 +1,4 @@
-//! Reads an object's bytes: whole, streamed, or into a buffer of the caller's.
+//! Reads an object's bytes: all at once, as a stream, or into a buffer of the caller.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -25,9 +25,8 @@ const CHUNK: u64 = 10 << 20;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads an object. The result has its metadata at once, and then gives the bytes. With a buffer of the
-    /// caller's, they are read into it, and the result is their number. Nobody else may write to it
-    /// meanwhile.
+    /// Reads an object. The result has the object's metadata, and its methods return the bytes. With `into`, the bytes
+    /// are read into that buffer, and the result is their number. Nothing else may write to the buffer meanwhile.
     #[pyo3(signature = (path, *, options = None, into = None))]
     fn get(
         &self,
@@ -39,7 +38,7 @@ impl ObjectStore {
         get(self, &path, options, into)?.wait(py)
     }
 
-    /// As `get`, to be awaited.
+    /// The awaitable form of `get`.
     #[pyo3(signature = (path, *, options = None, into = None))]
     fn get_async<'py>(
         &self,
@@ -74,7 +73,7 @@ fn get(
     }))
 }
 
-/// Returns a call that fills a buffer of the caller's, and returns the number of bytes.
+/// Returns a call that reads the bytes into the caller's buffer. Its result is the number of bytes.
 pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call {
     let read = async move {
         let download = call.into_future().await?;
@@ -91,11 +90,12 @@ pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call 
     })
 }
 
-/// Reads all bytes into a buffer that has room for them. Returns their number.
+/// Reads all bytes into a buffer that is large enough. Returns their number.
 async fn fill(mut download: Download, mut into: Into) -> Result<usize, Error> {
     let mut at = 0;
     while let Some(chunk) = download.chunk().await? {
-        // No more bytes come than were announced, and those fit.
+        // This can't go out of bounds. `download` returns no more bytes than its range has, and the caller has checked
+        // that these fit.
         into.slice()[at..at + chunk.len()].copy_from_slice(&chunk);
         at += chunk.len();
     }
@@ -106,7 +106,7 @@ pub(super) fn too_small(wanted: u64, room: usize) -> PyErr {
     PyValueError::new_err(format!("{wanted} bytes don't fit into a buffer of {room}"))
 }
 
-/// Returns a call with one more option.
+/// Adds one of the caller's options to a call.
 fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     let py = value.py();
     if value.is_none() {
@@ -115,13 +115,13 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
     let state = |by_generation: bool| match (names, by_generation) {
         (VersionNames::Generation, true) => version(py, names, &value.extract::<String>()?),
         (VersionNames::Generation, false) => {
-            let message = format!("{name}: GCS compares generations: the option 'version' pins one");
+            let message = format!("{name}: GCS compares generations, not ETags; use the option 'version'");
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
         (_, false) => version(py, names, &value.extract::<String>()?),
         (_, true) => {
             let message =
-                format!("{name}: versions of S3 can't be read by their names yet: 'if_match' pins an ETag");
+                format!("{name}: on S3, a version can't be read by its id yet; use 'if_match' with an ETag");
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
     };
@@ -129,20 +129,20 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         "range" => ranged(call, value),
         "version" => Ok(call.if_version(&state(true)?)),
         "if_match" => Ok(call.if_version(&state(false)?)),
-        // For both stores, an ETag decides whether there is a new version.
+        // Both GCS and S3 compare an ETag here.
         "if_none_match" => {
             Ok(call.unless_version(&version(py, VersionNames::ETagAndId, &value.extract::<String>()?)?))
         }
         "if_modified_since" => Ok(call.if_modified_since(value.extract::<SystemTime>()?)),
         "if_unmodified_since" | "head" => {
             let instead = if name == "head" { "use the verb head" } else { "use 'if_match'" };
-            Err(error::own(py, ErrorKind::Unsupported, &format!("{name} is no option here: {instead}")))
+            Err(error::own(py, ErrorKind::Unsupported, &format!("get has no option {name}: {instead}")))
         }
         _ => Err(PyValueError::new_err(format!("there is no option {name:?} of get"))),
     }
 }
 
-/// Reads `(start, end)` or `[start, end]`, `{"offset": n}` or `{"suffix": n}`.
+/// Adds a range to a call. The range is `(start, end)`, `[start, end]`, `{"offset": n}` or `{"suffix": n}`.
 fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     let is_pair = value.cast::<PyTuple>().is_ok() || value.cast::<PyList>().is_ok();
     if is_pair && value.len()? == 2 {
@@ -160,14 +160,14 @@ fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     }
 }
 
-/// An object that is being read. Its bytes are returned once.
+/// An object that is being read. Its bytes can be read only once.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct GetResult {
     client: Client,
     meta: ObjectMeta,
     #[pyo3(get)]
     range: (u64, u64),
-    /// A thread that locks this holds the interpreter's lock.
+    /// It is only locked while the interpreter's lock is held.
     body: Mutex<Option<Download>>,
 }
 
@@ -179,29 +179,29 @@ impl GetResult {
         meta::described(py, &self.meta)
     }
 
-    /// Returns its attributes, as far as they came with the bytes.
+    /// Returns the object's attributes, as far as they came with the bytes.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         meta::attributes(py, &self.meta)
     }
 
-    /// Returns all bytes, in the engine's memory.
+    /// Returns all bytes. They stay in the engine's memory, without a copy.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.whole()?.wait_if_need_be(py)
     }
 
-    /// As `bytes`, to be awaited.
+    /// The awaitable form of `bytes`.
     fn bytes_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.whole()?.awaited(py)
     }
 
-    /// Reads all bytes into a buffer of the caller's that has room for them. Returns their number.
+    /// Reads all bytes into a buffer of the caller, which must be large enough. Returns their number.
     #[pyo3(signature = (buffer, /))]
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.into(buffer)?.wait(py)
     }
 
-    /// As `readinto`, to be awaited. Nobody else may write to the buffer meanwhile.
+    /// The awaitable form of `readinto`. Nothing else may write to the buffer meanwhile.
     #[pyo3(signature = (buffer, /))]
     fn readinto_async<'py>(
         &self,
@@ -211,8 +211,8 @@ impl GetResult {
         self.into(buffer)?.awaited(py)
     }
 
-    /// Returns the bytes as they arrive, for `for` and `async for`. All chunks but the last have at least
-    /// this size.
+    /// Returns an iterator over the bytes as they arrive, for `for` and `async for`. All chunks but the last have at
+    /// least `min_chunk_size` bytes.
     #[pyo3(signature = (min_chunk_size = NumberArgument(CHUNK)), text_signature = "($self, min_chunk_size=10485760)")]
     fn stream(&self, min_chunk_size: NumberArgument) -> PyResult<BytesStream> {
         let min_chunk_size = usize::try_from(min_chunk_size.0.max(1)).unwrap_or(usize::MAX);
@@ -242,7 +242,7 @@ impl GetResult {
 impl GetResult {
     fn take(&self) -> PyResult<Download> {
         let download = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
-        download.ok_or_else(|| error::closed("the bytes were read already"))
+        download.ok_or_else(|| error::closed("the bytes of this result have already been read"))
     }
 
     fn whole(&self) -> PyResult<Call> {
@@ -264,7 +264,7 @@ impl GetResult {
     }
 }
 
-/// An object's bytes as they arrive.
+/// An iterator over an object's bytes as they arrive.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct BytesStream {
     client: Client,
@@ -322,7 +322,7 @@ impl BytesStream {
                     chunks.push(chunk);
                 }
             }
-            // A single chunk isn't copied.
+            // Don't copy a single chunk.
             Ok::<_, Error>(match chunks.len() {
                 0 | 1 => chunks.pop().unwrap_or_default(),
                 _ => ::bytes::Bytes::from(chunks.concat()),

@@ -14,9 +14,9 @@ use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads the bytes from `start` up to `end`, or `length` bytes. With a buffer of the caller's, they are read into
-    /// it, and the result is their number. Without `end` and `length`, the buffer is filled. Nothing else may write to
-    /// the buffer meanwhile.
+    /// Reads the bytes from `start` up to `end`, or `length` bytes from `start`. With `into`, the bytes are read into
+    /// that buffer, and the result is their number. If neither `end` nor `length` is given, the buffer is filled.
+    /// Nothing else may write to the buffer meanwhile.
     #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range(
         &self,
@@ -30,7 +30,7 @@ impl ObjectStore {
         get_range(self, &path, start.0, (offset(end), offset(length)), into)?.wait(py)
     }
 
-    /// As `get_range`, to be awaited.
+    /// The awaitable form of `get_range`.
     #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range_async<'py>(
         &self,
@@ -64,7 +64,7 @@ fn get_range(
         _ => between(start, end, length)?,
     };
     match range.end.saturating_sub(range.start) {
-        // An empty range takes no request.
+        // For an empty range, send no request.
         0 => Ok(Call::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
             Ok(0_usize.into_pyobject(py)?.into_any().unbind())
         })),
@@ -81,10 +81,10 @@ fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> Call {
     })
 }
 
-/// Returns a range by its end or its length.
+/// Returns the range from `start` to `end`, or of `length` bytes.
 ///
 /// # Errors
-/// If neither is given, or both are, or the range overflows.
+/// Fails unless exactly one of `end` and `length` is given, or if the range overflows.
 pub(super) fn between(start: u64, end: Option<u64>, length: Option<u64>) -> PyResult<Range<u64>> {
     match (end, length) {
         (Some(end), None) => Ok(start..end),

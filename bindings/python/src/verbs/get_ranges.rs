@@ -1,4 +1,4 @@
-//! Reads ranges of an object, in as few requests as pay off.
+//! Reads several ranges of an object.
 
 use std::ops::Range;
 
@@ -13,7 +13,8 @@ use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads ranges, in any order, in as few requests as pay off. Neighbours are joined if that costs less.
+    /// Reads several ranges of an object, which may be in any order. It joins neighbouring ranges into one request
+    /// where that is faster.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
     fn get_ranges(
         &self,
@@ -26,7 +27,7 @@ impl ObjectStore {
         get_ranges(self, &path, ranges(starts, ends, lengths)?).wait(py)
     }
 
-    /// As `get_ranges`, to be awaited.
+    /// The awaitable form of `get_ranges`.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
     fn get_ranges_async<'py>(
         &self,
@@ -59,7 +60,7 @@ fn ranges(
     };
     if starts.len() != others.len() {
         let message = format!(
-            "{} starts and {} {}",
+            "{} starts and {} {}: give one for each start",
             starts.len(),
             others.len(),
             if is_end { "ends" } else { "lengths" }

@@ -1,4 +1,4 @@
-//! Returns the store's metadata of an object.
+//! Requests an object's metadata.
 
 use pyo3::prelude::*;
 
@@ -9,13 +9,13 @@ use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Returns the store's metadata of an object, in one request and without its bytes.
+    /// Returns an object's metadata, by one request that doesn't transfer the object's bytes.
     #[pyo3(signature = (path))]
     fn head(&self, py: Python<'_>, path: KeyArgument) -> PyResult<Py<PyAny>> {
         head(self, &path).wait(py)
     }
 
-    /// As `head`, to be awaited.
+    /// The awaitable form of `head`.
     #[pyo3(signature = (path))]
     fn head_async<'py>(&self, py: Python<'py>, path: KeyArgument) -> PyResult<Bound<'py, PyAny>> {
         head(self, &path).awaited(py)

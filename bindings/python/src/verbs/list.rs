@@ -15,8 +15,8 @@ use crate::value::{KeyArgument, NumberArgument, PrefixArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Lists the objects whose paths begin with `prefix`, in byte order, as they arrive: in lists of at most
-    /// `chunk_size`. With a `limit`, no more than that are returned or requested.
+    /// Lists the objects whose paths begin with `prefix`, in byte order. Returns an iterator over lists of at most
+    /// `chunk_size` objects. With a `limit`, no more objects are requested.
     #[pyo3(
         signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50)),
         text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
@@ -45,7 +45,7 @@ impl ObjectStore {
     }
 }
 
-/// Objects as they arrive, for `for` and `async for`.
+/// An iterator over objects as they arrive, for `for` and `async for`.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct ListStream {
     client: Client,
@@ -60,12 +60,12 @@ impl ListStream {
         format!("<laneway.ListStream prefix={:?} chunk_size={}>", self.prefix, self.chunk_size)
     }
 
-    /// Returns all that have not come yet, in one list.
+    /// Returns all remaining objects in one list.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.wait(py)
     }
 
-    /// As `collect`, to be awaited.
+    /// The awaitable form of `collect`.
     fn collect_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.awaited(py)
     }

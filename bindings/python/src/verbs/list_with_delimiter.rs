@@ -12,14 +12,14 @@ use crate::value::PrefixArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Lists the entries directly below a prefix, which usually ends in a slash: `objects`, and as
-    /// `common_prefixes` the prefixes of objects further down, which end in a slash too.
+    /// Lists the entries directly below a prefix, which usually ends in a slash. The result has `objects`, and the
+    /// `common_prefixes` of objects further down. These also end in a slash.
     #[pyo3(signature = (prefix = None))]
     fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<PrefixArgument>) -> PyResult<Py<PyAny>> {
         list_with_delimiter(self, prefix).wait(py)
     }
 
-    /// As `list_with_delimiter`, to be awaited.
+    /// The awaitable form of `list_with_delimiter`.
     #[pyo3(signature = (prefix = None))]
     fn list_with_delimiter_async<'py>(
         &self,
@@ -38,7 +38,7 @@ fn list_with_delimiter(store: &ObjectStore, prefix: Option<PrefixArgument>) -> C
             match entry {
                 Listed::Prefix(prefix) => prefixes.append(prefix)?,
                 Listed::Object(meta) => objects.append(described(py, &meta)?)?,
-                // There are no other kinds yet.
+                // `Listed` is non-exhaustive, so the compiler demands this arm.
                 _ => {}
             }
         }

@@ -10,8 +10,8 @@ use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Opens an object as a file, with one request that also brings its last `footer` bytes. All reads are of
-    /// the current version.
+    /// Opens an object as a file. The request that opens it also reads the last `footer` bytes. All reads of the file
+    /// get the version that was opened.
     #[pyo3(signature = (path, *, footer = None))]
     fn open_reader(
         &self,
@@ -25,7 +25,7 @@ impl ObjectStore {
         .wait(py)
     }
 
-    /// As `open_reader`, to be awaited; so are the file's methods.
+    /// The awaitable form of `open_reader`. The file's methods are awaited too.
     #[pyo3(signature = (path, *, footer = None))]
     fn open_reader_async<'py>(
         &self,
@@ -39,7 +39,7 @@ impl ObjectStore {
         .awaited(py)
     }
 
-    /// Begins to open an object as a file. The returned object gives the file later.
+    /// Starts to open an object as a file in the background. `result()` of the returned object waits for the file.
     #[pyo3(signature = (path, *, footer = None))]
     fn begin_reader(
         &self,

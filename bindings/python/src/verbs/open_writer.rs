@@ -10,8 +10,8 @@ use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Opens a new object as a file. It is visible once the file is closed. An exception in its block leaves
-    /// nothing behind.
+    /// Opens a new object as a file for writing. The object becomes visible when the file is closed. If the file is
+    /// used in a `with` block, an exception in it aborts the upload.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer(
         &self,
@@ -23,7 +23,7 @@ impl ObjectStore {
         Ok(WritableFile(open_writer(self, &path, attributes, tags, mode)?))
     }
 
-    /// As `open_writer`; the file's methods are awaited.
+    /// Like `open_writer`, but for a file whose methods are awaited.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer_async(
         &self,

@@ -16,9 +16,8 @@ use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Writes an object from a buffer, a file by its path, an object with `read`, or an iterable of buffers.
-    /// Then compares the stored object with the sent bytes. A buffer is not copied, and must not change until
-    /// the call is done.
+    /// Writes an object from a buffer, the path of a file, an object with `read`, or an iterable of buffers. Then
+    /// checks that the store has the sent bytes. A buffer isn't copied, so it must not change until the call is done.
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put(
         slf: &Bound<'_, Self>,
@@ -34,7 +33,7 @@ impl ObjectStore {
         }
     }
 
-    /// As `put`, to be awaited. It takes async iterables too.
+    /// The awaitable form of `put`. `file` may also be an async iterable.
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put_async<'py>(
         slf: &Bound<'py, Self>,
@@ -64,8 +63,8 @@ fn put(
     Ok(Call::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
 }
 
-/// Returns the bytes that the library can send by itself, or `None` if Python must produce them piece by
-/// piece.
+/// Returns the content if the Rust library can read it alone, from a buffer or a file. Otherwise returns `None`,
+/// because Python has to produce the content bit by bit.
 fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     if let Some(bytes) = lent(file)? {
         return Ok(Some(bytes.into()));
@@ -76,7 +75,7 @@ fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     }
 }
 
-/// Writes an object through a writer, into which Python puts the bytes piece by piece.
+/// Writes an object whose content Python produces bit by bit, as `laneway/_put.py` does.
 fn streamed<'py>(
     name: &str,
     store: &Bound<'py, ObjectStore>,

@@ -9,8 +9,8 @@ use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Renames an object: copies it, then removes the source in the version that was copied. Others may see
-    /// the state in between.
+    /// Renames an object: copies it, and then removes the version of the source that was copied. In between, other
+    /// clients can see both objects.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
     fn rename(
         &self,
@@ -22,7 +22,7 @@ impl ObjectStore {
         rename(self, &from_, &to, overwrite).wait(py)
     }
 
-    /// As `rename`, to be awaited.
+    /// The awaitable form of `rename`.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
     fn rename_async<'py>(
         &self,

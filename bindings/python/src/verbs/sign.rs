@@ -13,14 +13,14 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Signs URLs. The holder of a URL may make one kind of request for an object until the URL expires, at most 7 days
-    /// later.
+    /// Returns signed URLs, with which anyone can make requests of one method for an object without credentials. The
+    /// URLs expire after `expires_in`, which is at most 7 days.
     #[pyo3(signature = (method, paths, expires_in))]
     fn sign(&self, py: Python<'_>, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Py<PyAny>> {
         sign(self, method, paths, expires_in)?.wait(py)
     }
 
-    /// As `sign`, to be awaited.
+    /// The awaitable form of `sign`.
     #[pyo3(signature = (method, paths, expires_in))]
     fn sign_async<'py>(
         &self,

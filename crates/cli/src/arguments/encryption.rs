@@ -1,5 +1,5 @@
-//! Options about encryption, and about the checksum of new objects. Keys come from files and variables, because every user of the machine can see a
-//! command line.
+//! Options about encryption, and about the checksum of new objects. Laneway reads keys from files and environment variables, because other
+//! users of the machine can see a command line.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) struct EncryptionOptions {
     ///
     /// --kms-bucket-key=false turns off a bucket key that the bucket's settings turn on.
     ///
-    /// Example: laneway cp --sse aws:kms --kms-bucket-key file s3://my-bucket/
+    /// Example: laneway cp --sse aws:kms photo.jpg s3://my-bucket/ --kms-bucket-key
     #[arg(hide_short_help = true, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
         hide_possible_values = true, global = true, help_heading = NEW_OBJECTS)]
     kms_bucket_key: Option<bool>,
@@ -59,7 +59,7 @@ impl EncryptionOptions {
     /// Applies the options, which override the environment.
     ///
     /// # Errors
-    /// Bad usage if a file contains no key. The message doesn't show the file's content.
+    /// Returns bad usage if a file contains no key. The message doesn't show the file's content.
     pub(crate) fn add_to(&self, mut client: ClientBuilder) -> Result<ClientBuilder, BadUsage> {
         if let Some(algorithm) = self.sse {
             client = client.sse(algorithm);

@@ -16,7 +16,7 @@ use crate::exit::BadUsage;
 /// The heading of these options in help.
 const HEADING: &str = "Filters";
 
-/// The options, in the order of the command line.
+/// The options. The rules keep the order of the command line, because the first match wins.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct FilterOptions {
     rules: Vec<FilterRule>,
@@ -62,7 +62,7 @@ impl FilterOptions {
     /// Returns the filter. Reads files of rules, and counts ages back from `now`.
     ///
     /// # Errors
-    /// If a pattern is invalid, a file can't be read, or a line of it is invalid.
+    /// Fails if a pattern is invalid, a file can't be read, or a line of it is invalid.
     pub(crate) fn filter(&self, now: SystemTime) -> anyhow::Result<Filter> {
         let mut filter = Filter::default();
         for rule in &self.rules {
@@ -93,13 +93,13 @@ impl FilterOptions {
     }
 }
 
-/// The options: name, name of the value, short help, and further text of the long help.
+/// For each option: its name, the name of its value, the short help, and the text that the long help adds.
 const OPTIONS: [(&str, &str, &str, &str); 7] = [
     (
         "include",
         "GLOB",
-        "Include matching names; --include alone skips everything else",
-        "Rules apply in order and the first match wins. With only --include rules, everything else is skipped. Repeat for more. `laneway help patterns` explains patterns. \
+        "Include matching names; if all rules are --include, skip all others",
+        "Rules apply in order and the first match wins. If all rules are --include, Laneway skips names that match none of them. Repeat for more. `laneway help patterns` explains patterns. \
          Example: --include '*.jpg'",
     ),
     (
@@ -196,9 +196,9 @@ impl FromArgMatches for FilterOptions {
 pub(crate) struct InventoryOption {
     /// Read names from an inventory instead of listing the source
     ///
-    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files (CSV
-    /// or Parquet) of a local manifest.json lie beside it or in ../data. If manifest.json is in a
-    /// store, it names their places.
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`.
+    /// If manifest.json is a local file, its data files (CSV or Parquet) must be in the same folder or in ../data. If
+    /// it is in a store, Laneway reads the data files from the keys that the manifest lists.
     ///
     /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
     #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
@@ -207,7 +207,7 @@ pub(crate) struct InventoryOption {
 
 impl InventoryOption {
     /// # Errors
-    /// If the option names neither a file nor an object.
+    /// Fails if the option names neither a file nor an object.
     pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
         self.inventory.as_deref().map(Location::parse).transpose()
     }
@@ -231,7 +231,7 @@ impl NamesFromOption {
     }
 
     /// # Errors
-    /// If the option names neither a file nor `-`.
+    /// Fails if the option names neither a file nor `-`.
     pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
         self.files_from.as_deref().map(Location::parse).transpose()
     }

@@ -1,12 +1,13 @@
-//! The answers to a command line that can't be read. Options of other tools get an answer of their own.
+//! The error messages for a command line that can't be parsed. For an option or verb of another tool, the message names Laneway's
+//! equivalent.
 
 use std::ffi::OsString;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options that people type because other tools have them: the verbs (an empty list means all), the options,
-/// and the answer.
+/// Options that people type because other tools have them. Each entry has the options, the verbs that they are typed with (an empty list
+/// means all), and the answer.
 const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["-d", "--delete-unmatched-destination-objects"],
@@ -18,14 +19,14 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
         SYNC,
         "use --delete; it removes at the end, and only if nothing failed",
     ),
-    (&["--delete-excluded"], SYNC, "not supported; filters also protect the items that they skip"),
+    (&["--delete-excluded"], SYNC, "not supported; --delete never removes items that the filters skip"),
     (&["--no-clobber", "--immutable"], SYNC, "use --ignore-existing"),
     (&["--checksums-only"], SYNC, "use --checksum"),
     (&["--skip-if-dest-has-newer-mtime", "-su"], SYNC, "use --update"),
     (
         &["--exact-timestamps", "-t", "--times"],
         SYNC,
-        "not needed: times are compared exactly if both sides record them",
+        "not needed: sync compares times exactly if both sides record them",
     ),
     (&["-e"], SYNC, "use --ignore-symlinks"),
     (&["--no-follow-symlinks", "--skip-links"], SYNC, "use --ignore-symlinks"),
@@ -65,7 +66,11 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
         &[],
         "not needed: Laneway reports each failure and goes on with the rest",
     ),
-    (&["--partial", "--resume"], &[], "not needed: the same command continues where it stopped; cp needs -n"),
+    (
+        &["--partial", "--resume"],
+        &[],
+        "not needed: run the same command again to continue; cp needs -n for that",
+    ),
     (
         &["--checksum-algorithm", "--checksum-mode", "--content-md5"],
         &[],
@@ -133,7 +138,11 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (&["--debug", "--log-http", "--dump"], &[], "use -vv"),
     (&["--verbosity", "--log-level", "--print-created-message"], &[], "use -v or -vv"),
     (&["--log-file"], &[], "use -v 2> FILE"),
-    (&["--source-region"], &[], "not needed: the region of a bucket is looked up; --region sets the default"),
+    (
+        &["--source-region"],
+        &[],
+        "not needed: Laneway looks up the region of each bucket; --region sets the default",
+    ),
     (
         &["--account", "--configuration", "--impersonate-service-account", "--credentials-file"],
         &[],
@@ -163,7 +172,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["size", "usage"], "use du -s"),
     (&["md5sum", "sha1sum", "hashsum", "checksum"], "use hash for files, and stat for objects"),
     (&["mkdir", "make-bucket"], "use mb for buckets; a folder exists as soon as an object is in it"),
-    (&["rmdir", "remove-bucket"], "use rb for buckets; a folder is gone with its last object"),
+    (&["rmdir", "remove-bucket"], "use rb for buckets; a folder disappears with its last object"),
     (&["pipe", "rcat"], "use cp - URL"),
     (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
     (&["restore-object", "unarchive"], "use restore"),
@@ -215,7 +224,7 @@ const OF_PARSERS: &[&str] = &[
     "cannot parse float from empty string",
 ];
 
-/// Returns the message of an error in our words.
+/// Returns the message for an error of clap, in Laneway's words where they are clearer.
 pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.clone(),
@@ -265,7 +274,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     OF_PARSERS.iter().fold(text.to_owned(), |text, words| text.replace(words, "expects a count of 0 or more"))
 }
 
-/// Returns whether an option belongs to all commands of a definition.
+/// Returns whether an option is accepted by every verb.
 pub(super) fn is_common(command: &Command, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
     command.get_arguments().filter(|arg| arg.is_global_set()).any(|arg| {

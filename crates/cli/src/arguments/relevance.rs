@@ -15,7 +15,8 @@ pub(crate) fn arranged(command: Command) -> Command {
         .mut_subcommands(|verb| {
             let name = verb.get_name().to_owned();
             let effect = Effect::of(&name);
-            // Clap doesn't hand down an option that a verb has already.
+            // Each verb gets a copy of the common options, some of them hidden. Clap doesn't replace these copies by the program's own
+            // options.
             let options = common.iter().map(|option| option.clone().hide(!effect.includes(&name, option)));
             verb.args(options)
                 .after_help(format!("`laneway help {name}` shows every option, with examples."))
@@ -25,7 +26,7 @@ pub(crate) fn arranged(command: Command) -> Command {
         .mut_args(|arg| if arg.is_global_set() { arg.hide_short_help(true) } else { arg })
 }
 
-/// The work of a verb, as far as it decides which options have an effect.
+/// Kinds of verbs. The kind decides which of the common options have an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
     /// Makes objects.
@@ -34,7 +35,7 @@ enum Effect {
     Asks,
     /// Writes objects' bytes to standard output, so `--json` can't be used.
     Streams,
-    /// Starts clients of its own, which receive few options.
+    /// Measures with clients of its own, to which only a few options apply.
     Measures,
     /// Shows its progress, but sends no request to a store.
     Shows,
@@ -45,7 +46,8 @@ enum Effect {
 }
 
 impl Effect {
-    /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
+    /// Returns the kind of a verb. A verb that isn't named here counts as one that makes objects, because too many options in its help are
+    /// better than a missing one.
     fn of(verb: &str) -> Self {
         match verb {
             "ls" | "du" | "stat" | "rm" | "restore" | "mb" | "rb" | "bucket" | "verify" => Self::Asks,

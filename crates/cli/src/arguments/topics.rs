@@ -20,7 +20,7 @@ URLs and paths
 Folders. A key may hold slashes, and a prefix that ends in a slash works like a folder. Commands refuse a folder or
 prefix unless -r is given. sync and verify always work on folders.
 
-Destinations of cp and mv. DST names the copy itself:
+Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its own name below DST:
 
   laneway cp a.txt gs://b/c           makes gs://b/c
   laneway cp a.txt gs://b/c/          makes gs://b/c/a.txt
@@ -32,7 +32,7 @@ Versions. In a bucket that keeps versions, gs://BUCKET/KEY#GENERATION and s3://B
 
 Characters. Write keys as they are, without percent-encoding. Quote URLs with *, ?, [, # or spaces in a shell.
 
-Other servers. --s3-endpoint and --gcs-endpoint say which server s3:// and gs:// mean:
+Other servers. --s3-endpoint sets the server for s3:// URLs, and --gcs-endpoint the one for gs:// URLs:
 
   laneway --s3-endpoint http://localhost:9000 ls s3://";
 
@@ -41,7 +41,7 @@ Credentials
 
 Laneway uses the credentials that you have already set up for gcloud and aws. It has no login of its own.
 
-Google Cloud Storage (gs://), first match:
+Google Cloud Storage (gs://). Laneway uses the first of these that is set up:
 
   1. The file in GOOGLE_APPLICATION_CREDENTIALS.
   2. gcloud's login for programs. Set it up with: gcloud auth application-default login
@@ -50,7 +50,7 @@ Google Cloud Storage (gs://), first match:
 
   ls gs:// and mb also need a project: --project or GOOGLE_CLOUD_PROJECT.
 
-Amazon S3 (s3://), first match:
+Amazon S3 (s3://). Laneway uses the first of these that is set up:
 
   1. The profile that --profile names. Laneway then uses no other credentials.
   2. AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_SESSION_TOKEN for temporary keys.
@@ -74,7 +74,7 @@ const PATTERNS: &str = "\
 Patterns
 
   *        any characters except /
-  **       any characters, also /
+  **       any characters, including /
   ?        one character except /
   [a-z]    one character of a set; [!a-z] is one that is not in it
 
@@ -87,10 +87,10 @@ In URLs. Patterns match keys, not names of buckets. Quote them, so that the shel
 
 In --include and --exclude. Patterns match names below the source:
 
-  *.tmp      such names in any folder
-  /*.tmp     such names at the top only
+  *.tmp      names that end in .tmp, in any folder
+  /*.tmp     names that end in .tmp, but not in folders below the source
   cache/     folders called cache, with everything below them
-  a/*.tmp    such names in any folder called a
+  a/*.tmp    names that end in .tmp, in any folder called a
 
 Rules apply in order and the first match wins. A name that matches no rule is included, unless all rules are --include.
 
@@ -98,13 +98,14 @@ Rules apply in order and the first match wins. A name that matches no rule is in
   laneway sync --exclude '.git/' --exclude '*.tmp' site gs://my-bucket/site
   laneway rm -r --include keep.log --exclude '*.log' gs://my-bucket/old
 
---exclude-from FILE reads rules from a file, one per line. '+ ' in front of a line includes, '- ' or nothing excludes.";
+--exclude-from FILE reads rules from a file, one per line. A line that begins with '+ ' includes.
+Any other line excludes, with or without '- ' in front.";
 
 const JSON: &str = "\
 JSON output
 
 --json prints one JSON object per line on standard output. `kind` names the record. Fields that don't apply are missing,
-and new ones may be added. Times of day are in UTC; start_s and end_s are seconds since the program started.
+and new ones may be added. Timestamps are in UTC; start_s and end_s are seconds since the program started.
 
   item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes, start_s,
               end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and class
@@ -119,10 +120,10 @@ and new ones may be added. Times of day are in UTC; start_s and end_s are second
   signed_url  a URL of sign: source, method, url, expires_at, headers
   commands    the last record of run: done, failed, skipped
   warning     something that was skipped or done differently: source, warning
-  error       a failure of the command or of one place: url, error, class
-  stats       the counters of --stats, where there is no summary
+  error       a failure of the command or of one URL: url, error, class
+  stats       the counters of --stats, for a command without a summary
 
-Example, the keys of all objects above 1 GiB:
+Example: the URLs of all objects of at least 1 GiB:
 
   laneway ls -r --min-size 1GiB --json gs://my-bucket | jq -r 'select(.kind == \"object\") | .url'
 
@@ -265,7 +266,10 @@ const EXAMPLES: &[Examples] = &[
         "sign",
         &[
             ("Share an object for an hour", "laneway sign gs://my-bucket/photo.jpg"),
-            ("Let somebody upload one", "laneway sign --method PUT --expires 15m s3://my-bucket/photo.jpg"),
+            (
+                "Let somebody upload an object",
+                "laneway sign --method PUT --expires 15m s3://my-bucket/photo.jpg",
+            ),
         ],
     ),
     (

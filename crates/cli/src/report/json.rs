@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::stats::{CommandStats, StatsRecord};
 
-/// The end of an object, as the record of kind `item`.
+/// The result for one file or object, as the record of kind `item`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ItemRecord<'a> {
     kind: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct ItemRecord<'a> {
     class: Option<&'static str>,
 }
 
-/// The end of a job, as the record of kind `summary`.
+/// The result of a whole job, as the record of kind `summary`.
 #[derive(Serialize, Debug)]
 pub(crate) struct SummaryRecord {
     kind: &'static str,
@@ -56,15 +56,15 @@ pub(crate) struct SummaryRecord {
     /// Number of items that a sync found equal on both sides.
     #[serde(skip_serializing_if = "is_zero")]
     unchanged: u64,
-    /// Number of objects that a sync looked up with a request for each.
+    /// Number of objects that a sync requested one by one, because no listing shows their checksums or times.
     #[serde(skip_serializing_if = "is_zero")]
     asked: u64,
     #[serde(skip_serializing_if = "is_zero")]
     unverified: u64,
-    /// Bytes that an earlier run had moved.
+    /// Bytes that an earlier, interrupted run had already moved.
     #[serde(skip_serializing_if = "is_zero")]
     resumed_bytes: u64,
-    /// True if a failure that all items share ended the job before the others were tried.
+    /// True if the job gave up early, because a failure would have struck all other items too.
     #[serde(skip_serializing_if = "is_false")]
     stopped: bool,
     #[serde(skip_serializing_if = "is_false")]
@@ -75,7 +75,7 @@ pub(crate) struct SummaryRecord {
     /// True if there may be more items that weren't done, because the search ended early.
     #[serde(skip_serializing_if = "is_false")]
     search_cut: bool,
-    /// Bytes of unfinished items that are kept for the same command.
+    /// Bytes of unfinished items that are kept, so that the same command can continue with them.
     #[serde(skip_serializing_if = "is_zero")]
     kept_bytes: u64,
     /// With `--stats` only.
@@ -83,7 +83,7 @@ pub(crate) struct SummaryRecord {
     stats: Option<StatsRecord>,
 }
 
-/// Something that was left out or done differently, as the record of kind `warning`.
+/// A record of kind `warning`: the job skipped something, or did it differently than requested.
 #[derive(Serialize, Debug)]
 pub(crate) struct WarningRecord<'a> {
     kind: &'static str,
@@ -91,7 +91,7 @@ pub(crate) struct WarningRecord<'a> {
     warning: &'a str,
 }
 
-/// A failure of the whole command, or of a place that it looks up, as the record of kind `error`.
+/// A failure of the whole command, or of one URL in it, as the record of kind `error`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ErrorRecord<'a> {
     kind: &'static str,
@@ -195,10 +195,10 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-// The classes of failures in `--json`, which are the names of the library's error kinds. Programs read the
-// classes, so failures with a newer kind keep their old class.
+// The classes of failures in `--json`, which are the names of the library's error kinds. Users' programs compare the classes. So if a kind
+// was added later, its failures keep the class that they had before.
 
-/// Returns the class of a kind.
+/// Returns the class in `--json` of a kind of error.
 pub(crate) fn class(kind: ErrorKind) -> &'static str {
     let class = match kind {
         ErrorKind::AlreadyExists | ErrorKind::NotModified => ErrorKind::Precondition,

@@ -1,4 +1,4 @@
-//! Lines for people: the final line of a job, a line for each object if requested, and the lines of `ls`.
+//! Human-readable lines: the final line of a job, a line for each object if requested, and the lines of `ls`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -7,24 +7,23 @@ use jiff::Timestamp;
 use laneway::{Item, Op, Outcome, Summary, Verified};
 use laneway_quantity as quantity;
 
-/// The words for a job's results.
+/// The words in which the final line describes a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wording {
-    /// The counted thing, in singular and plural.
+    /// The noun for the items of the job, in singular and plural.
     pub(crate) noun: (&'static str, &'static str),
     /// The action, in singular and plural, if the noun alone isn't enough: ` removed`.
     pub(crate) done: (&'static str, &'static str),
     /// The words of a dry run before the count: `would copy`.
     pub(crate) planned: &'static str,
-    /// True if bytes, a rate and checksums make sense for this job.
+    /// True if the job transfers data, so that its final line shows bytes, a rate and checksums.
     pub(crate) moves_bytes: bool,
     /// The state that an interrupted job leaves, and how to continue.
     pub(crate) resume: &'static str,
 }
 
-/// Returns the final line: files, bytes, seconds, rate, opened connections, requests, retries, verified or
-/// not. `checksums` names the checksums that were compared. `throttled` is the time for which the store asked
-/// to slow down, if that is worth reporting.
+/// Returns the final line: files, bytes, seconds, rate, opened connections, requests, retries, and the checksums that were verified.
+/// `checksums` names these. `throttled` is the time for which the store throttled the job, or zero if it is too short to report.
 pub(crate) fn last(
     wording: &Wording,
     summary: &Summary,
@@ -97,7 +96,7 @@ fn exceptions(summary: &Summary) -> String {
     }
 }
 
-/// Returns the line of an item for `-v` and for a dry run. A failure has its own line.
+/// Returns the line of an item for `-v` and for a dry run, or `None` for a failure, whose error is printed instead.
 pub(crate) fn item(item: &Item) -> Option<String> {
     let op = item.op.name();
     let what = match (&item.destination, item.op) {
@@ -117,12 +116,12 @@ pub(crate) fn item(item: &Item) -> Option<String> {
     }
 }
 
-/// Returns the name of the compared checksum, or `None` if there was nothing to compare.
+/// Returns the name of the checksum that was compared, or `None` if the item has no content to compare.
 pub(crate) fn shown(verified: Verified) -> Option<String> {
     (verified != Verified::NotApplicable).then(|| verified.to_string())
 }
 
-/// Returns the names of the checksums that were found equal; nothing for other jobs.
+/// Returns the phrase that names the checksums of a `verify`. It is empty for jobs that compare nothing.
 fn compared(summary: &Summary, checksums: &BTreeSet<String>) -> String {
     let names = checksums.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
     match (summary.unverified, names.as_str()) {
@@ -198,8 +197,8 @@ pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     Some(whole.to_string())
 }
 
-/// Returns a name that is safe on a terminal. Control characters are escaped, because a terminal would obey
-/// them. Names in a pipe are unchanged.
+/// Returns a name that is safe on a terminal. Control characters are escaped, because a terminal would obey them. `ls` and `du` print names
+/// to a pipe without this.
 pub(crate) fn printable(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {

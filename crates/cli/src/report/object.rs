@@ -110,7 +110,7 @@ pub(crate) struct PlaceRecord<'a> {
     url: &'a str,
 }
 
-/// The size of everything below a URL, as the record of kind `usage`. Without a URL, it is the total.
+/// The size of everything below a URL, as the record of kind `usage`. Without a URL, it is the sum for all URLs of the command.
 #[derive(Serialize, Debug)]
 pub(crate) struct UsageRecord<'a> {
     kind: &'static str,
@@ -189,7 +189,7 @@ impl<'a> ObjectRecord<'a> {
         self
     }
 
-    /// Returns the record as lines for people: its URL, then one line for each known fact.
+    /// Returns the record as human-readable lines: its URL, then one line for each field that is known.
     pub(crate) fn details(&self) -> String {
         let mut text = format!("{}:\n", printable(self.url));
         let mut row = |name: &str, value: Option<String>| {

@@ -12,19 +12,19 @@ use serde::Serialize;
 pub(crate) struct CommandStats {
     counters: Counters,
     times: Times,
-    /// The requests to each provider. Providers without requests are left out.
+    /// The requests to each provider. Providers that got no request are left out.
     requests: Vec<(Provider, Requests)>,
-    /// The cost of listings of each provider that was listed.
+    /// The pages and keys that were listed at each provider. Other providers are left out.
     listings: Vec<(Provider, Listings)>,
-    /// Bytes a second that reached their destination.
+    /// Bytes a second that the job moved.
     goodput: Option<u64>,
     /// User and system time of all threads.
     cpu: Duration,
 }
 
 impl CommandStats {
-    /// Returns the statistics of `client` up to now. `summary` has the bytes that a job moved. Without it,
-    /// the bytes received in `elapsed` count.
+    /// Returns the statistics of `client` up to now. The goodput is computed from the bytes in `summary`. Without a summary, it is computed
+    /// from the bytes received in `elapsed`.
     pub(crate) fn of(client: &Client, summary: Option<&Summary>, elapsed: Duration) -> Self {
         let counters = client.counters();
         let (bytes, seconds) = match summary {
@@ -50,7 +50,7 @@ impl CommandStats {
         }
     }
 
-    /// Returns a table for people.
+    /// Returns a human-readable table.
     pub(crate) fn table(&self) -> String {
         let Self { counters, times, .. } = self;
         let plain = |n: u64| n.to_string();
@@ -109,7 +109,7 @@ impl CommandStats {
     }
 }
 
-/// The statistics for programs: `stats` of a summary. Times are in seconds, rates in bytes a second.
+/// The statistics in JSON: the field `stats` of a summary. Times are in seconds, rates in bytes a second.
 #[derive(Serialize, Debug)]
 pub(crate) struct StatsRecord {
     connections: u64,
@@ -136,7 +136,7 @@ pub(crate) struct StatsRecord {
     prices_as_of: &'static str,
 }
 
-/// The cost of a provider's listings.
+/// The pages and keys that were listed at a provider.
 #[derive(Serialize, Debug)]
 struct ListingsRecord {
     store: &'static str,
@@ -218,21 +218,20 @@ impl From<&CommandStats> for StatsRecord {
     }
 }
 
-/// Returns the month of the oldest list.
+/// Returns the month of the oldest of the price lists.
 fn as_of() -> &'static str {
     let lists = Provider::CLOUDS.into_iter().filter_map(capabilities_of);
     lists.map(|can| can.prices.as_of).min().unwrap_or_default()
 }
 
-/// A note for people on the costs that the figures leave out.
+/// The end of the note on prices. It says which costs the figures leave out.
 const LEFT_OUT: &str = "one region, egress and storage not included";
 
 /// Returns the price of requests in US dollars.
 ///
-/// The prices are those of one region and the standard class: S3 in us-east-1
-/// (<https://aws.amazon.com/s3/pricing/>), GCS in a region (<https://cloud.google.com/storage/pricing>). They
-/// leave out egress, storage, retrieval and discounts. A store that only speaks the protocol has its own
-/// prices.
+/// The prices are those of one region and the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a region
+/// (<https://cloud.google.com/storage/pricing>). They leave out egress, storage, retrieval and discounts. The prices are wrong for other
+/// stores that speak one of these protocols.
 fn cost(provider: Provider, requests: &Requests) -> f64 {
     let prices = capabilities_of(provider).map_or(RequestPrices::FREE, |can| can.prices);
     let of = |requests: u64, price: f64| requests as f64 / 1000.0 * price;
@@ -241,7 +240,7 @@ fn cost(provider: Provider, requests: &Requests) -> f64 {
         + of(requests.deletes, prices.deletes)
 }
 
-/// Returns an amount with as many digits as a single request needs: `$0.0000004`, `$0.005`, `$1.25`.
+/// Formats an amount with enough digits for the price of a single request: `$0.0000004`, `$0.005`, `$1.25`.
 fn dollars(amount: f64) -> String {
     let digits = format!("{amount:.7}");
     let trimmed = digits.trim_end_matches('0');

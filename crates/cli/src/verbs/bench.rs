@@ -52,7 +52,7 @@ impl Bench {
     }
 }
 
-// Carries out one run of one method, in a process of its own.
+// A benchmark starts this hidden command for each run of each method, so that every run is a process of its own.
 
 /// Carry out one run of a benchmark, as standard input describes it
 #[derive(Args, Debug)]

@@ -15,7 +15,8 @@ use crate::locations;
 
 /// Make buckets
 ///
-/// On GCS, --project or GOOGLE_CLOUD_PROJECT names the project. On S3, buckets are made in the region of the requests; see --region.
+/// On GCS, --project or GOOGLE_CLOUD_PROJECT names the project. On S3, the bucket is made in the region that --region, AWS_REGION or the
+/// profile names.
 #[derive(Args, Debug)]
 pub(crate) struct Mb {
     /// Buckets, as gs://BUCKET or s3://BUCKET
@@ -28,7 +29,7 @@ pub(crate) struct Mb {
     /// Example: laneway mb --location EU gs://my-bucket
     #[arg(long, short, value_name = "PLACE")]
     location: Option<String>,
-    /// Set the default storage class of its objects, on GCS
+    /// Set the default storage class of the bucket's objects, on GCS
     ///
     /// Example: laneway mb --storage-class NEARLINE gs://my-bucket
     #[arg(long, value_name = "CLASS")]
@@ -65,7 +66,7 @@ impl Mb {
     }
 }
 
-/// The status of a bucket that is not empty.
+/// The HTTP status with which a store refuses to delete a bucket that isn't empty.
 const CONFLICT: u16 = 409;
 
 /// Remove buckets
@@ -77,7 +78,7 @@ pub(crate) struct Rb {
     /// Buckets, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Remove all objects in them first
+    /// Remove all objects in the buckets first
     ///
     /// Example: laneway rb --force gs://my-bucket
     #[arg(long)]
@@ -99,7 +100,7 @@ impl Rb {
         let client = context.client()?;
         let mut tally = OutcomeTally::default();
         for at in &places {
-            // Refuse a part of a bucket before anything in it is removed.
+            // If the URL names a prefix, remove nothing here. `remove` then refuses it.
             let emptied = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
                     empty(context, &client, at, false)?;
@@ -110,7 +111,7 @@ impl Rb {
                 return Ok(Exit::Interrupted);
             }
             let removed = emptied.and_then(|bucket| match bucket.remove().call() {
-                // The bucket still holds versions, which a listing of objects doesn't show.
+                // Noncurrent versions keep the bucket from being empty. A listing of objects doesn't show them.
                 Err(error) if self.force && error.status() == Some(CONFLICT) => {
                     empty(context, &client, at, true)?;
                     bucket.remove().call()
@@ -133,10 +134,10 @@ impl Rb {
     }
 }
 
-/// Removes everything in a bucket, or all versions of it.
+/// Removes all objects in a bucket, and their noncurrent versions too if `all_versions` is true.
 ///
 /// # Errors
-/// The error of the first object that couldn't be removed.
+/// Returns the error of the first object that couldn't be removed.
 fn empty(
     context: &Context,
     client: &Client,

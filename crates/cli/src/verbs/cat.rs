@@ -23,7 +23,8 @@ pub(crate) struct Cat {
     urls: Vec<OsString>,
     /// Print only these bytes: 0-99, 100-, -100 (the last hundred)
     ///
-    /// Bytes count from 0, and both ends are included. Separate several ranges by commas; they are printed in this order.
+    /// Bytes are counted from 0, and both ends are included. Separate several ranges by commas. cat prints them in the order in which you
+    /// write them.
     ///
     /// Example: laneway cat -r 0-99,-100 gs://my-bucket/key
     #[arg(long, short, value_name = "A-B,...", allow_hyphen_values = true)]
@@ -38,8 +39,8 @@ impl Cat {
             return Err(BadUsage::new(why).on(&places).into());
         }
         standard_streams::output()?;
-        // Write to the file descriptor, because `Stdout` looks for line ends in every chunk and copies the
-        // bytes after the last one.
+        // Write to the file descriptor. `Stdout` would search every chunk for line ends, and copy the bytes after the last one to its
+        // buffer.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
         let mut tally = OutcomeTally::default();

@@ -18,14 +18,16 @@ use crate::{job, standard_streams};
 
 /// Copy files and objects
 ///
-/// DST names the copy itself: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names: `cp -r
-/// dir gs://b/p/` makes p/dir/..., and `cp -r dir gs://b/p` makes p/.... The DSTs . and .. count as folders too. The place of a tree never
-/// depends on existing files or objects. A single object is copied into DST if DST is an existing local folder.
+/// DST is the name of the copy: an object, a prefix, a file or a folder. End DST with / to copy sources into it under
+/// their own names: `cp -r dir gs://b/p/` makes keys below p/dir/, and `cp -r dir gs://b/p` makes keys below p/. A DST
+/// of . or .. works as if it ended with /. So does a DST that is an existing local folder, unless the only source is a
+/// folder or prefix. The destination of a folder or prefix never depends on what exists at DST.
 ///
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
-/// After an interruption, repeat the command. Large transfers continue where they stopped. -n also skips items that are done. For an upload
-/// to gs://, repeat -n if you gave it, and don't add it if you didn't.
+/// After an interruption, repeat the command. Large transfers continue where they stopped. With -n, Laneway also skips
+/// items that are done. For uploads to gs://, use -n only if the interrupted command had it. Otherwise large files
+/// start again.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -39,8 +41,7 @@ pub(crate) struct Cp {
     pub(super) copying: CopyOptions,
     /// Keep modification times, modes and owners of files
     ///
-    /// Laneway stores them as metadata of the object, in the form of gcloud storage and rclone, and restores them on
-    /// download.
+    /// Laneway stores them in the object's metadata, under the names that gcloud storage and rclone use, and restores them on download.
     ///
     /// Example: laneway cp -p -r photos gs://my-bucket/photos
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
@@ -60,7 +61,7 @@ pub(crate) struct Cp {
     decompress: bool,
     /// Announce the length of stdin or of a pipe: 200GiB
     ///
-    /// Streams above 6 TiB need it. If the store requires equal parts, so do streams above 156 GiB.
+    /// Laneway needs this for streams above 6 TiB, and above 156 GiB if the store requires parts of equal size.
     ///
     /// Example: pg_dump db | laneway cp --expect-size 200GiB - s3://my-bucket/db
     #[arg(hide_short_help = true, long, alias = "expected-size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
@@ -93,9 +94,10 @@ pub(crate) struct CopyOptions {
     dry_run: bool,
     #[command(flatten)]
     pub(super) manifest: ManifestOption,
-    /// Compress local files with these extensions by gzip: html,txt
+    /// Compress local files with these extensions with gzip: html,txt
     ///
-    /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. Downloads stay compressed.
+    /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. A download doesn't decompress
+    /// them.
     ///
     /// Example: laneway cp -r -z html,css,js site gs://my-bucket
     #[arg(long, short = 'z', value_name = "EXT,...")]
@@ -178,15 +180,15 @@ struct ProtectionOptions {
     /// Example: --acl bucket-owner-full-control
     #[arg(hide_short_help = true, long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME", help_heading = NEW_OBJECTS)]
     acl: Option<String>,
-    /// Set tags on S3; by default copies keep those of their source
+    /// Set tags on S3; by default a copy between objects keeps the tags of its source
     ///
     /// Example: --tags team=data,stage=raw
     #[arg(hide_short_help = true, long, value_name = "K=V,...", value_parser = key_value, value_delimiter = ',', help_heading = NEW_OBJECTS)]
     tags: Vec<(String, String)>,
     /// Lock new objects until --lock-until: governance or compliance
     ///
-    /// Users with permission may shorten a governance lock (GCS: unlocked). Nobody may shorten a compliance lock
-    /// (GCS: locked).
+    /// Users with a special permission may shorten a governance lock. Nobody may shorten a compliance lock. In GCS,
+    /// these two modes are called unlocked and locked.
     ///
     /// Example: --lock-mode governance --lock-until 2027-01-31
     #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
@@ -251,8 +253,8 @@ const WORDING: Wording = Wording {
     resume: "Run the same command with -n to continue",
 };
 
-/// If a store's multipart uploads accept no condition, `-n` changes the kind of upload. Adding it to a repeated
-/// command would start large files again.
+/// The wording for a store whose multipart uploads accept no condition. There, `-n` selects another kind of upload, so adding it to a
+/// repeated command would start large files again.
 const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {
@@ -306,7 +308,7 @@ impl CopyOptions {
 
 /// Move files and objects: copy, verify, then remove the source
 ///
-/// DST works as it does for cp: DST's text alone decides where a tree goes.
+/// DST works as it does for cp. The destination of a folder or prefix never depends on what exists at DST.
 ///
 /// Laneway removes a source only after its copy is complete and verified. Sources that fail stay where they are.
 #[derive(Args, Debug)]
@@ -320,7 +322,7 @@ pub(crate) struct Mv {
     recursive: bool,
     #[command(flatten)]
     pub(super) copying: CopyOptions,
-    /// Also remove sources whose copy could only be compared by size
+    /// Also remove a source if its copy could only be compared by size
     ///
     /// Some stores report no checksum that Laneway can compare. Without this option, Laneway keeps the source and
     /// reports an error.

@@ -1,5 +1,5 @@
-//! `laneway demo`: does three jobs by Laneway and by other methods, shows them on one screen, and writes a page with
-//! the details.
+//! `laneway demo`: does three jobs with Laneway and with other methods, shows the results on one screen, and writes a page with the
+//! details.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,10 +20,11 @@ use crate::verbs::bench::{options, run};
 
 /// Compare Laneway with other methods, without an account or a network
 ///
-/// The demo starts a store in this process, with TLS, behind an imitated link of 20 ms and 1 Gbit/s. It does three jobs with Laneway and with
-/// methods that people use: small downloads beside large ones, many small uploads, and one large download. Methods take turns, at least three
-/// times. The demo takes about a minute, removes what it made, and writes a page with all figures. `laneway bench all` has more jobs and
-/// compares installed programs.
+/// The demo starts a store in this process, with TLS, behind an imitated link of 20 ms and 1 Gbit/s. It does three
+/// jobs: small downloads during large ones, many small uploads, and one large download. It does each job with Laneway
+/// and with other common methods. The methods take turns, at least three times each. The demo takes about a minute,
+/// removes the files and objects that it made, and writes a page with all figures. `laneway bench all` has more jobs,
+/// and also measures installed programs.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Set the size of the large download
@@ -31,7 +32,7 @@ pub(crate) struct Demo {
     /// Example: laneway demo --size 1GiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
-    /// Run each method at least N times, in turns; a verdict needs three
+    /// Run each method at least N times, in turns; a verdict needs three runs
     ///
     /// Example: laneway demo --runs 9
     #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
@@ -49,13 +50,13 @@ pub(crate) struct Demo {
 }
 
 const LINK: Imitated = Imitated::USUAL;
-/// The time for which each unclear job is repeated.
+/// A job without a clear verdict is repeated for up to this long.
 const UNTIL_DECIDED: Duration = Duration::from_secs(10);
-/// The size of each small file. Files of web pages and of table commits are about this large; their round trips cost
-/// more than their bytes.
+/// The size of each small file. Files of web pages and of table commits are about this large. At this size, round trips take more time than
+/// the bytes.
 const FILE_BYTES: u64 = 4700;
 const FILES: usize = 50;
-/// Characters of the longest bar, and of a method's name before it.
+/// Width of the longest bar in characters. `NAME` is the width of the column with the methods' names.
 const BAR: f64 = 22.0;
 const NAME: usize = 44;
 
@@ -64,11 +65,11 @@ const NAME: usize = 44;
 struct DemoJob {
     kind: &'static str,
     job: String,
-    /// The measure.
+    /// The words after `seconds`, which say when the time ends.
     measure: &'static str,
     /// Laneway first, then the other methods, the fastest first.
     methods: Vec<DemoMethod>,
-    /// `None` if a side has no figures.
+    /// `None` if Laneway or every other method failed, so that there is nothing to compare.
     #[serde(flatten)]
     found: Option<Comparison>,
     /// The verdict and its reason, as sentences.
@@ -83,7 +84,7 @@ struct DemoMethod {
     error: Option<String>,
 }
 
-/// The facts about a run of the demo, for programs.
+/// The version, machine and link of a run of the demo, as the record of kind `demo`.
 #[derive(Serialize, Debug)]
 struct DemoRecord<'a> {
     kind: &'static str,
@@ -114,7 +115,7 @@ impl Demo {
                 link,
             })?,
             false => context.output.line(&format!(
-                "Laneway beside other methods, on a store in this process behind {link}.\n\
+                "Laneway and other methods, on a store in this process behind {link}.\n\
                  Methods take turns; the figures are medians. It takes about a minute."
             ))?,
         }
@@ -226,7 +227,8 @@ impl Demo {
     }
 }
 
-/// Makes a measurement. Prints no line for each run, because that would push the jobs off the screen.
+/// Makes a measurement. It doesn't print a line for each run, because these lines would push the earlier results off
+/// the screen.
 fn measured<T>(
     context: &Context,
     make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
@@ -242,8 +244,8 @@ fn measured<T>(
 }
 
 impl DemoJob {
-    /// Compares rows by their first measure. `why` explains the verdict. It receives the verdict, Laneway's row and
-    /// the best other row.
+    /// Compares Laneway with the best other method by the first measure. `why` returns the reason for the verdict, given the verdict and
+    /// both rows.
     fn of<F: Compared>(
         job: String,
         measure: &'static str,
@@ -274,12 +276,12 @@ impl DemoJob {
                 let runs = ours.spread(value).map_or(0, |spread| spread.runs);
                 format!("{} {}", sentence(&found, runs), why(found.verdict, ours, other))
             }
-            _ => "No comparison: a side has no figures.".to_owned(),
+            _ => "No comparison: Laneway or all other methods failed.".to_owned(),
         };
         Self { kind: "job", job, measure, methods, found, result }
     }
 
-    /// The job as lines of the screen.
+    /// Returns the job as text: a line for each method, then the verdict.
     fn text(&self) -> String {
         let most = self
             .methods
@@ -302,7 +304,7 @@ impl DemoJob {
     }
 }
 
-/// The verdict as a sentence.
+/// Returns the verdict as a sentence.
 fn sentence(Comparison { verdict, ratio }: &Comparison, runs: usize) -> String {
     let ratio = times(*ratio);
     match verdict {

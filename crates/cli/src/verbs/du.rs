@@ -17,9 +17,9 @@ use crate::{arguments, locations};
 
 /// Show the size of objects and folders
 ///
-/// du prints a line for each object and each folder, and a folder's line follows its contents. -s prints one line per URL. Sizes are those
-/// of the listing, without old versions and unfinished uploads. An inventory that isn't sorted by key (S3 allows this) needs -s. It is read
-/// once for all URLs of its bucket.
+/// du prints a line for each object and each folder. A folder's line follows the lines of its contents. -s prints one line per URL. Sizes
+/// come from the listing, so they don't include noncurrent versions and unfinished uploads. With an inventory that isn't sorted by key (S3
+/// allows this), use -s. Laneway then reads the inventory once for all URLs.
 ///
 /// -h without a URL prints help; with a URL it means --readable-sizes, so `du -sh` works as usual.
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Du {
     help: Option<bool>,
 }
 
-/// The number of objects and of their bytes.
+/// A number of objects, and their total size.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Sum {
     objects: u64,
@@ -78,15 +78,14 @@ impl Sum {
 /// The folders around the current position of an ordered listing, innermost last, with their sums so far.
 #[derive(Debug)]
 struct FolderSums {
-    /// The number of bytes at the start of each key that belong to no counted folder.
+    /// The length in bytes of the keys' common beginning above the counted folders.
     base: usize,
     open: Vec<(String, Sum)>,
     last: String,
 }
 
 impl FolderSums {
-    /// Returns the folders below a named place. The folder of that name is counted, and folders above it
-    /// aren't.
+    /// Returns empty sums for a listing below `key`. The folder that `key` names is counted, and folders above it aren't.
     fn of(key: &str) -> Self {
         let literal = key.split(['*', '?', '[']).next().unwrap_or_default();
         let named = if literal.len() == key.len() { literal.trim_end_matches('/') } else { literal };
@@ -166,7 +165,7 @@ impl Du {
         for at in places {
             let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
             request.inventory.clone_from(&inventory);
-            // A sum needs no order.
+            // A total needs no order, and an unordered listing is faster.
             let mut listing = client.list(request.in_order(!self.summarize));
             match printer.place(&at, || listing.next_blocking())? {
                 Ok(sum) => {
@@ -201,7 +200,7 @@ impl Du {
     }
 }
 
-/// Checks that an inventory is of the places' bucket, and that the places are prefixes.
+/// Checks that all URLs are in one bucket, because an inventory lists one bucket. If there are several URLs, none may be a pattern.
 fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<()> {
     let bucket = |at: &Location| match at {
         Location::Object { provider, bucket, .. } => Some((*provider, bucket.clone())),
@@ -217,7 +216,7 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
     Ok(())
 }
 
-/// Returns a request that lists the place's whole bucket, in any order.
+/// Returns a request that lists the whole bucket of `at`, in any order.
 fn bucket_of(at: &Location) -> ListRequest {
     let at = match at {
         Location::Object { provider, bucket, .. } => Location::object(*provider, bucket.clone(), ""),
@@ -226,7 +225,7 @@ fn bucket_of(at: &Location) -> ListRequest {
     ListRequest::new(at).recursive(true).in_order(false)
 }
 
-/// Returns the name of a key below a named folder, or `None` if the key lies elsewhere.
+/// Returns the part of a key after `folder`, or `None` if the key isn't in that folder.
 fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
     let rest = key.strip_prefix(folder)?;
     match folder.is_empty() || folder.ends_with('/') {
@@ -243,8 +242,8 @@ struct UsagePrinter<'a> {
 }
 
 impl UsagePrinter<'_> {
-    /// Reads a bucket once. Returns two sums for each of several places: of all objects, and of those that
-    /// pass the filter.
+    /// Reads the entries of an inventory, only once for all URLs. Returns two sums for each URL: of all its objects, and of
+    /// those that pass the filter.
     fn sums(
         &self,
         places: &[Location],
@@ -271,7 +270,7 @@ impl UsagePrinter<'_> {
         Ok(Ok(sums))
     }
 
-    /// Prints the content of a place, and returns its sum.
+    /// Prints the objects and folders below a URL, and returns their sum.
     fn place(
         &self,
         at: &Location,
@@ -316,7 +315,7 @@ impl UsagePrinter<'_> {
         Ok(Ok(sum))
     }
 
-    /// Returns whether `--max-depth` allows a line for a folder below the named place.
+    /// Returns whether `--max-depth` allows a line for `folder`, which lies below the key `named`.
     fn is_shown(&self, named: &str, folder: &str) -> bool {
         let levels = |key: &str| key.trim_end_matches('/').split('/').filter(|name| !name.is_empty()).count();
         self.du.max_depth.is_none_or(|max| levels(folder) <= levels(named) + max)
@@ -329,7 +328,7 @@ impl UsagePrinter<'_> {
         }
     }
 
-    /// Prints the sum of a place, or of all of them.
+    /// Prints the sum for `url`, or the total of all URLs if it is `None`.
     fn sum(&self, url: Option<&str>, sum: Sum) -> io::Result<()> {
         match self.context.options.json {
             true => self.context.output.json(&UsageRecord::new(url, sum.objects, sum.bytes)),

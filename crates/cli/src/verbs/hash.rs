@@ -1,4 +1,4 @@
-//! `laneway hash`: prints the checksums that stores will report about files.
+//! `laneway hash`: prints the checksums of files as stores report them, so that users can compare them with an object's.
 
 use std::ffi::OsString;
 use std::fs::File;

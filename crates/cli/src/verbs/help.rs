@@ -1,5 +1,5 @@
-//! `laneway help`, `laneway man` and `laneway completions`: the long help of a verb or a topic, the manual, and a script
-//! that teaches a shell the verbs and options.
+//! `laneway help`, `laneway man` and `laneway completions`: the long help of a verb or a topic, the manual, and a script with which a shell
+//! completes verbs and options.
 
 use std::io;
 use std::io::Write as _;
@@ -72,8 +72,7 @@ impl Man {
     }
 }
 
-/// Returns the definition for the pages. It is complete, except for the verb `help`, which has no page of its
-/// own.
+/// Returns the definition of the command line, with all options and without clap's own verb `help`.
 fn definition() -> Command {
     let mut command = arguments::whole().disable_help_subcommand(true);
     command.build();

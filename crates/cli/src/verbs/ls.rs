@@ -20,8 +20,8 @@ use crate::{arguments, locations};
 
 /// List buckets, prefixes and objects
 ///
-/// Without a URL, ls lists the buckets of each store that is set up. gs:// and s3:// list those of one store. Without -r, ls shows one level,
-/// with prefixes as gs://bucket/prefix/. With -r it prints every object, one URL per line.
+/// Without a URL, ls lists the buckets of every store for which you have credentials. With gs:// or s3:// it lists the buckets of that
+/// store. Without -r, ls shows one level, with prefixes as gs://bucket/prefix/. With -r it prints every object, one URL per line.
 ///
 /// -h prints help; with -l it means --readable-sizes, so `ls -lh` works as usual.
 #[derive(Args, Debug)]
@@ -36,12 +36,12 @@ pub(crate) struct Ls {
     /// Example: laneway ls -l gs://my-bucket/photos/
     #[arg(long, short)]
     long: bool,
-    /// List every object below, however deep
+    /// List every object below the URL, in all folders
     ///
     /// Example: laneway ls -r gs://my-bucket/photos/
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
-    /// List all versions that the bucket keeps, with delete markers
+    /// List all versions that the bucket keeps, and delete markers
     ///
     /// A version is gs://bucket/key#generation or s3://bucket/key#id. `cp`, `cat`, `stat` and `rm` accept such URLs. GCS lists the oldest
     /// version of a key first, S3 the newest.
@@ -123,7 +123,8 @@ impl Ls {
                         tally.done();
                         break;
                     }
-                    // An empty bucket, or an account without buckets, isn't the user's mistake.
+                    // A key or prefix without any object is an error. An empty bucket or an account without buckets isn't, because the user
+                    // named no key.
                     None if !found && !bucket.is_empty() && !key.is_empty() => {
                         tally.failed(false);
                         let (url, class) = (at.to_string(), ErrorKind::NotFound.name());
@@ -201,7 +202,7 @@ impl Ls {
     }
 }
 
-/// Returns whether a store lacks credentials or a project, so that nothing was sent to it.
+/// Returns whether a listing failed only because the store isn't set up: it has no credentials or no project, so no request was sent.
 fn is_of_setup(error: &laneway::Error) -> bool {
     let credentials = error.source().and_then(|source| source.downcast_ref::<CredentialError>());
     let lacks_project = error.kind() == ErrorKind::Invalid && error.attempts() == 0;

@@ -17,15 +17,16 @@ use laneway_quantity as quantity;
 
 /// Remove objects
 ///
-/// On a terminal, -r, -a and wildcards ask first if they match more than 1000 objects or if Laneway cannot count them. Without a terminal,
-/// and inside `run`, Laneway doesn't ask: try --dry-run first.
+/// With -r, -a or wildcards, Laneway asks first if more than 1000 objects match or if it cannot count them. It only asks on a terminal, and
+/// never inside `run`. Without a terminal, try --dry-run first.
 ///
-/// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. If you name a version, it
-/// is removed for good. -a removes all versions for good. With -a, Laneway removes delete markers after the versions below them. Filters on
-/// size or time keep delete markers.
+/// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. If you name a version,
+/// Laneway deletes it permanently. -a deletes all versions permanently, and a delete marker only after the versions that it hides. With a
+/// filter on size or time, Laneway never removes delete markers.
 ///
-/// --files-from names objects below the one URL. Without a URL, each line is a whole URL; a line with leading or trailing space, or a
-/// leading slash, is refused. With --inventory, objects that were replaced since the inventory was made stay and are reported as errors.
+/// With --files-from and a URL, each line of the file is a name below that URL. Without a URL, each line is a whole URL. Laneway refuses
+/// lines with leading or trailing space or a leading slash. With --inventory, Laneway keeps objects that were replaced since the inventory
+/// was made, and reports them as errors.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     /// Objects, versions, patterns, or with -r prefixes and buckets
@@ -53,9 +54,9 @@ pub(crate) struct Rm {
     /// Example: laneway rm -f gs://my-bucket/old/key
     #[arg(long, short)]
     force: bool,
-    /// Remove all versions, with noncurrent ones and delete markers
+    /// Remove all versions, including noncurrent ones, and all delete markers
     ///
-    /// With -r, versions of the key itself go too.
+    /// With -r, this includes versions of an object whose key is the prefix itself.
     ///
     /// Example: laneway rm -r -a gs://my-bucket/old
     #[arg(long, short)]
@@ -70,11 +71,11 @@ pub(crate) struct Rm {
     pub(super) manifest: ManifestOption,
 }
 
-/// The most objects that are removed without a question: one page of a listing.
+/// The maximum number of objects that are removed without a question: one page of a listing.
 const UNASKED_MAX: u64 = 1000;
 
-/// The most objects that are counted for the question. S3 lists 1000 in 0.1 to 0.2 s, so the question comes
-/// within some ten seconds.
+/// The maximum number of objects that are counted before the question. S3 lists 1000 in 0.1 to 0.2 s, so the question comes within 10 to 20
+/// seconds.
 const COUNTED_MAX: u64 = 100_000;
 
 const WORDING: Wording = Wording {
@@ -114,7 +115,7 @@ fn can_ask(context: &Context) -> bool {
     context.together.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Returns whether a removal may go on: it removes few objects, or the user agrees.
+/// Returns whether to go on with a removal: it removes few objects, or the user agrees.
 fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> {
     let what = named(&request.targets);
     let place = match request.targets.iter().any(Location::is_pattern) {
@@ -162,7 +163,7 @@ fn count(client: &Client, request: &RemoveRequest) -> RemovalSize {
     while let Some(event) = job.next_blocking() {
         match event {
             Event::Item(item) => match item.outcome {
-                // There is nothing to remove.
+                // The object doesn't exist, so it doesn't count.
                 Outcome::Failed(error) if error.is_not_found() => {}
                 Outcome::Failed(error) => failure = failure.or_else(|| Some(error.to_string())),
                 _ => {
@@ -190,7 +191,7 @@ fn named(targets: &[Location]) -> String {
     targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks on the terminal; anything but a yes is a no.
+/// Asks on the terminal. Returns true only if the answer is `y` or `yes`.
 fn ask(question: &str) -> io::Result<bool> {
     let mut stderr = io::stderr();
     write!(stderr, "{question} [y/N] ")?;
@@ -200,7 +201,7 @@ fn ask(question: &str) -> io::Result<bool> {
     Ok(is_yes(&answer))
 }
 
-/// Asks whether buckets may go with all their objects. Without a terminal, the command needs --yes.
+/// Asks whether to remove buckets with all their objects. Without a terminal it fails, because the command then needs --yes.
 pub(super) fn confirmed(context: &Context, targets: &[Location]) -> anyhow::Result<bool> {
     let what = named(targets);
     if !can_ask(context) {

@@ -20,8 +20,8 @@ use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit, OutcomeTally};
 use crate::job::{Interrupt, SharedEngine};
 
-/// Number of commands that run in parallel. Most commands concern one object and wait for one round trip. The
-/// engine limits the requests under way.
+/// Number of commands that run in parallel. Most commands concern one object and wait for a round trip, so many threads are needed to keep
+/// the network busy. The engine itself limits the concurrent requests.
 const AT_ONCE: usize = 256;
 
 /// The stack of a thread, which parses its line and then waits for its job. In an unoptimised build, the
@@ -33,14 +33,14 @@ const STACK: usize = 4 << 20;
 /// A line is a command without the word laneway, quoted as in a shell. Pass options that all commands share to run itself. Empty lines and
 /// lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
 ///
-/// With --manifest, run the same lines again to skip finished work and repeat the rest. cp, mv, rm and sync skip items one by one. Other
-/// commands are skipped whole.
+/// With --manifest, run the same lines again to skip finished work and repeat the rest. cp, mv, rm and sync skip the items that are done.
+/// Any other command is skipped if it succeeded before.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// Record outcomes in FILE, and skip work that FILE records as done
     ///
-    /// Each command and each of its items is one line of JSON. Repeat the command in the same folder and with the
-    /// same endpoints.
+    /// FILE gets one line of JSON for each command and for each of its items. When you repeat the command, do so in the same folder and
+    /// with the same endpoints.
     ///
     /// Example: laneway run --manifest done.jsonl commands.txt
     #[arg(long, value_name = "FILE")]
@@ -56,14 +56,14 @@ struct CommandsRecord {
     kind: &'static str,
     done: u64,
     failed: u64,
-    /// Commands that are done according to a manifest.
+    /// Commands that were skipped, because the manifest records them as done.
     skipped: u64,
 }
 
-/// The interval for checking Ctrl-C while no line comes.
+/// While no line arrives, check this often whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Returns the error for a command that `run` can't carry out.
+/// Returns the error for a command that can only be used alone, not inside `run`.
 fn alone(words: &[OsString]) -> BadUsage {
     let verb = words.get(1).map(|verb| verb.to_string_lossy()).unwrap_or_default();
     BadUsage::new(format!("`{verb}` can't be used inside `run`"))
@@ -154,7 +154,7 @@ impl CommandFile {
     /// Hands each line to a free thread, or starts another one.
     ///
     /// # Errors
-    /// If the lines can't be read, or no thread can be started.
+    /// Fails if the lines can't be read, or no thread can be started.
     fn carry_out_all(&self, lines: Box<dyn BufRead + Send>) -> io::Result<()> {
         let lines = read(lines)?;
         let (out, coming) = mpsc::sync_channel::<NumberedLine>(0);
@@ -177,7 +177,7 @@ impl CommandFile {
                                 .spawn_scoped(scope, || self.work(&coming))?;
                             threads += 1;
                         }
-                        // A thread takes the line, because no thread ends before the last line.
+                        // This waits until a thread takes the line. At least one thread runs, and none ends before the last line.
                         drop(out.send(line));
                     }
                 }
@@ -206,7 +206,7 @@ impl CommandFile {
                     counts.tally.done();
                     counts.done += 1;
                 }
-                // `run` prints one message about the rest, instead of one for each line.
+                // `run` prints a single message about all interrupted commands, instead of one for each.
                 CommandOutcome::Now(Exit::Interrupted) => {}
                 CommandOutcome::Now(failed) => {
                     counts.tally.failed(failed == Exit::Usage);
@@ -230,7 +230,7 @@ impl CommandFile {
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
             return CommandOutcome::Before;
         }
-        // A command with a manifest of its own records its outcomes there.
+        // A command with its own --manifest records its outcomes there. So this manifest doesn't show whether it did anything.
         let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
         let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
         // An interrupted command has no outcome to record.
@@ -255,12 +255,12 @@ impl CommandFile {
 
 /// The outcome of a line.
 enum CommandOutcome {
-    /// A manifest says that the command was done completely.
+    /// Nothing was done, because the manifest records the whole command as done.
     Before,
     Now(Exit),
 }
 
-/// Returns whether a command that was done runs again, because it skips single items by the manifest.
+/// Returns whether a command runs even if the manifest records it as done. These commands use the manifest to skip single items.
 fn looks_by_itself(verb: &Verb) -> bool {
     matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
 }
@@ -279,7 +279,7 @@ fn has_its_own_manifest(verb: &Verb) -> bool {
 /// Reads lines on a thread of its own, because reading may wait forever.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Fails if no thread can be started.
 fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<NumberedLine>>> {
     let (out, coming) = mpsc::sync_channel(0);
     thread::Builder::new().name("lines".into()).spawn(move || {
@@ -307,7 +307,7 @@ fn is_standard(word: &[u8]) -> bool {
 /// Parses the command of a line.
 ///
 /// # Errors
-/// The mistake in the line.
+/// Fails if the line isn't a valid command, or if `run` doesn't permit the command.
 fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
     if words.iter().any(|word| is_standard(word)) {

@@ -29,14 +29,14 @@ pub(crate) struct Serve {
     buckets: Vec<String>,
     /// Keep objects in this folder, instead of in memory
     ///
-    /// Objects in memory are gone when the server ends.
+    /// By default the objects are lost when the server ends.
     ///
     /// Example: laneway serve --root /srv/objects
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Begin with the files below this folder: DIR/BUCKET/KEY
+    /// Start with the files below this folder as objects: DIR/BUCKET/KEY
     ///
-    /// Each folder in DIR is a bucket, and the files below it are its objects. Objects that exist already are replaced.
+    /// Each folder in DIR becomes a bucket, and the files below it become its objects. They replace objects of the same name in --root.
     ///
     /// Example: laneway serve --seed fixtures
     #[arg(long, value_name = "DIR")]
@@ -54,9 +54,9 @@ pub(crate) struct Serve {
     #[arg(long)]
     versions: bool,
 
-    /// Keep access control lists, bucket policies and lifecycles, though nothing enforces them
+    /// Accept access control lists, bucket policies and lifecycles, without enforcing them
     ///
-    /// Without this, requests for them are refused (501).
+    /// Without this, the server refuses requests for them with status 501.
     ///
     /// Example: laneway serve --accept-unenforced --bucket demo
     #[arg(hide_short_help = true, long)]
@@ -64,12 +64,12 @@ pub(crate) struct Serve {
 
     /// Speak TLS, with a certificate made for this run
     ///
-    /// --cert and --key give another certificate.
+    /// Use --cert and --key for a certificate of your own.
     ///
     /// Example: laneway serve --tls --bucket demo
     #[arg(long, help_heading = "TLS")]
     tls: bool,
-    /// Use this certificate chain in PEM, the server's own first
+    /// Use this certificate chain in PEM, the server's own certificate first
     ///
     /// Example: laneway serve --tls --cert chain.pem --key key.pem
     #[arg(hide_short_help = true, long, value_name = "FILE", requires_all = ["tls", "key"], help_heading = "TLS")]
@@ -97,23 +97,23 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = "TLS")]
     h1_only: bool,
 
-    /// Delay everything by this round trip, handshakes too: 50ms
+    /// Imitate this round-trip time, for handshakes too: 50ms
     ///
     /// Example: laneway serve --rtt 50ms --bucket demo
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, help_heading = "Imitation")]
     rtt: Option<Duration>,
     /// Limit each direction to this rate, shared by all connections: 1Gbit/s
     ///
-    /// Each direction has a bottleneck with one queue (--queue). Connections begin with ten segments and send as TCP with BBR does. A client
-    /// that stops reading stops its sender. On Linux, small windows and buffers of a local client also hold bytes back. Without a rate,
-    /// bytes are only delayed.
+    /// Each direction has a bottleneck with one queue (--queue). A connection starts with ten segments and then sends as TCP with BBR does.
+    /// If a client stops reading, the imitated sender stops too. On Linux, a local client's small TCP window or receive buffer also slows
+    /// the sender. Without a rate, bytes are only delayed.
     ///
     /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     bandwidth: Option<u64>,
-    /// Let at most this many bytes wait before --bandwidth [default: what it sends in one round trip]
+    /// Let at most this many bytes wait for the bottleneck of --bandwidth [default: what it sends in one round trip]
     ///
-    /// Bytes beyond it are lost and sent again. The default is at least 64 KiB, and it counts a round trip as at least 5 ms.
+    /// Bytes beyond it are lost and sent again. The default is at least 64 KiB, and assumes a round trip of at least 5 ms.
     ///
     /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s --queue 256KiB
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
@@ -121,28 +121,33 @@ pub(crate) struct Serve {
     queue: Option<u64>,
     /// Lose this share of packets in each direction: 0.5%, at most 50%
     ///
-    /// Lost bytes, and all that follow them on their connection, arrive one round trip later. If nothing follows, they arrive two round trips
-    /// and up to 200 ms later.
+    /// Lost bytes arrive one round trip later, and so do all bytes after them on the same connection. If no bytes follow, the lost ones
+    /// arrive two round trips and up to 200 ms later.
     ///
     /// Example: laneway serve --rtt 20ms --loss 0.5%
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss, help_heading = "Imitation")]
     loss: Option<f64>,
     /// Limit each connection to this rate: 90MB/s
     ///
-    /// S3 limits a connection to some 90 MB/s, so one object needs several connections to fill a fast link. The limit includes TLS and
-    /// framing, holds for each direction, and needs neither --rtt nor --bandwidth.
+    /// S3 limits a connection to about 90 MB/s, so a client needs several connections for one object to fill a fast link. The limit applies
+    /// to each direction, and includes TLS and framing. It works without --rtt and --bandwidth.
     ///
     /// Example: laneway serve --connection-bandwidth 90MB/s
     #[arg(hide_short_help = true, long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     connection_bandwidth: Option<u64>,
     /// Behave like a service: gcs, s3, r2, b2, minio, sia, storj, gcs-interop [default: as strict as GCS and S3]
     ///
-    /// This covers the known differences in conditions, checksum headers, parts of unequal sizes, and lengths of objects stored as gzip.
+    /// The server then imitates the known differences of that service in conditional requests, checksum headers, parts of unequal sizes,
+    /// and the lengths of objects stored as gzip.
     ///
     /// Example: laneway serve --like minio
     #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
     like: Option<Habits>,
     /// Fail on purpose: 'get:3 reset@256KiB'; repeat for more
+    ///
+    /// A rule is [VERB][:SELECTOR] [key=GLOB] ACTION. The rule above resets the connection of the third GET after 256 KiB
+    /// of its body. A selector can also be a share such as :10%, or the first requests, as in :1-3. An unknown ACTION is
+    /// refused with a list of all actions.
     ///
     /// Example: laneway serve --fault 'put:10% status 503 retry-after 2s'
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]
@@ -165,12 +170,12 @@ pub(crate) struct Serve {
 
     /// Check S3 signatures made with this access key
     ///
-    /// Unsigned requests are served anyway.
+    /// The server also accepts requests without a signature.
     ///
     /// Example: laneway serve --access-key me --secret-key mine
     #[arg(hide_short_help = true, long, value_name = "KEY", help_heading = "S3")]
     access_key: Option<String>,
-    /// Check S3 signatures with this secret
+    /// Check S3 signatures made with this secret key
     ///
     /// Example: laneway serve --access-key me --secret-key mine
     #[arg(hide_short_help = true, long, value_name = "SECRET", help_heading = "S3")]
@@ -207,7 +212,7 @@ impl Serve {
         let config = self.config();
         let (access_key, secret_key) = (config.s3.access_key.clone(), config.s3.secret_key.clone());
         let (stop, stopped) = mpsc::channel::<()>();
-        // Handle signals before the address is printed: a program that reads it may end the server at once.
+        // Handle signals before the address is printed. A program that waits for the address may end the server right after that.
         let _interrupt = Interrupt::listen(move || drop(stop))?;
         let server = Server::start(config)?;
         for bucket in &self.buckets {
@@ -220,7 +225,7 @@ impl Serve {
         let (_folder, ca) = self.write_ca(&server)?;
         let reach = ServerAddress { url: server.url(), ca, access_key, secret_key };
         let is_quiet = context.options.quiet;
-        // Only this line tells a port that the system chose.
+        // If the system chose the port, print the line even with -q, because nothing else shows the port.
         if !is_quiet || self.listen.port() == 0 {
             context.output.line(&reach.first_line())?;
             context.output.flush()?;
@@ -228,9 +233,7 @@ impl Serve {
         if !is_quiet {
             say(&reach.advice(self.listen.ip().is_loopback()));
             if self.accept_unenforced {
-                say(
-                    "Access control lists, bucket policies and lifecycles are kept, and nothing enforces them.",
-                );
+                say("Access control lists, bucket policies and lifecycles are stored, but not enforced.");
             }
         }
         // The sender is dropped at the first signal.
@@ -315,7 +318,7 @@ impl ServerAddress {
     }
 }
 
-/// Puts the files of a folder into the store: the first name of each is its bucket, and the rest its key.
+/// Puts the files below a folder into the store. The first part of each relative path is the bucket, and the rest is the key.
 fn sow(server: &Server, seed: &Path) -> anyhow::Result<()> {
     let named = |path: &Path| path.display().to_string();
     for bucket in std::fs::read_dir(seed).with_context(|| named(seed))? {
@@ -323,7 +326,7 @@ fn sow(server: &Server, seed: &Path) -> anyhow::Result<()> {
         let Ok(name) = bucket.file_name().into_string() else { continue };
         if !bucket.file_type()?.is_dir() {
             anyhow::bail!(
-                "{}: a seed has a folder for each bucket, and no file beside them",
+                "{}: this isn't a folder; the --seed folder may contain only folders, one for each bucket",
                 named(&bucket.path())
             );
         }

@@ -18,9 +18,10 @@ use crate::{job, locations};
 ///
 /// Fields you don't name are kept. An empty value clears a field.
 ///
-/// GCS changes its objects in place. Only the storage class needs a rewrite, which resets the access control list to the bucket's default.
-/// On S3, Laneway copies each object onto itself inside the store, part by part above 5 GiB. The object keeps its tags. It gets a new time,
-/// the access control list of a new object, and a new version if the bucket keeps versions. --acl, --tags and --clear-tags alone need no copy.
+/// GCS changes its objects in place. Only a change of storage class rewrites the object; this resets the access control list to the
+/// bucket's default. On S3, Laneway copies each object onto itself inside the store, in parts if it is larger than 5 GiB. The object keeps
+/// its tags. Its time of change and access control list become those of a new object. If the bucket keeps versions, this adds a version.
+/// --acl, --tags and --clear-tags alone need no copy.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes

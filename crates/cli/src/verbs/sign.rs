@@ -21,9 +21,9 @@ pub(crate) struct Sign {
     /// Objects or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Let the URLs expire after TIME: 15m, 12h, 7d at most
+    /// Let the URLs expire after TIME, at most 7d: 15m, 12h
     ///
-    /// URLs that temporary credentials sign expire with these credentials.
+    /// A URL that is signed with temporary credentials expires with them at the latest.
     ///
     /// Example: laneway sign --expires 15m s3://my-bucket/key
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "1h")]
@@ -88,7 +88,7 @@ impl Sign {
             Location::Object { provider, bucket, key } => {
                 (format!("{}://{bucket}", provider.scheme()), key.as_str())
             }
-            // `Client::bucket` refuses it, and its error names the problem.
+            // The location isn't an object. `Client::bucket` then fails, with an error that says so.
             other => (other.to_string(), ""),
         };
         let signing = client.bucket(&bucket)?.sign(key).method(self.method).expires(self.expires);
@@ -120,7 +120,7 @@ impl Sign {
                 ));
             }
             for (name, value) in &signed.headers {
-                say(&format!("laneway: {source}: send this header with it: {name}: {value}"));
+                say(&format!("laneway: {source}: send this header with the request: {name}: {value}"));
             }
         }
         Ok(())

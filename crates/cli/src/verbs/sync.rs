@@ -16,15 +16,15 @@ use crate::verbs::cp::NewObjectOptions;
 
 /// Make DST equal to SRC
 ///
-/// Laneway copies a file or object where DST lacks it, where sizes differ, or where DST is older. If both sides record the time of change,
-/// Laneway also copies if the two times differ. Local files record it. Objects on gs:// do if --preserve, gcloud storage rsync or rclone
-/// wrote it. --checksum compares contents instead of times.
+/// Laneway copies a file or object if DST lacks it, if the sizes differ, or if the one at DST is older. If both sides record the file's
+/// modification time, Laneway also copies if the two times differ. Local files record it. Objects on gs:// record it if --preserve, gcloud
+/// storage rsync or rclone wrote them. --checksum compares contents instead of times.
 ///
-/// --delete removes items from DST that SRC lacks. It does so at the end, and only if nothing failed. Filters also protect the items at DST
-/// that they skip. --inventory and --delete cannot be combined, because an inventory is older than SRC.
+/// --delete removes items from DST that SRC lacks. It does so at the end, and only if nothing failed. It never removes items that the
+/// filters skip. --inventory and --delete cannot be combined: SRC may have changed since the inventory was made.
 ///
-/// --files-from looks up each name on both sides and lists nothing. A name that SRC lacks is an error; with --delete, Laneway removes it
-/// from DST instead.
+/// With --files-from, Laneway looks up each name on both sides, and lists neither side. A name that SRC lacks is an error. With --delete it
+/// is no error, and Laneway removes it from DST.
 ///
 /// After an interruption, run the same command to continue.
 #[derive(Args, Debug)]
@@ -45,12 +45,12 @@ pub(crate) struct Sync {
     /// Example: laneway sync -n --delete site gs://my-bucket/site
     #[arg(long, short = 'n', alias = "dryrun")]
     dry_run: bool,
-    // A sync always covers all of SRC.
+    // Accepted for users of other tools. It has no effect, because a sync always includes all folders.
     #[arg(long, short, short_alias = 'R', hide = true)]
     recursive: bool,
     /// Compare contents by checksum, not times
     ///
-    /// Laneway uses CRC32C, CRC64NVME or MD5, whichever both sides have.
+    /// Laneway uses a checksum that both sides have: CRC32C, CRC64NVME or MD5.
     ///
     /// Example: laneway sync -c site s3://my-bucket/site
     #[arg(long, short)]
@@ -67,8 +67,7 @@ pub(crate) struct Sync {
     update: bool,
     /// Keep modification times, modes and owners of files
     ///
-    /// Laneway stores them as metadata of the object, in the form of gcloud storage and rclone, and restores
-    /// them on download.
+    /// Laneway stores them in the object's metadata, under the names that gcloud storage and rclone use, and restores them on download.
     ///
     /// Example: laneway sync -p site gs://my-bucket/site
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
@@ -93,7 +92,8 @@ pub(crate) struct Sync {
     allow_empty: bool,
     /// Let --delete remove a DST whose only entry is a folder named like SRC
     ///
-    /// Such a folder usually is an earlier copy of SRC, made by `cp -r` to a DST with a trailing slash.
+    /// Such a folder is usually a copy of SRC that `cp -r` made with a slash at the end of DST. So the DST of sync was probably meant to be
+    /// that folder.
     ///
     /// Example: laneway sync --delete --force site gs://my-bucket/site
     #[arg(hide_short_help = true, long, requires = "delete")]

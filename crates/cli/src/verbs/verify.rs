@@ -15,8 +15,8 @@ use crate::report::line::Wording;
 
 /// Compare two folders or prefixes by name, size and checksum
 ///
-/// Objects are compared by the checksums or ETags that listings show; local files are read and hashed. Each name that differs, or that one
-/// side lacks, is an error; the exit status is then 1. The last line names the checksums that were compared.
+/// Laneway compares objects by the checksums or ETags in the listings. It reads and hashes local files. Each name that differs, or that one
+/// side lacks, is an error, and the exit status is then 1. The last line names the checksums that were compared.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// Folder, or prefix such as gs://bucket/prefix
@@ -25,7 +25,7 @@ pub(crate) struct Verify {
     /// Folder or prefix to compare with SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    // Checksums are always compared.
+    // Accepted for users of other tools. It has no effect, because checksums are always compared.
     #[arg(long, short, hide = true, conflicts_with = "no_read")]
     checksum: bool,
     /// Compare local files by name and size only
@@ -45,8 +45,8 @@ pub(crate) struct Verify {
     report: Option<PathBuf>,
     /// Read SRC's names from an inventory instead of listing it
     ///
-    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. It must be sorted by
-    /// key.
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The inventory must
+    /// be sorted by key.
     ///
     /// Example: laneway verify --source-inventory manifest.json s3://my-bucket/data gs://my-bucket/data
     #[arg(hide_short_help = true, long, value_name = "FILE|URL")]

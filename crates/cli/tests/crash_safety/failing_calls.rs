@@ -1,5 +1,5 @@
-//! Files that fail at each of the calls that a download or an upload makes: the error names the file and the cause, nothing is damaged, and
-//! the same command succeeds once the failure has passed.
+//! File system calls that fail, one at a time, during a download or an upload. The error names the file and the cause, and nothing is
+//! damaged. The same command succeeds after the failure has passed.
 
 use std::{fs, io};
 
@@ -15,7 +15,7 @@ const ENOLCK: i32 = 37;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
-/// How calls of a name fail.
+/// Returns the ways in which a call of that name can fail.
 fn blows(name: &str) -> &'static [Blow] {
     const FULL: &[Blow] = &[Blow::Error(ENOSPC), Blow::Error(EIO), Blow::Error(EDQUOT)];
     match name {
@@ -31,7 +31,7 @@ fn blows(name: &str) -> &'static [Blow] {
     }
 }
 
-/// Has each call below the folder of the files and that of the journals fail.
+/// Lets each call below the folder of files and the folder of journals fail, one per run.
 fn failing_at_every_call(scene: &Scene, file: &str) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -50,16 +50,16 @@ fn failing_at_every_call(scene: &Scene, file: &str) {
             failed += usize::from(!succeeds(scene, file, &calls, &step, *blow));
         }
     }
-    assert!(failed >= 4, "only {failed} calls had to succeed");
+    assert!(failed >= 4, "only {failed} failing calls stopped the command");
 }
 
-/// Whether the command succeeds though a call fails. Either way it leaves what it has to, and the next one succeeds.
+/// Returns true if the command succeeds although a call fails. In either case it leaves a correct state, and the next run succeeds.
 fn succeeds(scene: &Scene, file: &str, calls: &SystemCalls, step: &Step, blow: Blow) -> bool {
     let when = format!("{:?}, {} {} with {blow:?}", scene.arguments, step.name, step.nth);
     scene.reset();
     let (run, made) = calls.run(&scene.program(), &scene.arguments);
     match run.status {
-        // Without a journal, or without having looked, it goes on.
+        // The command goes on without a journal, or without the information that the call would have given.
         Some(0) => scene.assert_changed(&when),
         Some(1) => {
             let Blow::Error(number) = blow else { panic!("{when}: {}", run.stderr) };
@@ -67,7 +67,7 @@ fn succeeds(scene: &Scene, file: &str, calls: &SystemCalls, step: &Step, blow: B
             let cause = cause.split(" (os error").next().unwrap_or_default();
             let line = run.stderr.lines().find(|line| line.starts_with("laneway: ")).unwrap_or_default();
             assert!(line.contains(cause) && line.contains(file), "{when}: {}", run.stderr);
-            // A directory that can't be flushed holds the new file by then.
+            // If flushing the directory fails, the new file is already in its place.
             match made.iter().any(|call| call.name == "rename" && call.returned == Some(0)) {
                 true => scene.assert_changed(&when),
                 false => scene.assert_old_or_new(&when),
@@ -75,7 +75,7 @@ fn succeeds(scene: &Scene, file: &str, calls: &SystemCalls, step: &Step, blow: B
         }
         status => panic!("{when}: {status:?} {}", run.stderr),
     }
-    // What has come before a disk is full stays for the next run, with its journal.
+    // After a full disk, the partial file and its journal stay for the next run.
     let is_full = matches!(blow, Blow::Error(ENOSPC | EDQUOT));
     if step.name != "unlink" && !is_full {
         assert!(scene.temporary().is_empty(), "{when}: {:?} stay", scene.temporary());
@@ -100,7 +100,7 @@ fn an_upload_names_a_failed_file_and_works_without_a_journal() {
     failing_at_every_call(&scene::session(), "large");
 }
 
-/// As a full disk does it: from one call on nothing more can be written.
+/// A full disk: from one write on, all writes fail.
 #[test]
 fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
     if !SystemCalls::can_be_struck() {
@@ -113,14 +113,14 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
         let (run, calls) = below().run(&scene.program(), &scene.arguments);
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         let growing = calls.iter().filter(|call| GROWING.contains(&&*call.name)).count() as u64;
-        // Behind the first few all are alike.
+        // After the first few, all writes are alike.
         for nth in (1..=growing).filter(|nth| *nth <= 8 || nth.is_multiple_of(25)) {
             let when = format!("{:?} full from write {nth} on", scene.arguments);
             scene.reset();
             let full = below().strike_from(GROWING, nth, u64::from(u32::MAX), Blow::Error(ENOSPC));
             let run = full.run(&scene.program(), &scene.arguments).0;
             match run.status {
-                // The last writes are the journal's, which may be lacking.
+                // The last writes are to the journal. The download can do without them.
                 Some(0) => scene.assert_changed(&when),
                 _ => {
                     assert!(
@@ -136,10 +136,10 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
     }
 }
 
-/// The end of a program that gets no memory: SIGABRT, or an error of the loader.
+/// Exit status of a program that the loader couldn't load for want of memory. Others end by SIGABRT.
 const NOT_LOADED: Option<i32> = Some(127);
 
-/// Runs the command with a limit, as the shell's `ulimit` spells it.
+/// Runs the command with a limit, in the syntax of the shell's `ulimit`.
 fn run_limited(scene: &Scene, limit: &str) -> Run {
     limited(&scene.endpoint.program("/bin/sh"), limit, &scene.arguments)
 }
@@ -224,7 +224,7 @@ fn a_folder_that_is_removed_under_a_download_is_an_error_that_names_it() {
         server.set_faults(Faults::parse(["get stall@1KiB"]).expect("a rule"));
         let changes = Changes::of(&path);
         let running = scene.program().start(&scene.arguments);
-        // The large one has its file, of the small one nothing is there before all has come.
+        // The large download has its file at once. The small one creates nothing until all bytes have arrived.
         if folder == "out" {
             changes.wait_until(|| !scene.temporary().is_empty());
         }
@@ -235,13 +235,13 @@ fn a_folder_that_is_removed_under_a_download_is_an_error_that_names_it() {
         server.set_faults(Faults::default());
         let run = running.end();
         match run.status {
-            // Nobody had opened it yet, and it is made again.
+            // The program had not opened the folder yet, and creates it again.
             Some(0) => scene.assert_new(folder),
             _ => {
                 let run = run.exits(1).complains(&[file]);
                 let causes = ["was removed", "No such file or directory"];
                 assert!(causes.into_iter().any(|cause| run.stderr.contains(cause)), "{}", run.stderr);
-                assert!(!path.exists(), "it is not made again behind anybody's back");
+                assert!(!path.exists(), "the failed command has created the folder again");
             }
         }
         scene.finish(folder);

@@ -1,9 +1,9 @@
-//! What becomes of files and objects when the program is killed, the disk fails or the power goes: each of them is as it was, absent or as it
-//! is to be, and the same command again ends exactly right.
+//! Files and objects after the program is killed, the disk fails or the power goes. Each is unchanged, absent or complete, and the same
+//! command run again ends exactly right.
 //!
-//! Programs are stopped by counting their system calls, which needs a C compiler and Linux; elsewhere most of this is left out, and says so.
-//! `LANEWAY_SOAK_KILLS=200` kills each kind of work at so many random moments (5 else), `LANEWAY_SOAK_FAILINGS=1` has every call fail in
-//! every way (else in one each).
+//! The tests stop the program at a chosen system call. This needs Linux and a C compiler. Elsewhere most of the tests are skipped, and say
+//! so. `LANEWAY_SOAK_KILLS=200` kills each kind of work at that many random moments (default 5). `LANEWAY_SOAK_FAILINGS=1` lets every call
+//! fail in every way (default: one way per call).
 
 mod failing_calls;
 mod power_cuts;

@@ -1,4 +1,4 @@
-//! The power goes during a download under `--durable`, and right after it.
+//! Power cuts during a download with `--durable`, and right after it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::scene::{self, KILLED, Scene};
 use crate::steps::{Step, steps};
 
-/// Cuts the power before each step of a download and after its end.
+/// Cuts the power before each step of a download, and after its end.
 fn cut_at_every_step(scene: &Scene) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -19,7 +19,7 @@ fn cut_at_every_step(scene: &Scene) {
     let moves = |step: &Step| !matches!(&*step.name, "look" | "lock" | "open" | "read");
     let steps = steps(&calls).into_iter().filter(moves);
     for (n, step) in steps.enumerate() {
-        // What is lost between two flushes is the same for all steps that are alike.
+        // Writes between two flushes are alike, so each tries only one kind of loss.
         let losses = if step.name == "write" { &Loss::ALL[n % 4..=n % 4] } else { &Loss::ALL[..] };
         for loss in losses {
             cut(scene, Some(&step), *loss);
@@ -34,7 +34,7 @@ fn cut_at_every_step(scene: &Scene) {
 fn cut(scene: &Scene, step: Option<&Step>, loss: Loss) {
     let when = format!("{:?} cut before {step:?} with the loss of {loss:?}", scene.arguments);
     scene.reset();
-    // On the same file system, where nobody looks for it.
+    // A folder on the same file system that the program doesn't look into.
     let own = TempDir::new_in(scene.folder().parent().expect("a folder")).expect("a folder");
     let (kept, boot) = (own.path().join("kept"), own.path().join("boot"));
     fs::create_dir(&kept).expect("made");
@@ -56,7 +56,7 @@ fn cut(scene: &Scene, step: Option<&Step>, loss: Loss) {
     let (run, _) = calls("second").run(&scene.program(), &scene.arguments);
     assert_eq!(run.status, Some(0), "{when}, the next run: {}", run.stderr);
     scene.assert_changed(&when);
-    // What never got its name has left nothing; what had one is found again.
+    // A partial file whose name was lost is gone. The next run has found and reused one whose name survived.
     scene.assert_tidy(&when);
 }
 
@@ -70,7 +70,7 @@ fn a_durable_small_download_is_absent_or_complete_after_the_power_was_cut() {
     cut_at_every_step(&scene::small_download(&["--durable"]));
 }
 
-/// That cutting the power does take what was not flushed.
+/// Checks that a simulated power cut does discard unflushed data.
 #[test]
 fn a_download_that_is_not_durable_may_be_lost_after_it_was_reported() {
     if !SystemCalls::can_be_struck() {

@@ -9,19 +9,19 @@ use laneway_server::{Config, GcsConfig, S3Config};
 use laneway_testkit::{Endpoint, Program, Run, Running, Wire, random_bytes};
 
 pub(crate) const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
-/// How the program ends that is killed.
+/// Exit status of a killed program: it has none.
 pub(crate) const KILLED: Option<i32> = None;
 
 pub(crate) type Bytes = Rc<Vec<u8>>;
 
-/// What a file or object holds before the command, and what after it; nothing where it isn't there.
+/// The content of a file or object before and after the command. `None` means that it doesn't exist.
 #[derive(Clone)]
 pub(crate) struct Change {
     old: Option<Bytes>,
     new: Option<Bytes>,
 }
 
-/// A store, files, and a command that changes some of both.
+/// A store, files, and a command that changes some of them.
 pub(crate) struct Scene {
     pub(crate) endpoint: Endpoint,
     pub(crate) arguments: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new(wire: Wire, arguments: &[&str]) -> Self {
         let config = Config {
-            // What takes time and decides nothing here.
+            // Skip checksums that take time and don't matter here.
             gcs: GcsConfig { md5_bytes_max: 0, ..GcsConfig::default() },
             s3: S3Config { md5_etags: false, ..S3Config::default() },
             ..Config::default()
@@ -44,12 +44,12 @@ impl Scene {
         scene
     }
 
-    /// With a file that the command doesn't change.
+    /// Adds a file that the command doesn't change.
     pub(crate) fn file(self, name: &str, bytes: &Bytes) -> Self {
         self.changed_file(name, Some(bytes), Some(bytes))
     }
 
-    /// With an object that the command doesn't change.
+    /// Adds an object that the command doesn't change.
     pub(crate) fn object(self, key: &str, bytes: &Bytes) -> Self {
         self.changed_object(key, Some(bytes), Some(bytes))
     }
@@ -72,12 +72,12 @@ impl Scene {
         self.endpoint.folder()
     }
 
-    /// Where journals of uploads lie.
+    /// Returns the folder for the journals of uploads.
     pub(crate) fn journals(&self) -> PathBuf {
         self.program().home().join(".local/state/laneway/uploads")
     }
 
-    /// Puts everything back to what it was before the command.
+    /// Restores the state before the command.
     pub(crate) fn reset(&self) {
         self.quiet();
         let folder = self.folder();
@@ -106,14 +106,14 @@ impl Scene {
         }
     }
 
-    /// Waits until the store has heard all that a program which is gone had sent.
+    /// Waits until the server has read everything that an ended program sent.
     pub(crate) fn quiet(&self) {
         let server = self.endpoint.server();
         assert!(server.wait_until(Running::TIME_MAX, |counters| counters.connections_open == 0));
     }
 
-    /// Every file and object is as it was or as it is to be; beside them there are temporary files only. Each upload that the store has
-    /// something of is named in a journal.
+    /// Panics unless every file and object is either old or new. Temporary files are allowed. A journal must name each open upload that
+    /// has bytes in the store.
     #[track_caller]
     pub(crate) fn assert_old_or_new(&self, when: &str) {
         self.quiet();
@@ -121,32 +121,32 @@ impl Scene {
             let there = there.as_ref();
             let is_either = [&change.old, &change.new].into_iter().any(|either| either.as_deref() == there);
             let len = there.map(Vec::len);
-            assert!(is_either, "{when}: {place} is neither what it was nor what it is to be: {len:?} bytes");
+            assert!(is_either, "{when}: {place} is neither old nor new: {len:?} bytes");
         }
         let journals: Vec<String> =
             files(&self.journals()).iter().map(|path| fs::read_to_string(path).expect("text")).collect();
         for (id, size) in self.endpoint.server().uploads_open(Endpoint::BUCKET) {
             let is_named = journals.iter().any(|journal| journal.contains(&id));
-            assert!(is_named || size == 0, "{when}: {size} bytes of an upload that no journal names");
+            assert!(is_named || size == 0, "{when}: no journal names an upload of {size} bytes");
         }
     }
 
-    /// Every file and object is as it was; temporary files may be there.
+    /// Panics unless every file and object is old. Temporary files are allowed.
     #[track_caller]
     pub(crate) fn assert_old(&self, when: &str) {
         for (place, there, change) in self.places() {
-            assert!(there.as_ref() == change.old.as_deref(), "{when}: {place} is not what it was");
+            assert!(there.as_ref() == change.old.as_deref(), "{when}: {place} has changed");
         }
     }
 
-    /// Every file and object is as it is to be, nothing else is there, and nothing of an upload but what came of none of its parts.
+    /// Panics unless every file and object is new and nothing else exists. Open uploads without a part are allowed.
     #[track_caller]
     pub(crate) fn assert_new(&self, when: &str) {
         self.assert_changed(when);
         self.assert_tidy(when);
     }
 
-    /// Every file and object is as it is to be; temporary files may be there.
+    /// Panics unless every file and object is new. Temporary files are allowed.
     #[track_caller]
     pub(crate) fn assert_changed(&self, when: &str) {
         self.quiet();
@@ -163,18 +163,18 @@ impl Scene {
         assert!(left.is_empty(), "{when}: uploads are left: {left:?}");
     }
 
-    /// No temporary file and no journal is there.
+    /// Panics if a temporary file or a journal exists.
     #[track_caller]
     pub(crate) fn assert_tidy(&self, when: &str) {
         let mut left = self.temporary();
-        // Where what was completed unheard is not sent again, its journal is found a week later.
+        // If the final answer was lost, `sync` and `-n` don't send the object again. Laneway removes its journal a week later.
         if !["sync", "-n"].iter().any(|word| self.arguments.iter().any(|argument| argument == word)) {
             left.extend(files(&self.journals()));
         }
-        assert!(left.is_empty(), "{when}: {left:?} stay");
+        assert!(left.is_empty(), "{when}: {left:?} are left");
     }
 
-    /// The temporary files that are there.
+    /// Returns the temporary files.
     pub(crate) fn temporary(&self) -> Vec<PathBuf> {
         files(&self.folder()).into_iter().filter(|path| is_temporary(path)).collect()
     }
@@ -184,7 +184,7 @@ impl Scene {
         self.program().run(&self.arguments)
     }
 
-    /// The same command once more, which has to end exactly right.
+    /// Runs the same command again, and panics unless it ends exactly right.
     #[track_caller]
     pub(crate) fn finish(&self, when: &str) {
         let run = self.run();
@@ -192,7 +192,7 @@ impl Scene {
         self.assert_new(when);
     }
 
-    /// All files and objects that are or have to be somewhere, with what they hold and what they are to hold.
+    /// Returns each file and object that exists or should exist, with its present and its expected content.
     fn places(&self) -> Vec<(String, Option<Vec<u8>>, Change)> {
         let (folder, none) = (self.folder(), Change { old: None, new: None });
         let mut names: Vec<String> = files(&folder)
@@ -228,7 +228,7 @@ fn is_temporary(path: &Path) -> bool {
     name.contains(".laneway-") && (name.ends_with(".part") || name.ends_with(".journal"))
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -242,16 +242,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Moves in several requests, downwards and upwards.
+/// A size that moves in several requests, in either direction.
 const LARGE: usize = (17 << 20) + 5;
-/// Files of a tree beside its large one.
+/// Number of small files in a tree, beside its large one.
 const FILES: usize = 24;
 
 pub(crate) fn bytes(seed: u64, len: usize) -> Bytes {
     Rc::new(random_bytes(seed, len))
 }
 
-/// A large object into a file that is there already.
+/// A download of a large object over an existing file.
 pub(crate) fn large_download(wire: Wire, scheme: &str, options: &[&str]) -> Scene {
     let url = format!("{scheme}://bucket/large");
     let new = bytes(1, LARGE);
@@ -262,7 +262,7 @@ pub(crate) fn large_download(wire: Wire, scheme: &str, options: &[&str]) -> Scen
     )
 }
 
-/// A small object into a new folder's folder.
+/// A download of a small object into new nested folders.
 pub(crate) fn small_download(options: &[&str]) -> Scene {
     let new = bytes(1, 5000);
     Scene::new(Wire::Plain, &[&["cp", "-r", "s3://bucket/tree", "out/"][..], options].concat())
@@ -271,7 +271,7 @@ pub(crate) fn small_download(options: &[&str]) -> Scene {
         .changed_file("out/tree/a/b/small", None, Some(&new))
 }
 
-/// A large file into an object that is there already.
+/// An upload of a large file over an existing object.
 pub(crate) fn large_upload(wire: Wire, scheme: &str) -> Scene {
     let url = format!("{scheme}://bucket/large");
     let new = bytes(1, LARGE);
@@ -282,7 +282,7 @@ pub(crate) fn large_upload(wire: Wire, scheme: &str) -> Scene {
     )
 }
 
-/// A large file through a resumable session.
+/// An upload of a large file through a resumable session.
 pub(crate) fn session() -> Scene {
     let new = bytes(1, LARGE);
     Scene::new(Wire::TlsH2, &["cp", "-n", "large", "gs://bucket/large"]).file("large", &new).changed_object(
@@ -292,7 +292,7 @@ pub(crate) fn session() -> Scene {
     )
 }
 
-/// What the files of a tree are before and after it has been made equal to another: changed, new, gone and the same, and a large one.
+/// Returns the files of a tree with their contents before and after a sync: changed, new, removed and unchanged ones, and a large one.
 fn tree() -> Vec<(String, Option<Bytes>, Option<Bytes>)> {
     let file = |n: usize| {
         let (old, new) = (bytes(n as u64, 100 + n), bytes(1000 + n as u64, 2000 + n));
@@ -309,7 +309,7 @@ fn tree() -> Vec<(String, Option<Bytes>, Option<Bytes>)> {
     tree
 }
 
-/// A prefix into a folder.
+/// A sync of a prefix into a folder.
 pub(crate) fn sync_down() -> Scene {
     let scene = Scene::new(Wire::TlsH2, &["sync", "--delete", "gs://bucket/tree", "tree"]);
     tree().iter().fold(scene, |scene, (name, old, new)| {
@@ -321,7 +321,7 @@ pub(crate) fn sync_down() -> Scene {
     })
 }
 
-/// A folder into a prefix.
+/// A sync of a folder into a prefix.
 pub(crate) fn sync_up() -> Scene {
     let scene = Scene::new(Wire::Plain, &["sync", "--delete", "tree", "s3://bucket/tree"]);
     tree().iter().fold(scene, |scene, (name, old, new)| {
@@ -333,7 +333,7 @@ pub(crate) fn sync_up() -> Scene {
     })
 }
 
-/// A prefix of one large object into a folder.
+/// A sync of a prefix with one large object into a folder.
 pub(crate) fn large_sync() -> Scene {
     let new = bytes(1, LARGE);
     Scene::new(Wire::Plain, &["sync", "--durable", "s3://bucket/tree", "tree"])
@@ -341,7 +341,7 @@ pub(crate) fn large_sync() -> Scene {
         .changed_file("tree/large", None, Some(&new))
 }
 
-/// Commands of a file: downloads, uploads and copies, large and small.
+/// A run of commands: downloads, uploads and copies, large and small.
 pub(crate) fn commands() -> Scene {
     let large = bytes(1, LARGE);
     let mut lines = String::from("cp s3://bucket/large down/large\ncp up/large s3://bucket/up/large\n");

@@ -1,5 +1,5 @@
-//! `kill -9` at every step that a download takes with its files and an upload with its journal, and at random system calls on
-//! files and sockets.
+//! `kill -9` at every file system step of a download and every journal step of an upload, and at random system calls on files and
+//! sockets.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use laneway_testkit::{Blow, Call, SystemCalls, Wire, random_bytes};
 
 use crate::scene::{self, KILLED, Scene};
 
-/// Of calls that are alike so many are struck, spread over all.
+/// Number of calls to hit among those that are alike, spread evenly.
 const ALIKE_MAX: u64 = 5;
 
-/// One of the calls that a run makes: the so manyeth of that name.
+/// A call of a run, by its name and its number among the calls of that name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) nth: u64,
 }
 
-/// Every call of a run; of those that move bytes, and of looks, some.
+/// Returns every call of a run, but only a sample of reads, writes, looks and seeks.
 pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     let mut counts = BTreeMap::<&str, u64>::new();
     for call in calls {
@@ -33,13 +33,12 @@ pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     steps
 }
 
-/// Kills the work before each of its steps below the folder of its files or that of its journals, which have to be of these names among
-/// others.
+/// Kills the command before each of its steps below the folders of files and of journals. The steps must include these names.
 fn killed_at_every_step(scene: &Scene, names: &[&str]) {
     killed_at(scene, names, |_| true);
 }
 
-/// The same for the steps that are `chosen`.
+/// Kills the command before each step that `chosen` accepts.
 fn killed_at(scene: &Scene, names: &[&str], chosen: impl Fn(&Step) -> bool) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -75,7 +74,7 @@ fn a_small_download_killed_at_any_step_leaves_no_file_or_the_new_one() {
     killed_at_every_step(&scene::small_download(&[]), &["create", "mkdir", "write", "rename"]);
 }
 
-/// What is in its place is not looked at again by a sync, and so has to have left nothing.
+/// A sync doesn't look again at a file that is in its place, so an interrupted run must leave nothing beside it.
 #[test]
 fn a_large_file_of_a_sync_killed_around_its_rename_leaves_nothing_behind() {
     let last = ["unlink", "rename", "flush", "flush-names"];
@@ -108,14 +107,14 @@ fn steps_are_spread_over_calls_that_are_alike() {
     assert_eq!(nths("write"), [1, 26, 51, 76, 101]);
 }
 
-/// The kills of each kind of work, unless `LANEWAY_SOAK_KILLS` gives another number.
+/// Kills per kind of work. `LANEWAY_SOAK_KILLS` overrides it.
 const KILLS: usize = 5;
 
 fn kills() -> usize {
     std::env::var("LANEWAY_SOAK_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"))
 }
 
-/// Kills the work at moments drawn from `seed`, each time from its beginning, and has it carried out to its end.
+/// Kills the command at moments drawn from `seed`. Each kill hits a fresh start, and the next run must end exactly right.
 fn killed_at_random_moments(scene: &Scene, seed: u64) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -126,19 +125,19 @@ fn killed_at_random_moments(scene: &Scene, seed: u64) {
     scene.assert_new("unkilled");
     let (draws, mut killed) = (random_bytes(seed, 8 * kills()), 0);
     for draw in draws.chunks_exact(8) {
-        // A busy machine reads in more and smaller pieces one time than the next: the later half of the calls may never come.
+        // A busy machine needs a different number of reads each time, so calls in the later half may never happen.
         let moment = 1 + u64::from_le_bytes(draw.try_into().expect("eight")) % (calls / 2);
         let when = format!("{:?} killed at call {moment} of {calls}", scene.arguments);
         scene.reset();
         let strike = SystemCalls::all().strike(moment, Blow::Kill);
         let (run, _) = strike.run(&scene.program(), &scene.arguments);
-        // A run that takes fewer calls than the first one ends before.
+        // A run that needs fewer calls than the first one ends before its kill.
         assert!(matches!(run.status, KILLED | Some(0)), "{when}: {:?} {}", run.status, run.stderr);
         killed += usize::from(run.status == KILLED);
         scene.assert_old_or_new(&when);
         scene.finish(&when);
     }
-    assert!(2 * killed >= kills(), "killed {killed} times only");
+    assert!(2 * killed >= kills(), "only {killed} kills hit");
 }
 
 #[test]

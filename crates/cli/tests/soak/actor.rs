@@ -1,4 +1,4 @@
-//! One client at work, in a part of the bucket that nobody else writes to.
+//! A client at work. No other client writes to its part of the bucket.
 
 mod commands;
 
@@ -14,40 +14,42 @@ use crate::model::{Content, Model, Operation, Possible, Random, somethings};
 use crate::weather::Log;
 
 const BUCKET: &str = Endpoint::BUCKET;
-/// Names at the top. Only whole objects are read of those that are `checked`: they may come falsified.
+/// Top-level names. The `checked` ones are read as whole objects only, because faults may corrupt
+/// their bytes.
 const NAMES: [&str; 8] =
     ["plain-1", "plain-2", "plain-3", "plain é", "checked-1", "checked-2", "checked-3", "checked%2F+"];
 const RANGED: usize = 4;
-/// What is put side by side.
+/// Number of objects in one concurrent upload.
 const MANY: usize = 12;
 const LARGE: &str = "large";
-/// Above what goes in one request, and in slices.
+/// A size that needs several requests, and several slices.
 const LARGE_BYTES: usize = 17 << 20;
-/// Small sizes come again after so many contents.
+/// Number of distinct small sizes. After this many contents they repeat.
 const SMALL_SIZES: usize = 60_000;
-/// Prime to that.
+/// Coprime to `SMALL_SIZES`.
 const SIZE_STEP: usize = 613;
 
 pub(crate) struct Actor<'a> {
     client: Box<dyn Client>,
     server: &'a Server,
     number: usize,
-    /// What its keys begin with.
+    /// The prefix of its keys.
     own: String,
     folder: PathBuf,
     model: Model,
     random: Random,
-    /// How many contents it has made. Each has another size, so that no sync takes one for another.
+    /// Number of contents made so far. Each has a different size, so that no sync takes one for
+    /// another.
     made: usize,
     counts: BTreeMap<Operation, OutcomeCount>,
     log: Log,
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 enum Outcome {
     Done,
     Failed,
-    /// There was nothing to do it with.
+    /// Nothing to do: the operation needs an object that doesn't exist.
     Idle,
 }
 
@@ -83,12 +85,12 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Works round by round for as long as there is to be another one.
+    /// Works in rounds while `goes_on` allows another one.
     pub(crate) fn work(mut self, goes_on: impl Fn(u64) -> bool) -> ActorOutcome {
         let mut rounds = 0;
         while goes_on(rounds) {
             for op in Operation::round(rounds, &mut self.random) {
-                // The weather ends after the actors.
+                // The weather runs longer than the actors.
                 let _ = self.log.send((self.number, format!("{}: {op:?}", self.client.name())));
                 let outcome = self.carry_out(op);
                 let count = self.counts.entry(op).or_default();
@@ -178,7 +180,7 @@ impl<'a> Actor<'a> {
         self.content(self.made * SIZE_STEP % SMALL_SIZES)
     }
 
-    /// A file of its own with these bytes.
+    /// Writes a file with this content.
     fn file(&self, name: &str, content: Content) -> PathBuf {
         let path = self.folder.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -186,7 +188,7 @@ impl<'a> Actor<'a> {
         path
     }
 
-    /// Notes what a write has left.
+    /// Records a write's effect in the model.
     fn written(&mut self, key: &str, content: Option<Content>, outcome: Result<(), Failure>) -> Outcome {
         match &outcome {
             Ok(()) => self.model.is(key, [content].into()),
@@ -233,13 +235,13 @@ impl<'a> Actor<'a> {
             Err(_) => {}
         }
         if !matches!(outcome, Ok(true)) {
-            assert!(now == before, "{what}: {key} failed, and its destination is another");
+            assert!(now == before, "{what}: {key} failed, but its destination has changed");
         }
         outcome.map(drop).into()
     }
 
     fn get_ranges(&mut self, what: &str) -> Outcome {
-        // What is certainly there, and how much of it.
+        // Keys that certainly exist, with their minimal size.
         let long = |key: &String| {
             let possible = self.model.possible(key);
             let size = possible.iter().map(|content| content.map_or(0, |content| content.len)).min();
@@ -324,7 +326,7 @@ impl<'a> Actor<'a> {
                 Outcome::Done
             }
             Ok(false) => {
-                assert!(source.contains(&None), "{what}: {from} is said not to be there: {source:?}");
+                assert!(source.contains(&None), "{what}: {from} is reported as missing: {source:?}");
                 Outcome::Done
             }
             Err(_) => {
@@ -338,13 +340,13 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Panics where what a move was about is at neither end.
+    /// Panics if a move's object is at neither end.
     fn is_kept(&self, what: &str, source: &Possible, ends: [&str; 2]) {
         let only = source.iter().next().filter(|_| source.len() == 1);
         let Some(Some(content)) = only else { return };
         let is_there =
             ends.iter().any(|key| stored(self.server.store(), key).is_some_and(|bytes| content.is(&bytes)));
-        assert!(is_there, "{what}: what {ends:?} is about is at neither of them");
+        assert!(is_there, "{what}: the object is at neither of {ends:?}");
     }
 }
 
@@ -353,16 +355,16 @@ fn stored(store: &Objects, key: &str) -> Option<Vec<u8>> {
     store.read(BUCKET, key).ok()
 }
 
-/// How often something was done.
+/// Outcomes of one kind of operation.
 #[derive(Clone, Copy, Default, Debug)]
 struct OutcomeCount {
     done: u64,
     failed: u64,
-    /// There was nothing to do it with.
+    /// Skipped, because the operation needs an object that doesn't exist.
     idle: u64,
 }
 
-/// What an actor leaves.
+/// An actor's result.
 pub(crate) struct ActorOutcome {
     name: String,
     own: String,
@@ -371,7 +373,7 @@ pub(crate) struct ActorOutcome {
 }
 
 impl ActorOutcome {
-    /// Panics unless the store holds what it may hold, and more has succeeded than failed.
+    /// Panics unless the store's content is possible and more operations succeeded than failed.
     pub(crate) fn check(&self, store: &Objects) {
         let keys = store.keys(BUCKET).into_iter().filter(|key| key.starts_with(&self.own));
         let held = keys.map(|key| (key.clone(), stored(store, &key).expect("it is there"))).collect();

@@ -1,4 +1,4 @@
-//! The clients that do the work: the program, with a process for each operation, or the library.
+//! The clients: the program, with one process per operation, or the library.
 
 mod library;
 
@@ -13,71 +13,72 @@ use laneway_testkit::{Endpoint, Program, Run};
 
 pub(crate) use library::Library;
 
-/// Why an operation came to nothing, in words.
+/// The reason for an operation's failure, as text.
 pub(crate) type Failure = String;
 
-/// One of several that are carried out side by side, each about keys of its own.
+/// A command of a concurrent run. Each uses its own keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Put(PathBuf, String),
     Copy(String, String),
     Move(String, String),
     Remove(String),
-    /// Gives an object a colour.
+    /// Sets an object's colour.
     Describe(String, String),
 }
 
-/// The metadata that objects are described by.
+/// The name of the metadata that objects are given.
 pub(crate) const COLOUR: &str = "colour";
 
-/// What all clients can do. Keys are those of the bucket; a folder in a store is a prefix that ends in a slash.
+/// The operations of every client. Keys are relative to the bucket. A folder in a store is a prefix that ends
+/// in a slash.
 pub(crate) trait Client: Send {
-    /// Who it is, for what is told.
+    /// Returns its name, for messages.
     fn name(&self) -> String;
 
     fn put(&mut self, file: &Path, key: &str) -> Result<(), Failure>;
     fn put_stream(&mut self, bytes: &[u8], key: &str) -> Result<(), Failure>;
-    /// Side by side. After a failure any of them may be there.
+    /// Uploads concurrently. After a failure, any of the objects may exist.
     fn put_many(&mut self, files: &[(PathBuf, String)]) -> Result<(), Failure>;
 
-    /// `None` where the object isn't there.
+    /// Returns `None` if the object doesn't exist.
     fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
-    /// Whether the object is there and the file was made.
+    /// Downloads to a file. Returns false if the object doesn't exist.
     fn get_file(&mut self, key: &str, file: &Path) -> Result<bool, Failure>;
-    /// One after the other.
+    /// Reads the ranges one after the other.
     fn get_ranges(&mut self, key: &str, ranges: &[Range<u64>]) -> Result<Option<Vec<u8>>, Failure>;
 
-    /// Keys and sizes of what lies below a prefix, which is something.
+    /// Returns keys and sizes below a prefix, which must not be empty.
     fn list(&mut self, prefix: &str) -> Result<BTreeMap<String, u64>, Failure>;
-    /// Whether it was there; a client that can't tell says yes.
+    /// Removes an object. Returns false if it didn't exist; a client that can't tell returns true.
     fn remove(&mut self, key: &str) -> Result<bool, Failure>;
     fn remove_tree(&mut self, prefix: &str) -> Result<(), Failure>;
-    /// Whether the source was there.
+    /// Copies an object. Returns false if the source doesn't exist.
     fn copy(&mut self, from: &str, to: &str) -> Result<bool, Failure>;
     fn rename(&mut self, from: &str, to: &str) -> Result<bool, Failure>;
 
     fn upload_tree(&mut self, folder: &Path, prefix: &str) -> Result<(), Failure>;
-    /// Into a folder that isn't there yet.
+    /// Downloads into a folder that doesn't exist yet.
     fn download_tree(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure>;
-    /// Removes what the source doesn't have.
+    /// Syncs a folder to a prefix, and removes objects that the folder lacks.
     fn sync_up(&mut self, folder: &Path, prefix: &str) -> Result<(), Failure>;
     fn sync_down(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure>;
-    /// The names by which a folder differs from what lies below a prefix, as far as sizes tell.
+    /// Returns the names that differ in size between a folder and a prefix.
     fn verify(&mut self, folder: &Path, prefix: &str) -> Result<BTreeSet<String>, Failure>;
-    /// How many objects lie below a prefix, which are some, and of how many bytes.
+    /// Returns the number of objects below a prefix, and their bytes. The prefix must not be empty.
     fn du(&mut self, prefix: &str) -> Result<(u64, u64), Failure>;
-    /// Whether the object is there, and has that colour.
+    /// Sets an object's colour. Returns false if the object doesn't exist.
     fn set_colour(&mut self, key: &str, colour: &str) -> Result<bool, Failure>;
-    /// Side by side. After a failure any of them may be done.
+    /// Runs the commands concurrently. After a failure, any of them may have succeeded.
     fn run_all(&mut self, commands: &[Command]) -> Result<(), Failure>;
 }
 
-/// The words by which every client says that something isn't there.
+/// Returns true for the messages by which clients report a missing object.
 fn is_not_found(failure: &Failure) -> bool {
     failure.contains("not found")
 }
 
-/// `None` for what isn't there.
+/// Turns a failure into `None` if it reports a missing object.
 fn found<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match outcome {
         Ok(value) => Ok(Some(value)),
@@ -88,16 +89,16 @@ fn found<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Failure> {
 
 pub(crate) struct Programs {
     program: Program,
-    /// What its URLs begin with.
+    /// The URL that its keys are appended to.
     bucket: String,
     name: String,
     home: PathBuf,
-    /// How many manifests there are.
+    /// Number of manifests so far.
     manifests: usize,
 }
 
 impl Programs {
-    /// The program at `binary`, which reaches the store at `url`. Each has a home of its own.
+    /// Returns the program at `binary`, with the store at `url`. Each has its own home folder.
     pub(crate) fn new(endpoint: &Endpoint, url: &str, binary: &str, provider: Provider) -> Self {
         static HOMES: AtomicUsize = AtomicUsize::new(0);
         let number = HOMES.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +123,8 @@ impl Programs {
     }
 
     /// # Panics
-    /// Where it has ended by anything but a success or a failure that it tells.
+    ///
+    /// If the program neither succeeded nor reported a failure.
     fn ended(&self, arguments: &[&str], run: Run) -> Result<Vec<u8>, Failure> {
         let Run { status, stdout, stderr } = run;
         assert!(!stderr.contains("panicked"), "{} {arguments:?}: {stderr}", self.name);
@@ -138,7 +140,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of letters")
 }
 
-/// A file's folder as a place for what lies in it.
+/// Returns a folder's path with `/.` appended, which stands for its contents.
 fn contents(folder: &Path) -> String {
     format!("{}/.", text(folder))
 }
@@ -281,7 +283,7 @@ impl Client for Programs {
         let manifest = self.home.join(format!("manifest-{}", self.manifests));
         let arguments = ["run", "-q", "--manifest", text(&manifest), "-"];
         let run = || self.ended(&arguments, self.program.run_with_input(arguments, lines.as_bytes()));
-        // Begun again it leaves out what was done, and does the rest.
+        // The second run skips the completed commands and does the rest.
         let outcome = run().or_else(|_| run()).map(drop);
         std::fs::remove_file(manifest).expect("a manifest");
         outcome

@@ -1,7 +1,7 @@
-//! A day in one scenario: mixed work by the program while credentials end after a minute, their server hangs now and then, the network is
-//! cut, the store is restarted, one object is hot, and connections are limited.
+//! A day in one scenario. The program does mixed work under these disturbances: credentials expire after a minute, their server sometimes
+//! hangs, the network is cut, and the store is restarted. One object is hot, and connections are limited.
 //!
-//! Every command has to succeed. Afterwards the store holds what was written and nothing else, and each write is one version.
+//! Every command must succeed. At the end the store holds exactly the written objects, and each write is one version.
 
 mod work;
 
@@ -25,24 +25,24 @@ use work::{WorkKind, Worker, Write};
 /// The durations of a day.
 #[derive(Debug)]
 struct Times {
-    /// The time in which new work is begun.
+    /// The time in which workers begin new rounds.
     lasts: Duration,
     /// The time from one round of a worker to its next.
     round: Duration,
-    /// The time for which a command tries again, as its option takes it.
+    /// The value of `--retry-for`.
     retry_for: &'static str,
-    /// The longest that a command may take.
+    /// The longest time for one command.
     command: Duration,
     outages: [Duration; 4],
     restart: Duration,
     /// The time for which connections are limited.
     limit: Duration,
-    /// The files of the tree that moves slowly, for a third of the day in each direction.
+    /// Number of files in the slow tree. Each direction takes a third of the day.
     slow_files: usize,
 }
 
 impl Times {
-    /// Those of `make soak`, or those of a few minutes.
+    /// Returns the durations for `make soak`, or those of a few minutes.
     fn of(minutes: Option<u64>) -> Self {
         let seconds = Duration::from_secs;
         match minutes {
@@ -73,13 +73,13 @@ impl Times {
 /// An event of the day.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The network is in this state, for as long as the outage of this number takes.
+    /// The network enters this state for the length of the outage with this number.
     Outage(LinkState, usize),
     Restart,
     Limit,
 }
 
-/// When it happens, in hundredths of the day.
+/// The time of each event, in hundredths of the day.
 const EVENTS: [(u32, Event); 7] = [
     (6, Event::Limit),
     (15, Event::Outage(LinkState::Broken, 0)),
@@ -90,7 +90,7 @@ const EVENTS: [(u32, Event); 7] = [
     (90, Event::Limit),
 ];
 
-/// Connections that are served at once while they are limited. Below the number of commands at work one of them would have none.
+/// Connections served at once while they are limited. If there were fewer than concurrent commands, a command could be without one.
 const CONNECTIONS: usize = 16;
 
 #[test]
@@ -107,7 +107,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
         let mut wait_until = |moment: Instant| {
             while Instant::now() < moment && !workers.iter().any(|worker| is_broken(worker, over)) {
                 samples.take();
-                // The timeline's own moments are all that is waited for.
+                // Wait for the next event of the timeline.
                 thread::sleep(TICK.min(moment.saturating_duration_since(Instant::now())));
             }
         };
@@ -146,29 +146,29 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
     }
 }
 
-/// The time between two looks at the workers.
+/// The interval between checks of the workers.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Returns whether a worker has ended before its day did, which ends it for all.
+/// Returns true if a worker ended early, and then ends the day for all.
 fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -> bool {
     over.fetch_or(worker.is_finished(), Relaxed) || worker.is_finished()
 }
 
-// The store of a day: on disk, so that it can be restarted, and with versions, which tell each write.
+// The store of a day. It is on disk, so that it survives a restart. It keeps versions, so that each write can be checked.
 
 const BUCKET: &str = Endpoint::BUCKET;
-/// The hot object is served so often, and otherwise answered 429, in S3's dialect 503 `SlowDown`.
+/// Limits the requests to the hot object. Beyond that the answer is 429, or 503 `SlowDown` in S3's dialect.
 const FAULT: &str = "any key=hot/* rate 2/s";
-/// The time after a disturbance in which held-up requests are still delivered.
+/// After a disturbance, delayed requests may still arrive for this long.
 const AFTER: Duration = Duration::from_secs(2);
-/// The time that a server gives its clients to close their connections.
+/// The time for clients to close their connections.
 const REST: Duration = Duration::from_secs(60);
 
 struct DayStore {
     server: Option<Server>,
     address: SocketAddr,
     folder: TempDir,
-    /// Microseconds since 1970 at which an answer may have been lost, as in a version's generation.
+    /// Times in which an answer may have been lost, in microseconds since 1970, as in a version's generation.
     disturbed: Vec<Range<u64>>,
 }
 
@@ -206,21 +206,21 @@ impl DayStore {
         self.address
     }
 
-    /// A folder of the workers.
+    /// Creates a folder for a worker.
     fn folder(&self, name: &str) -> PathBuf {
         let folder = self.folder.path().join("work").join(name);
         std::fs::create_dir_all(&folder).expect("a folder is made");
         folder
     }
 
-    /// Notes that answers may be lost meanwhile.
+    /// Records the time of a disturbance, in which answers may be lost.
     fn disturbed_while(&mut self, passes: impl FnOnce(&mut Self)) {
         let from = micros();
         passes(self);
         self.disturbed.push(from..micros() + AFTER.as_micros() as u64);
     }
 
-    /// Panics unless the store holds what was written, each write once, and nothing is left of what was under way.
+    /// Panics unless the store holds each write once. No unfinished transfer may be left.
     fn check(&self, workers: &[Worker]) {
         let mut expected = BTreeMap::new();
         for (key, writes) in workers.iter().flat_map(Worker::writes) {
@@ -234,17 +234,17 @@ impl DayStore {
         for (key, content) in expected {
             assert!(content.is(&store.read(BUCKET, &key).expect("it is stored")), "{key} has other bytes");
         }
-        // The answer to the beginning of an upload may be lost: nobody knows of that one, and it has no bytes.
+        // If the answer to an upload's beginning was lost, the upload stays open. No client knows it, and it has no bytes.
         let open = self.server().uploads_open(BUCKET);
-        assert!(open.iter().all(|(_, bytes)| *bytes == 0), "uploads stay: {open:?}");
+        assert!(open.iter().all(|(_, bytes)| *bytes == 0), "uploads are left: {open:?}");
         let files = files_below(&self.folder("."));
         let left = files.iter().filter(|name| name.contains(".laneway-") || name.contains("laneway/uploads"));
-        assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "files of transfers stay");
+        assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "temporary files are left");
         let is_idle = self.server().wait_until(REST, |counters| counters.connections_open == 0);
         assert!(is_idle, "connections stay open: {:?}", self.server().counters());
     }
 
-    /// Panics unless the versions of a key are its writes. A write whose answer may have been lost was perhaps sent again.
+    /// Panics unless a key's versions are its writes. A write whose answer may have been lost may occur twice.
     fn check_versions(&self, key: &str, writes: &[Write]) {
         let versions = self.server().store().versions(BUCKET, key);
         let versions: Vec<_> = versions
@@ -269,7 +269,7 @@ fn micros() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_micros() as u64
 }
 
-// The server of credentials: a container's endpoint, which hangs each third time.
+// The credential server: a container's endpoint, which hangs at every third request.
 
 const LAST: Duration = Duration::from_secs(60);
 const HANGS: Duration = Duration::from_secs(20);
@@ -296,13 +296,13 @@ impl Tokens {
         format!("{}/credentials", self.server.url())
     }
 
-    /// The number of times it has hung.
+    /// Returns the number of requests at which it hung.
     fn hung(&self) -> usize {
         self.server.asked().len() / HANGS_EACH
     }
 }
 
-/// Keys that end then. The store refuses them from that time on too.
+/// Returns credentials that expire at this time. The store refuses them from then on.
 fn document(ends: SystemTime) -> String {
     let keys = laneway_server::S3Config::default();
     let ends = Timestamp::try_from(ends).expect("a time");

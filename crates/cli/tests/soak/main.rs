@@ -1,12 +1,12 @@
-//! Mixed work under faults, looked after by a model that knows what has to be stored.
+//! Mixed work under faults, checked against a model of the store's content.
 //!
-//! The program and the library work side by side on one embedded store, each in both dialects and in a part of the bucket of its own, while
-//! the store breaks, delays and falsifies what it answers, or while the network between them is cut and restored. What an operation that
-//! succeeded has written is there, what it has read is what was there, and one that failed has left what was there or what it was to
-//! write. Which faults come when is drawn from a seed, `LANEWAY_SOAK_SEED`; which request one meets depends on the machine.
+//! The program and the library work side by side on one embedded store, in both dialects. Each client has its own part of the bucket.
+//! Meanwhile the store breaks, delays and corrupts its answers, or the network is cut and restored. A successful write must be stored, and
+//! a successful read must return the stored bytes. A failed operation may leave the old content or the new. The seed `LANEWAY_SOAK_SEED`
+//! decides the sequence of faults. The machine's timing decides which request meets which fault.
 //!
-//! `make soak` works for `LANEWAY_SOAK_MINUTES` and then looks whether memory, descriptors and threads have grown; otherwise each client plays
-//! each operation twice. `LANEWAY_OTHER` names the program of another version, which then works beside this one.
+//! `make soak` runs for `LANEWAY_SOAK_MINUTES`, and then checks that memory, descriptors and threads have not grown. Without it, each
+//! client performs each operation twice. `LANEWAY_OTHER` names the program of another version to run beside this one.
 
 mod actor;
 mod clients;
@@ -28,7 +28,7 @@ use weather::{Season, Weather};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
-/// How long it goes on; `None` is two rounds of every operation.
+/// Returns the duration of the run, or `None` for two rounds of every operation.
 fn minutes() -> Option<u64> {
     let minutes = std::env::var("LANEWAY_SOAK_MINUTES").ok()?;
     Some(minutes.parse().expect("LANEWAY_SOAK_MINUTES is a number"))
@@ -38,7 +38,7 @@ fn seed() -> u64 {
     std::env::var("LANEWAY_SOAK_SEED").map_or(1, |seed| seed.parse().expect("LANEWAY_SOAK_SEED is a number"))
 }
 
-/// Either protocol for either season.
+/// Returns the protocol of each season.
 fn wires() -> [Wire; 2] {
     if seed().is_multiple_of(2) { [Wire::Plain, Wire::TlsH2] } else { [Wire::TlsH2, Wire::Plain] }
 }
@@ -61,7 +61,7 @@ fn soak(wire: Wire, season: Season) {
         endpoint.url().replace(&endpoint.server().addr().port().to_string(), &network.port().to_string());
     let clients = clients(&endpoint, &url);
     let weather = Weather::new(season, lasts.is_some(), seed());
-    // Where one has ended before its time the others needn't go on.
+    // If one actor ends early, the others stop too.
     let over = AtomicBool::new(false);
     let (samples, ended) = std::thread::scope(|scope| {
         let over = &over;
@@ -82,7 +82,7 @@ fn soak(wire: Wire, season: Season) {
             over.fetch_or(actors.iter().any(|actor| actor.is_finished()), Relaxed);
             actors.iter().all(|actor| actor.is_finished())
         });
-        // What one has found wrong is what the test fails with.
+        // The test fails with the first actor's panic.
         let ended: Vec<ActorOutcome> = actors
             .into_iter()
             .map(|actor| actor.join().unwrap_or_else(|found| std::panic::resume_unwind(found)))
@@ -106,7 +106,7 @@ fn soak(wire: Wire, season: Season) {
     }
 }
 
-/// The program and the library, each in both dialects; and the program of another version, where one is named.
+/// Returns the program and the library in both dialects, and another version of the program if one is named.
 fn clients(endpoint: &Endpoint, url: &str) -> Vec<Box<dyn Client>> {
     let engine = Library::engine();
     let other = std::env::var("LANEWAY_OTHER").ok();

@@ -1,10 +1,10 @@
-//! What has to be stored, as far as anybody can know it.
+//! A model of the store's possible content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_testkit::random_bytes;
 
-/// Bytes by what they are made of: a model of gigabytes holds none of them.
+/// The recipe of an object's bytes. It takes almost no memory, so the model can describe gigabytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Content {
     seed: u64,
@@ -25,32 +25,32 @@ impl Content {
     }
 }
 
-/// What a key may hold, `None` being nothing. After an operation that was acknowledged it is one thing; one that failed leaves
-/// what was there, or what it was to write.
+/// The possible contents of a key. `None` means that it doesn't exist. After a successful operation there is one. A failed
+/// operation may leave the old content or the new.
 pub(crate) type Possible = BTreeSet<Option<Content>>;
 
-/// What the keys of one client may hold, which nobody else writes.
+/// The possible contents of one client's keys. No other client writes to them.
 #[derive(Debug, Default)]
 pub(crate) struct Model(BTreeMap<String, Possible>);
 
 impl Model {
-    /// What a key may hold.
+    /// Returns the possible contents of a key.
     pub(crate) fn possible(&self, key: &str) -> Possible {
         self.0.get(key).cloned().unwrap_or_else(|| [None].into())
     }
 
-    /// The keys below a prefix that may hold something.
+    /// Returns the keys below a prefix that may exist.
     pub(crate) fn below(&self, prefix: &str) -> Vec<String> {
         let below = self.0.range(prefix.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
         below.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether something certainly lies below a prefix.
+    /// Returns true if an object certainly exists below a prefix.
     pub(crate) fn holds_something(&self, prefix: &str) -> bool {
         self.below(prefix).iter().any(|key| !self.possible(key).contains(&None))
     }
 
-    /// What it is after an operation that was acknowledged.
+    /// Sets a key's possible contents after a successful operation.
     pub(crate) fn is(&mut self, key: &str, possible: Possible) {
         self.0.insert(key.to_owned(), possible);
         if self.possible(key) == [None].into() {
@@ -58,14 +58,14 @@ impl Model {
         }
     }
 
-    /// What it may be as well, after one that failed.
+    /// Adds possible contents after a failed operation.
     pub(crate) fn may_be(&mut self, key: &str, also: impl IntoIterator<Item = Option<Content>>) {
         let mut possible = self.possible(key);
         possible.extend(also);
         self.is(key, possible);
     }
 
-    /// Panics unless a key may hold what was found there.
+    /// Panics unless the found bytes are possible for a key.
     #[track_caller]
     pub(crate) fn allows(&self, what: &str, key: &str, found: Option<&[u8]>) {
         let possible = self.possible(key);
@@ -81,7 +81,7 @@ impl Model {
         );
     }
 
-    /// The same for all keys below a prefix; each that isn't among those found holds nothing.
+    /// Checks all keys below a prefix. A key that isn't among the found ones counts as missing.
     #[track_caller]
     pub(crate) fn allows_all(&self, what: &str, prefix: &str, found: &BTreeMap<String, Vec<u8>>) {
         for (key, bytes) in found {
@@ -92,20 +92,21 @@ impl Model {
         }
     }
 
-    /// The same by the sizes alone.
+    /// Checks all keys below a prefix by their sizes.
     #[track_caller]
     pub(crate) fn allows_sizes(&self, what: &str, prefix: &str, found: &BTreeMap<String, u64>) {
         for (key, size) in found {
             let possible = self.possible(key);
             let is_so = possible.iter().flatten().any(|content| content.len as u64 == *size);
-            assert!(is_so, "{what}: {key} has {size} bytes, and what it may hold is {possible:?}");
+            assert!(is_so, "{what}: {key} has {size} bytes instead of one of {possible:?}");
         }
         for key in self.below(prefix).iter().filter(|key| !found.contains_key(*key)) {
             self.allows(what, key, None);
         }
     }
 
-    /// The same by how many there are, and their bytes together: that is one pair where each key holds one thing.
+    /// Checks the number of objects below a prefix, and the sum of their sizes. Each must lie between the least and the most
+    /// that are possible.
     #[track_caller]
     pub(crate) fn allows_sums(&self, what: &str, prefix: &str, objects: u64, bytes: u64) {
         let (mut least, mut most) = ((0, 0), (0, 0));
@@ -125,7 +126,7 @@ impl Model {
         );
     }
 
-    /// Panics unless keys may differ, by their sizes, from those of `there` in the names that were found and in no other.
+    /// Panics unless exactly the names in `differ` can have other sizes than in `there`.
     #[track_caller]
     pub(crate) fn allows_differences(
         &self,
@@ -154,7 +155,7 @@ impl Model {
     }
 }
 
-/// What there may be where one of these was copied: something.
+/// Returns the possible contents, without the missing object.
 pub(crate) fn somethings(possible: &Possible) -> Possible {
     possible.iter().filter(|content| content.is_some()).copied().collect()
 }
@@ -194,7 +195,7 @@ fn after_an_acknowledgement_it_is_one_thing_and_after_a_failure_either() {
     assert!(std::panic::catch_unwind(|| model.allows("read", "p/k", Some(b"x"))).is_err());
 }
 
-/// Numbers that look random and aren't.
+/// A source of deterministic pseudo-random numbers.
 #[derive(Debug)]
 pub(crate) struct Random {
     seed: u64,
@@ -206,7 +207,7 @@ impl Random {
         Self { seed, drawn: 0 }
     }
 
-    /// Below `n`.
+    /// Returns a number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.drawn += 1;
         let bytes = random_bytes(self.seed ^ self.drawn.wrapping_mul(0xd134_2543_de82_ef95), 8);
@@ -214,7 +215,7 @@ impl Random {
         (number % n as u64) as usize
     }
 
-    /// One of these.
+    /// Returns one of the choices.
     pub(crate) fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())].clone()
     }
@@ -246,7 +247,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The order of the first round, in which each finds what it needs.
+    /// The order of the first round. Each operation finds the objects that it needs.
     pub(crate) const ALL: [Self; 21] = [
         Self::Put,
         Self::PutStream,
@@ -271,7 +272,7 @@ impl Operation {
         Self::RemoveTree,
     ];
 
-    /// The round of this number.
+    /// Returns the operations of a round.
     pub(crate) fn round(number: u64, random: &mut Random) -> Vec<Self> {
         let mut round = Self::ALL.to_vec();
         if number > 0 {

@@ -1,4 +1,4 @@
-//! The network between the clients and the store, which can be cut and restored.
+//! The network between the clients and the store. A test can cut it and restore it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 
-/// How the network is.
+/// The state of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkState {
-    /// All goes through.
+    /// All bytes pass.
     Whole,
-    /// Connections are broken, and new ones too.
+    /// Connections are closed, new ones at once.
     Broken,
-    /// Nothing goes through, and nobody is told.
+    /// No bytes pass, and connections stay open.
     Silent,
-    /// It is gone, and all that stood on it.
+    /// The network and all its connections are closed.
     Over,
 }
 
-/// A port that leads to the store.
+/// A port that forwards to the store.
 pub(crate) struct Network {
     port: u16,
     shared: Arc<Shared>,
@@ -32,12 +32,12 @@ struct Shared {
 
 struct Now {
     state: LinkState,
-    /// The ends of all connections, for when they are broken.
+    /// Both ends of all connections, to close them.
     ends: Vec<Weak<TcpStream>>,
 }
 
 impl Network {
-    /// Leads to `server` from a port of its own.
+    /// Opens a port that forwards to `server`.
     pub(crate) fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -69,7 +69,7 @@ impl Network {
         now.state = state;
         if matches!(state, LinkState::Broken | LinkState::Over) {
             for end in now.ends.drain(..).filter_map(|end| end.upgrade()) {
-                // One that is gone already is as broken as it can be.
+                // The connection may already be closed.
                 let _ = end.shutdown(Shutdown::Both);
             }
         }
@@ -82,7 +82,7 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         self.set(LinkState::Over);
-        // The listener looks up once more.
+        // Wake the listener, so that it sees the new state.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
@@ -107,7 +107,7 @@ impl Shared {
         }
     }
 
-    /// Carries one direction to its end.
+    /// Forwards one direction of a connection to its end.
     fn carry(&self, mut from: &TcpStream, mut to: &TcpStream) {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(read @ 1..) = from.read(&mut buffer) {
@@ -118,7 +118,7 @@ impl Shared {
                 break;
             }
         }
-        // What was broken on one side is broken on the other.
+        // Close the other side, too.
         let _ = (to.shutdown(Shutdown::Write), from.shutdown(Shutdown::Read));
     }
 }
@@ -150,9 +150,10 @@ fn a_cut_breaks_what_is_there_and_a_silence_holds_it_up() {
     assert_eq!(said(&client).expect("read"), b'c');
 }
 
-/// How often a sample is taken.
+/// The interval between samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// What the last quarter may take more than the second: a part, and what one object more or less makes.
+/// Limits on growth from the second quarter to the last. Memory may grow by a factor plus a fixed
+/// slack, because the number of live objects varies.
 const RESIDENT_GROWTH: f64 = 1.2;
 const RESIDENT_SLACK_KIB: u64 = 48 << 10;
 const DESCRIPTORS_SLACK: u64 = 24;
@@ -165,7 +166,7 @@ struct Sample {
     threads: u64,
 }
 
-/// What was taken, second by second.
+/// The samples, one per second.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     all: Vec<Sample>,
@@ -173,7 +174,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Takes a sample, if it is time and the system tells.
+    /// Takes a sample, if one is due and the system has `/proc`.
     pub(crate) fn take(&mut self) {
         if self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return;
@@ -188,7 +189,8 @@ impl Samples {
         self.all.push(Sample { resident_kib: field("VmRSS:"), descriptors, threads: field("Threads:") });
     }
 
-    /// The medians of the second and the last quarter: the first one is for what is made once.
+    /// Returns the medians of the second and the last quarter. The first quarter contains one-time
+    /// allocations.
     fn quarters(&self, of: impl Fn(&Sample) -> u64) -> (u64, u64) {
         let quarter = self.all.len() / 4;
         let median = |samples: &[Sample]| {
@@ -199,7 +201,7 @@ impl Samples {
         (median(&self.all[quarter..2 * quarter]), median(&self.all[3 * quarter..]))
     }
 
-    /// Panics where anything has grown.
+    /// Panics if memory, descriptors or threads have grown.
     #[track_caller]
     pub(crate) fn are_flat(&self) {
         let (early, late) = self.quarters(|sample| sample.resident_kib);

@@ -1,4 +1,4 @@
-//! What goes wrong meanwhile: the store's faults, or cuts of the network.
+//! The disturbances of the soak: the store's faults, or cuts of the network.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,7 +9,8 @@ use laneway_server::{Faults, Server};
 use crate::model::Random;
 use crate::network::{LinkState, Network};
 
-/// Faults that pass. Of those that falsify bytes only what has a checksum is hit: a range has none.
+/// Transient faults. They corrupt only objects whose checksum is verified, because ranges have
+/// none.
 const FAULTS: [&str; 32] = [
     "any:2% status 503",
     "any:2% status 500",
@@ -44,9 +45,9 @@ const FAULTS: [&str; 32] = [
     "list:4% malformed",
     "list:4% drop@300",
 ];
-/// Most that hold at once.
+/// Most faults at a time.
 const FAULTS_MAX: usize = 4;
-/// How long no operation may end.
+/// If no operation begins for this long, the soak hangs.
 const STANDSTILL_MAX: Duration = Duration::from_secs(240);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,14 +56,14 @@ pub(crate) enum Season {
     Cuts,
 }
 
-/// What an actor is doing, for when it doesn't end.
+/// An actor's number and its present operation, for messages about a hang.
 pub(crate) type Log = Sender<(usize, String)>;
 
 pub(crate) struct Weather {
     season: Season,
-    /// How long it stays as it is.
+    /// The time until the next change.
     stays: Duration,
-    /// How long a cut lasts.
+    /// The length of a cut.
     cut: Duration,
     random: Random,
     log: Log,
@@ -81,12 +82,12 @@ impl Weather {
         Self { season, stays, cut, random: Random::new(seed), log, logged }
     }
 
-    /// Where actors say what they begin.
+    /// Returns the channel on which actors report their operations.
     pub(crate) fn log(&self) -> Log {
         self.log.clone()
     }
 
-    /// Has the weather change until all is over, and leaves it calm.
+    /// Changes the weather until all actors end, and then restores calm.
     pub(crate) fn pass(mut self, server: &Server, network: &Network, mut is_over: impl FnMut() -> bool) {
         let mut under_way = BTreeMap::new();
         let mut moved = Instant::now();
@@ -117,7 +118,7 @@ impl Weather {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if moved.elapsed() > STANDSTILL_MAX {
-                    // Who hangs would be waited for by a panic as well.
+                    // A panic would wait for the hanging thread.
                     eprintln!("nothing moves any more: {under_way:?}");
                     std::process::abort();
                 }
@@ -130,7 +131,7 @@ impl Weather {
         network.set(LinkState::Whole);
     }
 
-    /// Some of the faults, and at times none.
+    /// Returns a random set of faults, which may be empty.
     fn faults(&mut self) -> Faults {
         let many = self.random.below(FAULTS_MAX + 1);
         let rules: Vec<&str> = (0..many).map(|_| self.random.one_of(&FAULTS)).collect();
@@ -138,7 +139,7 @@ impl Weather {
     }
 }
 
-/// How often it is looked whether all is over.
+/// The interval between checks for the end.
 const TICK: Duration = Duration::from_millis(200);
 
 #[test]

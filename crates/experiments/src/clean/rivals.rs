@@ -12,7 +12,7 @@ use crate::rival::pool::Pool;
 use crate::rival::{Answer, Error, Protocol, Rival, all};
 use crate::site::Site;
 
-/// Number of connections for batches.
+/// Maximum number of connections for sending batches.
 const BATCH_CONNECTIONS: usize = 50;
 
 pub(super) async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize) -> Result<Found, Failure> {
@@ -65,7 +65,7 @@ pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Fail
     Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
-/// Numbers of failed deletes, one per batch.
+/// The tasks that send batches. Each returns its number of failed deletes.
 type Refused = JoinSet<Result<usize, Error>>;
 
 fn send_batches(site: &Arc<Site>, pool: &Pool, keys: &[String], deletes: &mut Refused) {
@@ -91,7 +91,8 @@ async fn none_refused(mut deletes: Refused) -> Result<(), Failure> {
     }
 }
 
-/// Counts the failed deletes of a batch. The objects left in the store are counted separately.
+/// Counts the failed deletes in the answer to a batch. A rough search is enough, because the objects left in the store
+/// are counted too.
 fn refusals(site: &Site, answer: &Answer) -> usize {
     let text = String::from_utf8_lossy(&answer.body);
     match site.provider {

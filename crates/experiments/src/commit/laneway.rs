@@ -1,4 +1,5 @@
-//! Uses Laneway's library as a table format does: all objects at once, with separate calls for each.
+//! Changes all objects at once with Laneway's library, with one `get` and one `put` for each, as the library of a table
+//! format does.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Rivals that change one object after another, or many over a pool.
+//! Rivals that change one object after another, or many at once over a pool of connections.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +42,7 @@ pub(super) async fn pooled(site: &Arc<Site>, keys: &[String], bound: usize) -> R
     Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
-/// Reads an object, changes it and writes it back unless somebody else has changed it meanwhile.
+/// Reads an object, changes it and writes it back unless another client has changed it meanwhile.
 async fn change(site: &Site, key: &str, connection: &mut Http1) -> Result<(), Error> {
     let answer = connection.send(site.get(key, None).await?).await?.succeeded()?;
     let version = site.version(&answer)?;

@@ -1,4 +1,4 @@
-//! One request for each file, all at once, each on a new HTTP/1.1 connection.
+//! Sends one request for each file, all at once, each on a new HTTP/1.1 connection.
 
 use tokio::task::JoinSet;
 

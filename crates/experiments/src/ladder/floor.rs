@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Segments in a connection's first flight (RFC 6928).
+/// Segments that a new connection sends in its first round trip (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 
-/// The conditions of a cold client.
+/// The path of a client that has no open connection yet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Path {
     /// Round-trip time.
@@ -19,18 +19,18 @@ pub(super) struct Path {
 }
 
 /// Returns the time from the client's start to the last answer. It counts a round trip for TCP, one for TLS and one for
-/// each flight of the largest object. Every object has a separate connection, so no number of connections can be
-/// faster.
+/// each flight of the largest object. It assumes a separate connection for every object, which is the fastest possible
+/// choice.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)
 }
 
-/// Returns the number of round trips that a new connection needs for `bytes`. The window doubles with each round trip.
-/// An empty request is a flight too.
+/// Returns the number of round trips that a new connection needs for `bytes`. The congestion window doubles with each
+/// round trip. A request without a body also needs one.
 fn flights(bytes: u64, segment: u32) -> u32 {
     let windows = bytes.div_ceil(INITIAL_WINDOW * u64::from(segment.max(1))).max(1);
-    // After n flights 2^n - 1 windows have passed.
+    // After n round trips, 2^n - 1 initial windows have been sent.
     u64::BITS - windows.leading_zeros()
 }
 

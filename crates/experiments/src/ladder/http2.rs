@@ -1,4 +1,4 @@
-//! One request for each file, all at once on one HTTP/2 connection. The connection itself delays requests above the
+//! Sends one request for each file, all at once on one HTTP/2 connection. The connection queues requests above the
 //! server's stream limit.
 
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! One request for each file on one kept-alive connection, one after another.
+//! Sends one request for each file on one kept-alive connection, one after another.
 
 use super::work::Work;
 use crate::Failure;
@@ -9,7 +9,8 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut connection = rival.connect_h1().await?;
     for name in work.files.names() {
-        // Servers close a connection after a number of requests. A client with keep-alive then opens another one.
+        // Many servers close a connection after some number of requests. Then open another one, as any client with
+        // keep-alive does.
         if !connection.is_usable().await {
             connection = rival.connect_h1().await?;
         }

@@ -1,8 +1,8 @@
-//! Uses Laneway's library as a program does that has just started. The measured time covers creating the client and
-//! copying the folder.
+//! Uploads the folder with Laneway's library, as a program that has just started does. The measured time covers
+//! creating the client and copying the folder.
 //!
-//! The rung uses the library and starts no child process. The rivals' processes have already started too, so a process
-//! start in this row alone would be a handicap. Other experiments compare whole processes.
+//! It calls the library in this process, and doesn't start the program `laneway`. The rivals here don't start a process
+//! either, so the start would count against Laneway alone. Installed programs are compared with the program `laneway`.
 
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 

@@ -6,19 +6,20 @@ use crate::Error;
 use crate::place::{Imitated, Target};
 use crate::turns::Repeats;
 
-/// Maximum number of files in a ladder. The concurrent rung opens a connection for each.
+/// Maximum number of files. The method `concurrent` opens a connection for each.
 const FILES_MAX: usize = 10_000;
-/// Maximum bytes of all files together. The concurrent rungs hold them in memory at once, as simple programs do.
+/// Maximum bytes of all files together. The methods that upload all files at once hold them in memory, as simple
+/// programs do.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// The plan of a ladder.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Number of files that each rung uploads.
+    /// Number of files that each method uploads.
     pub files: usize,
     /// Bytes of each file.
     pub size: u64,
-    /// Runs of each rung. The rungs take turns.
+    /// Runs of each method. The methods take turns.
     pub runs: Repeats,
     /// True if the slowest methods take part. They open a connection for each file, one file after another.
     pub one_by_one: bool,
@@ -46,17 +47,20 @@ impl Plan {
     /// Checks that the plan can be carried out.
     ///
     /// # Errors
-    /// [`Error::Plan`] if there are no files or runs, more than 10,000 files, or more than 256 MiB together.
+    /// Returns [`Error::Plan`] if there are no files or runs, more than 10,000 files, or more than 256 MiB together.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: String| Err(Error::Plan(why));
         if self.files == 0 || self.runs.least == 0 {
-            return refused("a ladder needs at least one file and one run".to_owned());
+            return refused("`bench ladder` needs at least one file and one run".to_owned());
         }
         if self.files > FILES_MAX {
-            return refused(format!("a ladder uploads at most {FILES_MAX} files"));
+            return refused(format!("`bench ladder` uploads at most {FILES_MAX} files"));
         }
         if (self.files as u64).checked_mul(self.size).is_none_or(|bytes| bytes > BYTES_MAX) {
-            return refused(format!("a ladder is for small files: at most {} MiB together", BYTES_MAX >> 20));
+            return refused(format!(
+                "`bench ladder` is for small files: all together may have at most {} MiB",
+                BYTES_MAX >> 20
+            ));
         }
         Ok(())
     }

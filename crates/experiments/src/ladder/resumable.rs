@@ -1,5 +1,5 @@
-//! A resumable upload for each file, one file after another, with both requests on new connections. Google's Ruby gem
-//! does this.
+//! Makes a resumable upload for each file, one file after another, with both requests on new connections. Google's Ruby
+//! gem does this.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -16,8 +16,8 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
         let content = work.files.read(name)?;
-        // `session` is only a path and query. The address stays the known one, because an emulator may return another
-        // for the same server.
+        // `session` is only a path and query. Keep the address that is known to work, because an emulator may name
+        // itself by another one.
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }

@@ -1,4 +1,4 @@
-//! The rungs, from the slowest way to Laneway's.
+//! The methods, from the slowest one to Laneway.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::Failure;
 use crate::rival::Tally;
 use crate::turns::Rung;
 
-/// A way to upload many small files.
+/// A method to upload many small files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Way {
-    /// A resumable upload for each file, both requests on new connections, one file after another.
+    /// A resumable upload for each file, one after another, with both requests on new connections.
     Resumable,
     /// One request for each file on a new connection, one after another.
     Single,
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Laneway,
 }
 
-/// All ways in the order of the ladder.
+/// All methods, from the slowest to the fastest.
 pub(super) const RUNGS: [Rung<Way>; 6] = [
     rung(Way::Resumable, "resumable", "resumable, each request on a new connection"),
     rung(Way::Single, "single", "one request a file, each on a new connection"),
@@ -35,7 +35,7 @@ pub(super) const RUNGS: [Rung<Way>; 6] = [
     rung(Way::Laneway, "laneway", "Laneway"),
 ];
 
-/// The number of rungs at the beginning that open a connection for each file, one file after another.
+/// The number of methods at the start of [`RUNGS`] that upload one file after another, each on a new connection.
 pub(super) const ONE_BY_ONE: usize = 2;
 
 const fn rung(method: Way, name: &'static str, description: &'static str) -> Rung<Way> {
@@ -43,7 +43,7 @@ const fn rung(method: Way, name: &'static str, description: &'static str) -> Run
 }
 
 impl Way {
-    /// Uploads all files from a cold start: no connection is open before, and none is kept afterwards.
+    /// Uploads all files. No connection is open before, and none is kept open afterwards.
     pub(super) async fn upload(self, work: &Work) -> Result<Tally, Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,

@@ -1,4 +1,4 @@
-//! One request for each file on a new connection, one after another.
+//! Sends one request for each file on a new connection, one after another.
 
 use super::work::Work;
 use crate::Failure;

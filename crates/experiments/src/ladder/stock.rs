@@ -1,4 +1,4 @@
-//! Checks the store's objects after a rung, through a separate client.
+//! Checks the objects in the store after a method's run, with a client of its own.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ struct Listed {
 /// Compares the objects under the work's prefix with the expected names and sizes.
 ///
 /// # Errors
-/// [`Failure::Wrong`], or a failed listing.
+/// Returns [`Failure::Wrong`] if they differ, or the error of the listing.
 pub(super) async fn check(work: &Work) -> Result<(), Failure> {
     let mut wanted: HashSet<String> = work.files.names().iter().map(|name| work.key(name)).collect();
     let mut wrong = 0;

@@ -1,4 +1,4 @@
-//! The input of every rung: the files and their destination.
+//! The input of every method: the files and their destination.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::site::Site;
 
-/// One run of one rung.
+/// The files that one run uploads, and their destination.
 pub(super) struct Work {
     pub(super) site: Arc<Site>,
     pub(super) files: Files,
@@ -32,7 +32,7 @@ impl Files {
     /// Creates a folder with `count` files of `size` bytes.
     ///
     /// # Errors
-    /// The file system's error.
+    /// Returns the file system's error.
     pub(super) fn create(folder: PathBuf, count: usize, size: u64) -> io::Result<Self> {
         fs::create_dir(&folder)?;
         let names: Vec<_> = (0..count).map(|n| format!("{n:05}.bin")).collect();
@@ -60,7 +60,7 @@ impl Files {
     /// Reads a file. It is in the page cache, so a blocking read takes only microseconds.
     ///
     /// # Errors
-    /// The file system's error.
+    /// Returns the file system's error.
     pub(super) fn read(&self, name: &str) -> Result<Bytes, Failure> {
         fs::read(self.folder.join(name)).map(Bytes::from).map_err(Failure::File)
     }

@@ -75,7 +75,7 @@ const fn link(rtt_us: u64, mbit_s: u64, queue_kib: u64, loss: f64) -> Link {
     Link { rtt: Duration::from_micros(rtt_us), bandwidth: mbit_s * 125_000, queue: queue_kib << 10, loss }
 }
 
-/// Writes the form that [`parse_link`] reads.
+/// Formats a link as [`parse_link`] parses it.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words().join(","))
@@ -85,7 +85,7 @@ impl fmt::Display for Link {
 /// Parses a link: its round trip, rate, queue, and optionally its loss, as in `20ms,1Gbit/s,256KiB,0.1%`.
 ///
 /// # Errors
-/// Names the part that is missing or can't be parsed.
+/// The error names the part that is missing or can't be parsed.
 pub fn parse_link(text: &str) -> Result<Link, InvalidQuantity> {
     let mut parts = text.split(',');
     let mut part = || parts.next();
@@ -95,7 +95,8 @@ pub fn parse_link(text: &str) -> Result<Link, InvalidQuantity> {
         queue: parse_size(part().unwrap_or_default())?,
         loss: part().map_or(Ok(0.0), parse_loss)?,
     };
-    // A fifth part is an error, which `parse_loss` reports.
+    // A link has four fields, so a fifth one is an error. `parse_loss` reports the error, because a text with a comma
+    // isn't a loss.
     part().map_or(Ok(link), |more| parse_loss(&format!(",{more}")).map(|_| link))
 }
 

@@ -1,5 +1,5 @@
-//! Rivals that list page by page, page by page with the next page requested early, or page by page in each
-//! known folder.
+//! Rivals that list page by page. One method requests the next page early. Another is given the names of all folders,
+//! and lists them at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,7 +44,8 @@ async fn page(site: &Site, pool: &Pool, prefix: &str, token: Option<&str>) -> Re
     Ok(answer)
 }
 
-/// Reads each page's keys in a separate task. The next request needs only the page's token.
+/// Lists page by page, but parses the keys of each page in a separate task. The next request needs only the page's
+/// token, so it doesn't wait for the parsing.
 pub(super) async fn ahead(site: &Arc<Site>, prefix: &str) -> Result<(usize, Found), Failure> {
     let started = Instant::now();
     let rival = Rival::new(site, Protocol::H1);

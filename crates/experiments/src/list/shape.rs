@@ -1,14 +1,15 @@
-//! Keys with the skewed distribution of a data lake. Half of them are in one folder under names without order. A
-//! quarter are in folders of days, and the rest in many small folders.
+//! Keys with the skewed distribution of a data lake. Half of them are in one folder, with names in random order. A
+//! quarter are in folders named after days, and the rest in many small folders.
 
 use std::collections::BTreeSet;
 
-/// Objects per turn: two are in the hot folder, and one is in a folder of a day.
+/// Out of this many consecutive objects, two are in the large folder, one is in a day's folder, and one is in a user's
+/// folder.
 const TURN: usize = 4;
 const DAYS: usize = 28;
 const USERS: usize = 64;
 
-/// Returns the name of an object. Different numbers have different names.
+/// Returns the name of object number `n`. Different numbers have different names.
 pub(super) fn name(n: usize) -> String {
     let folder = folder(n);
     match n % TURN {

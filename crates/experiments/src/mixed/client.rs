@@ -1,4 +1,4 @@
-//! The interface of every mover: download or upload one object.
+//! The clients that are compared. Each can download or upload one object.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::trace::Trace;
 
-/// A client that is used as in practice, with a separate call for each object when the object is needed.
+/// A client with a separate call for each object, as programs use it: they call when they need the object.
 pub(super) enum Client {
     Pooled(Pooled),
     Http2(Http2),
@@ -29,10 +29,10 @@ pub(super) struct Job<'a> {
 }
 
 impl Client {
-    /// Creates a cold client.
+    /// Creates a client without open connections.
     ///
     /// # Errors
-    /// An error that prevents the start of Laneway's client.
+    /// Returns the error with which Laneway's client can't be built.
     pub(super) fn start(errand: &Errand, site: &Arc<Site>, now: Instant) -> Result<Self, Failure> {
         Ok(match errand.mover {
             Mover::Pool(bound) => Self::Pooled(Pooled::new(site, Some(bound))),
@@ -45,7 +45,7 @@ impl Client {
     /// Moves one object completely.
     ///
     /// # Errors
-    /// The reason why the object couldn't be moved.
+    /// Returns the reason why the object couldn't be moved.
     pub(super) async fn transfer(
         &self,
         errand: &Errand,

@@ -1,4 +1,4 @@
-//! The objects of an experiment, drawn from the plan's seed.
+//! The objects of an experiment. Their sizes are random numbers from the plan's seed.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,16 +38,16 @@ impl Load {
         self.large.iter().chain(&self.small).map(|object| object.size).sum()
     }
 
-    /// Returns the bytes of the smaller half of the small objects. They must be moved before half of the small
-    /// objects are complete.
+    /// Returns the bytes of the smaller half of the small objects. At least these bytes must be moved before half of
+    /// the small objects are complete.
     pub(super) fn smaller_half(&self) -> u64 {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();
         sizes[..sizes.len().div_ceil(2)].iter().sum()
     }
 
-    /// Returns the shortest time of each small object, in seconds. The smallest go first, from `begun_s` on, at the
-    /// bandwidth if it is known.
+    /// Returns the shortest possible time of each small object, in seconds. It assumes that their bytes flow from
+    /// `begun_s` on, the smallest object first, at the bandwidth if that is known.
     pub(super) fn floors(&self, begun_s: f64, bandwidth: Option<u64>) -> Latencies {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();

@@ -1,4 +1,4 @@
-//! A program that downloads all objects, and the completion time of each.
+//! Downloads all objects with an installed program, and finds when each one was complete.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ use crate::{Error, Failure};
 /// Downloads all objects at once with a program. Latencies of small objects count from the program's start.
 ///
 /// # Errors
-/// [`Error::Stopped`], or a folder that can't be created. The inner error is the reason why the run has no figures.
+/// Returns [`Error::Stopped`] if the experiment is stopped, or an error if a folder can't be created. The inner error
+/// is the reason why the run has no figures.
 pub(super) fn download(
     program: Program,
     load: &Load,
@@ -33,7 +34,7 @@ pub(super) fn download(
             }
         }
         let small = load.small.iter().map(|object| {
-            // The file system's clock may be one tick behind, which would make the difference negative.
+            // The clock of the file system may be one tick behind, so the difference may be slightly negative.
             Ok((completed_s(&folder.join(&object.name))? - took.begun_s).clamp(0.0, took.seconds))
         });
         let small = Latencies::new(small.collect::<Result<_, Failure>>()?);

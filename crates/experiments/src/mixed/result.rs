@@ -1,4 +1,4 @@
-//! The results for small objects beside large ones.
+//! The results for small objects that were moved at the same time as large ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,18 +21,19 @@ pub struct Mixed {
     pub link: Option<Imitated>,
     /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
-    /// Number and size of the objects, for people.
+    /// Number and size of the objects, as human-readable text.
     pub what: String,
     /// `true` if the objects were uploaded.
     pub puts: bool,
-    /// The lowest possible median of small objects requested together with large ones, in seconds. It counts the
-    /// connection, the request, and the smaller half of the objects if the bandwidth is known.
+    /// The lowest possible median time of small objects that are requested together with large ones, in seconds. It is
+    /// the time to open a connection and make a request. If the bandwidth is known, the time to move the smaller half
+    /// of the small objects is added.
     pub floor_s: f64,
-    /// The shortest time of each small object, in seconds, if the smallest go first.
+    /// The shortest possible time of each small object, in seconds, if the smallest are moved first.
     pub floors: Latencies,
-    /// The shortest time of all objects together, in seconds.
+    /// The shortest possible time in which all objects can be moved, in seconds.
     pub total_floor_s: f64,
-    /// The case in which all objects are requested at once: one row per rung.
+    /// The case in which all objects are requested at once, with one row per method.
     pub together: Vec<Row<Figures>>,
     /// The case in which small objects arrive at random, if it was requested.
     pub arrivals: Vec<Row<ArrivalFigures>>,
@@ -66,39 +67,39 @@ pub struct Figures {
 /// Figures of small objects that arrived at random. Latencies count from each arrival.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct ArrivalFigures {
-    /// On the idle link: the median, in seconds.
+    /// The median latency on the idle link, in seconds.
     pub idle_p50_s: f64,
-    /// On the idle link: the 99th percentile.
+    /// The 99th percentile on the idle link, in seconds.
     pub idle_p99_s: f64,
-    /// Beside bulk: the median.
+    /// The median latency while large objects are moved, in seconds.
     pub beside_p50_s: f64,
-    /// Beside bulk: the 99th percentile.
+    /// The 99th percentile while large objects are moved, in seconds.
     pub beside_p99_s: f64,
-    /// Beside bulk: the maximum.
+    /// The maximum while large objects are moved, in seconds.
     pub beside_max_s: f64,
-    /// Connections opened beside bulk.
+    /// Connections opened in the run with large objects.
     pub connections: u64,
-    /// Seconds until the last small object was complete, beside bulk.
+    /// Seconds until the last small object was complete in the run with large objects.
     pub beside_total_s: f64,
-    /// Throughput of bulk meanwhile, in MiB per second.
+    /// Throughput of the large objects meanwhile, in MiB per second.
     pub bulk_mib_s: f64,
-    /// The median beside bulk divided by the median on the idle link.
+    /// The median while large objects are moved, divided by the median on the idle link.
     pub idle_ratio: f64,
     /// All latencies on the idle link.
     #[serde(skip)]
     pub idle: Latencies,
-    /// All latencies beside bulk.
+    /// All latencies while large objects are moved.
     #[serde(skip)]
     pub beside: Latencies,
 }
 
 impl Mixed {
-    /// Returns whether every rung has figures or was skipped.
+    /// Returns whether Laneway has all its figures, or was skipped because the store lacks a feature.
     pub fn is_complete(&self) -> bool {
         self.together.iter().all(Row::is_fine) && self.arrivals.iter().all(Row::is_fine)
     }
 
-    /// Returns the table for people for the case in which all objects are requested at once.
+    /// Returns the human-readable table for the case in which all objects are requested at once.
     pub fn table(&self) -> Table {
         let head = ["method", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / least"];
         Table::of(&head, &self.together, |row, f| {
@@ -113,12 +114,12 @@ impl Mixed {
         })
     }
 
-    /// Returns the comparison of the rungs for the case in which all objects are requested at once.
+    /// Returns a table that compares the methods in the case in which all objects are requested at once.
     pub fn verdicts(&self) -> Table {
         Table::compared(&["method"], &self.together, |_| Vec::new())
     }
 
-    /// Returns the table for people for the case of random arrivals, or `None` if it wasn't measured.
+    /// Returns the human-readable table for the case of random arrivals, or `None` if it wasn't measured.
     pub fn arrivals_table(&self) -> Option<Table> {
         let head = [
             "method",
@@ -146,14 +147,14 @@ impl Mixed {
         (!self.arrivals.is_empty()).then_some(table)
     }
 
-    /// Returns the comparison of the rungs for the case of random arrivals, or `None` if it wasn't measured.
+    /// Returns a table that compares the methods in the case of random arrivals, or `None` if it wasn't measured.
     pub fn arrivals_verdicts(&self) -> Option<Table> {
         let table = || Table::compared(&["method"], &self.arrivals, |_| Vec::new());
         (!self.arrivals.is_empty()).then(table)
     }
 }
 
-/// Returns the median of a figure over the runs. It can differ from the figure of the median run.
+/// Returns the median of a figure over the runs. The run with the median of another figure can have another value.
 fn median<F>(row: &Row<F>, value: fn(&F) -> f64) -> String {
     row.spread(value).map(|spread| seconds(spread.median)).unwrap_or_default()
 }

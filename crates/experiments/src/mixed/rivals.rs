@@ -52,8 +52,8 @@ impl Pooled {
                     request.extensions_mut().insert(role);
                     let mut taken = pool.take().await?;
                     match taken.connection.fetch(request, writer(&file, range.clone())).await {
-                        // The server closed the idle connection in this moment. Take another connection, as
-                        // SDKs do.
+                        // The server closed the idle connection just before the request. Repeat the request on another
+                        // connection, as SDKs do.
                         Err(rival::Error::Exchange(_)) if taken.is_reused => {}
                         answer => {
                             answer?;
@@ -142,7 +142,8 @@ fn role(job: &Job<'_>) -> Role {
     if job.large { Role::Freight } else { Role::Express }
 }
 
-/// Writes received bytes to their place. The file is in memory, so a write takes only microseconds.
+/// Returns a function that writes received bytes to their position in the file. The file is in memory, so a blocking
+/// write takes only microseconds.
 fn writer(file: &File, range: Option<Range<u64>>) -> impl FnMut(&[u8]) -> std::io::Result<()> {
     let mut at = range.map_or(0, |range| range.start);
     move |bytes| {

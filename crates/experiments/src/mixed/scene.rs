@@ -1,4 +1,4 @@
-//! The sequence of events in a run.
+//! The execution of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,8 @@ use crate::Failure;
 use crate::latency::Latencies;
 use crate::site::Site;
 
-/// Executes a run. It requests all objects at once, or it runs bulk for as long as small objects arrive.
+/// Executes a run. It requests all objects at once. With arrivals, it moves large objects for as long as small ones
+/// arrive.
 pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failure> {
     std::fs::create_dir_all(&errand.folder).map_err(Failure::File)?;
     let started = Instant::now();
@@ -50,7 +51,7 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     let (tally, moved, trace) = client.end();
     let small_bytes: u64 = errand.small.iter().map(|object| object.size).sum();
     let bulk_bytes = moved.saturating_sub(small_bytes);
-    // An interrupted multipart upload would leave its parts in the store.
+    // Let Laneway's large uploads finish, because an interrupted multipart upload would leave its parts in the store.
     enough.store(true, Relaxed);
     if errand.puts && errand.mover == Mover::Laneway {
         while bulk.join_next().await.is_some() {}
@@ -58,7 +59,8 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
 }
 
-/// Waits for the small objects, and for bulk unless it is endless. The first failure of either ends the run.
+/// Waits for the small objects, and also for the large ones unless they are moved again and again (`endless`). The
+/// first failure ends the run.
 async fn ends(
     small: &mut JoinSet<Result<f64, Failure>>,
     bulk: &mut JoinSet<Result<(), Failure>>,

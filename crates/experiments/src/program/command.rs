@@ -1,4 +1,4 @@
-//! The command lines of programs: their arguments and variables.
+//! The command lines of programs: their arguments and environment variables.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -46,7 +46,7 @@ pub(crate) enum Job<'a> {
 }
 
 impl Job<'_> {
-    /// Returns whether the program's output is the result.
+    /// Returns whether the result of the job is the program's standard output.
     pub(super) fn is_listing(&self) -> bool {
         matches!(self, Self::List { .. })
     }
@@ -68,11 +68,11 @@ pub(super) struct Place<'a> {
 pub(super) struct Command {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// Variables in addition to the inherited ones.
+    /// Environment variables in addition to the inherited ones.
     pub(super) variables: Vec<(&'static str, OsString)>,
 }
 
-/// The default keys of the embedded store, which verifies signatures with them.
+/// The default access key and secret key of the embedded store, which verifies signatures with them.
 const ACCESS_KEY: &str = "laneway";
 const SECRET_KEY: &str = "lanewaysecret";
 const REGION: &str = "us-east-1";
@@ -82,7 +82,7 @@ const OBSTORE: &str = include_str!("obstore.py");
 /// Returns the command line of a program for a job.
 ///
 /// # Errors
-/// [`Failure::File`] if a program's configuration can't be written.
+/// Returns [`Failure::File`] if a program's configuration can't be written.
 pub(super) fn command(program: Program, job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
     Ok(match program {
         Program::Aws => aws(job, place),
@@ -109,7 +109,7 @@ fn within(folder: &Path, what: &str) -> OsString {
     path
 }
 
-/// Returns the variables for AWS's SDKs and for programs that follow them.
+/// Returns the environment variables for AWS's SDKs and for programs that use the same names.
 fn aws_variables(place: &Place<'_>) -> Vec<(&'static str, OsString)> {
     let nothing = || OsString::from("/dev/null");
     vec![
@@ -164,7 +164,7 @@ fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("CLOUDSDK_CONFIG", place.scratch.join("gcloud").into()),
         ("CLOUDSDK_CORE_CHECK_GCE_METADATA", "false".into()),
         ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", place.ca_file.into()),
-        // Some of the program's requests ignore the variable above.
+        // Some of gcloud's requests ignore the CA file above, so set it here too.
         ("REQUESTS_CA_BUNDLE", place.ca_file.into()),
         ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true".into()),
         ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true".into()),
@@ -192,7 +192,7 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
         }
     }
     arguments.extend(match job {
-        // The copied folder takes the destination's name.
+        // Without a slash at the end, the destination is the new name of the folder.
         Job::Up { folder, prefix } => {
             words([os("-r"), folder.as_os_str(), os(&url(prefix.trim_end_matches('/')))])
         }
@@ -204,7 +204,8 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
     Command { program: place.laneway.into(), arguments, variables }
 }
 
-/// obstore accepts no CA file. The script therefore accepts any certificate, which doesn't change the handshake.
+/// Returns the command for obstore, which has no option for a CA file. The script therefore accepts any certificate.
+/// This doesn't change the messages of the handshake.
 fn obstore(job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
     let account = place.scratch.join("obstore.json");
     let content = serde_json::json!({
@@ -258,7 +259,7 @@ fn rclone(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("RCLONE_QUIET", "true".into()),
         ("RCLONE_TRANSFERS", "50".into()),
         ("RCLONE_CHECKERS", "50".into()),
-        // A run with a failure has no figures, so a retry is pointless.
+        // A run with a failure gets no figures, so a retry would only take time.
         ("RCLONE_RETRIES", "1".into()),
     ];
     Command { program: "rclone".into(), arguments, variables }

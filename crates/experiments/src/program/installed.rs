@@ -9,12 +9,12 @@ use super::Program;
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
     pub(crate) program: Program,
-    /// Its name and version, for people.
+    /// The program's name and version, as human-readable text.
     pub(crate) version: String,
 }
 
-/// Returns other vendors' programs that are on `PATH` and print a version. The search runs once per process. The
-/// search runs each program, so files that a program creates at its first run exist afterwards.
+/// Returns other vendors' programs that are on `PATH` and print a version. The search is made once per process. It also
+/// runs each program once, so that no measured run includes the files that a program creates at its first start.
 pub(crate) fn installed() -> &'static [Installed] {
     static FOUND: OnceLock<Vec<Installed>> = OnceLock::new();
     FOUND.get_or_init(|| Program::RIVALS.into_iter().filter_map(find).collect())

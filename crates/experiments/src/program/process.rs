@@ -13,7 +13,7 @@ use crate::Failure;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of output that are read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// Maximum characters of a program's error message that are shown.
+/// A longer error message of a program is cut off after this many characters.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// Measurements of a program's run.
@@ -23,7 +23,7 @@ pub(crate) struct Took {
     pub(crate) seconds: f64,
     /// Time of the program's start, in seconds since the epoch.
     pub(crate) begun_s: f64,
-    /// Number of lines that the program printed, if its output is the result.
+    /// Number of lines that the program printed, or 0 if its output wasn't read.
     pub(crate) lines: u64,
 }
 
@@ -42,7 +42,7 @@ impl Drop for Group {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// [`Failure::Process`] if it can't be started, takes too long, or fails.
+/// Returns [`Failure::Process`] if it can't be started, takes too long, or fails.
 pub(super) async fn run(command: Command, prints: bool) -> Result<Took, Failure> {
     within(command, prints, TIMEOUT).await
 }
@@ -65,7 +65,7 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     let ended = tokio::time::timeout(timeout, async {
         let complaining = async {
             if let Some(stderr) = &mut stderr {
-                // A read error doesn't matter, because this text is only for people.
+                // A read error doesn't matter, because this text is only shown to the user.
                 let _ = stderr.read_to_end(&mut said).await;
             }
         };
@@ -86,8 +86,8 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     }
 }
 
-/// Reads to the end and counts the lines. After a read error the count is too low, and the run fails because of
-/// that.
+/// Reads to the end and counts the lines. After a read error the count is too low. The caller compares it with the
+/// expected count, so the run fails.
 async fn count_lines(mut stdout: impl AsyncRead + Unpin) -> u64 {
     let (mut buffer, mut lines) = (vec![0; READ_BYTES], 0);
     loop {

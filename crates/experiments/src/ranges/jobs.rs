@@ -1,4 +1,4 @@
-//! The ranges that the rungs read.
+//! The ranges that the methods read.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ const ROW_GROUPS: u64 = 64;
 const COLUMNS: u64 = 50;
 const FOOTER: u64 = 64 << 10;
 
-/// The columns that are read. Two columns are adjacent, so that a rung can merge their ranges.
+/// The columns that are read. Two of them are adjacent, so that a method can merge their ranges.
 const READ: [u64; 3] = [7, 8, 31];
 
-/// The smallest object with room for both jobs.
+/// The smallest size of the object. The ranges of both cases, scattered ranges and columns, fit into it.
 pub(super) const SIZE_MIN: u64 = 16 << 20;
 
 /// Returns ranges of 4 to 64 KiB at random positions in an object.

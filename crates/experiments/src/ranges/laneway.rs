@@ -1,4 +1,4 @@
-//! Reads ranges with Laneway's library, in a program that has just started.
+//! Reads ranges with Laneway's library, as a program that has just started does.
 
 use std::ops::Range;
 use std::time::Instant;

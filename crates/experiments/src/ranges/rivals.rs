@@ -14,8 +14,8 @@ use crate::rival::pool::Pool;
 use crate::rival::{Error, Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// Largest gap between ranges that are merged into one request, in bytes. The `object_store` crate uses the same
-/// value.
+/// Ranges are merged into one request if the gap between them has at most this many bytes. The `object_store` crate
+/// uses the same value.
 const GAP_MAX: u64 = 1 << 20;
 
 /// Size of the slices in which the whole object is read.
@@ -31,7 +31,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
     };
     let pool = Pool::new(rival.clone(), Some(connections));
     let mut came = Vec::new();
-    // The bytes of the whole object, from which every lot is cut.
+    // The bytes of the whole object, which the first group fetches. The later groups are cut out of them.
     let mut whole = Vec::new();
     for lot in &errand.lots {
         let requests = match reader {
@@ -105,11 +105,11 @@ async fn one(site: &Site, key: &str, range: &Range<u64>, connection: &mut Http1)
     Ok(body.into())
 }
 
-/// Cuts a range out of the bodies that contain it, which are sorted by position. Missing bytes are left out, and the
-/// later comparison of the bytes fails.
+/// Cuts a range out of the bodies that contain it. The bodies are sorted by position. If bytes are missing, the result
+/// is too short, and the later comparison with the expected bytes fails.
 fn cut(bodies: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Bytes {
-    // If a request equals the range, use its body. Only such requests may overlap, and the search
-    // below needs requests that don't.
+    // If a request is for exactly this range, use its body. Requests can only overlap if they weren't merged, and then
+    // each equals a range. The search below needs requests that don't overlap.
     if let Ok(at) = bodies.binary_search_by_key(&ends(range), |(request, _)| ends(request)) {
         return bodies[at].1.clone();
     }

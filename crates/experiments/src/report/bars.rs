@@ -1,13 +1,13 @@
-//! Draws horizontal bars, and a line at the shortest time that the path permits.
+//! Draws horizontal bars, and a vertical line at the floor, the shortest time that the path permits.
 
 use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
 
-/// Pixels of a bar and the name above it.
+/// Height in pixels of a bar with the name above it.
 const STEP: i32 = 44;
 const BAR: i32 = 16;
 const TOP: i32 = 24;
 const BOTTOM: i32 = 24;
-/// Pixels of the number at a bar's end.
+/// Width in pixels of the number at a bar's end.
 const NUMBER: i32 = 76;
 /// The axis is logarithmic if the longest bar is more than this many times as long as the shortest. A linear axis
 /// would hide the differences between the other bars.
@@ -16,10 +16,10 @@ const HIDING: f64 = 8.0;
 /// One bar.
 pub(super) struct Bar {
     pub(super) name: String,
-    /// The length, or `None` for a rung that failed.
+    /// The length, or `None` for a method that failed.
     pub(super) value: Option<f64>,
     pub(super) colour: Colour,
-    /// The text at its end.
+    /// The text at the bar's end.
     pub(super) number: String,
 }
 

@@ -38,7 +38,8 @@ fn draw(curves: &[(&Latencies, Colour)], axis: Axis, width: i32) -> Svg {
     svg
 }
 
-/// Returns the curve's corners. At each latency, the share of finished requests jumps up.
+/// Returns the corners of the curve, which is a staircase: at each latency, the share of finished requests rises by a
+/// step.
 fn steps(sorted: &[f64]) -> Vec<(f64, f64)> {
     let share = |n: usize| n as f64 / sorted.len() as f64;
     sorted.iter().enumerate().flat_map(|(n, s)| [(*s, share(n)), (*s, share(n + 1))]).collect()

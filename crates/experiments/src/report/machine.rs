@@ -2,7 +2,7 @@
 
 use crate::proc;
 
-/// A machine, for people.
+/// A human-readable description of a machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Kernel and its release.
@@ -11,7 +11,7 @@ pub struct Machine {
     pub processor: String,
     /// Number of hardware threads.
     pub cores: usize,
-    /// Its memory.
+    /// The size of its memory.
     pub memory: String,
 }
 

@@ -48,13 +48,13 @@ impl Figure {
     }
 }
 
-/// Writes a table. On a phone, the style sheet turns each row into a card with its column's head beside each cell. The
-/// roles still mark it as a table.
+/// Writes a table. On a phone, the style sheet shows each row as a card, with the column's heading next to each cell.
+/// The `role` attributes tell screen readers that it is still a table.
 fn write_table(table: &Table, html: &mut String) {
     html.push_str("<div class=\"scroll\"><table role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">");
     for head in &table.head {
         let head = escaped(head);
-        // Keeps a unit on the same line as its name.
+        // Keep the unit `s` on the same line as the rest of the heading, with a no-break space.
         let head = head.strip_suffix(" s").map_or(head.clone(), |name| format!("{name}&nbsp;s"));
         let _ = write!(html, "<th role=\"columnheader\" scope=\"col\">{head}</th>");
     }
@@ -87,7 +87,7 @@ pub(super) fn in_seconds(value: f64) -> String {
     format!("{} s", seconds(value))
 }
 
-/// Escapes text for HTML. A failure can contain text from a server.
+/// Escapes text for HTML. This is needed for safety, because a failure can contain text from a server.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

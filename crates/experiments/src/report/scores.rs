@@ -1,5 +1,5 @@
-//! The result of each job, which compares Laneway with the fastest other method, and the four numbers at the top
-//! of the page.
+//! The result of each job: a comparison of Laneway with the fastest other method. The top of the page shows four
+//! numbers, one for each verdict.
 
 use std::fmt::Write as _;
 
@@ -16,13 +16,13 @@ const LISTED_MAX: usize = 16;
 /// A comparison of Laneway with the fastest other method, by one measure of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// The job and its measure.
+    /// The job, and the measure by which it is compared.
     pub job: String,
     /// Laneway's runs, if none failed.
     pub laneway: Option<Spread>,
     /// The fastest other method.
     pub other: Option<&'static str>,
-    /// Its runs.
+    /// The runs of that method.
     pub other_runs: Option<Spread>,
     /// The verdict and the ratio, or `None` if one of the two has no figures.
     #[serde(flatten)]
@@ -54,7 +54,7 @@ impl Score {
         self.found.map_or(Verdict::Unclear, |found| found.verdict)
     }
 
-    /// Returns the ratio for people. If the verdict is unclear and the ratio is below 1, the text says that
+    /// Returns the ratio as human-readable text. If the verdict is unclear and the ratio is below 1, the text says that
     /// Laneway is slower so far.
     fn ratio(&self) -> String {
         match self.found {
@@ -92,7 +92,7 @@ pub(super) fn lines<T>(scores: &[(T, Score)]) -> Vec<String> {
     Verdict::ALL.map(line).to_vec()
 }
 
-/// Writes the same as four tiles, with links to the sections in `scores`.
+/// Writes the same as four tiles in HTML. Each job links to its section, whose id is in `scores`.
 pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
     html.push_str("<div class=\"scores\">\n");
     for verdict in Verdict::ALL {
@@ -118,7 +118,7 @@ pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
     html.push_str("</div>\n");
 }
 
-/// Returns both medians, with the name of the other method.
+/// Returns the medians of Laneway and of the other method, with the other method's name.
 fn sides(score: &Score) -> String {
     let side =
         |spread: Option<Spread>| spread.map_or("no figures".to_owned(), |runs| in_seconds(runs.median));

@@ -17,7 +17,7 @@ pub(super) use links::links;
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
-/// Describes the path to a store, for people.
+/// Returns a human-readable description of the path to a store.
 pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     let Some(Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, .. }) = link else {
         return format!("the path to {store} ({})", distance(rtt_s));
@@ -41,7 +41,7 @@ pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     )
 }
 
-/// Formats a round trip for people.
+/// Returns a round trip as human-readable text.
 fn distance(rtt_s: f64) -> String {
     match rtt_s * 1000.0 {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
@@ -62,7 +62,7 @@ fn against_floor<F: Compared>(
         Bar {
             name: row.description.to_owned(),
             value,
-            // The names stand beside the bars, so only Laneway's needs a colour.
+            // Each bar has its name above it, so a colour is only needed to mark Laneway's.
             colour: if row.is_ours() { Colour::Ours } else { Colour::Rival(0) },
             number: value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value))),
         }

@@ -22,11 +22,11 @@ pub(super) fn drawn(draw: impl Fn(i32) -> Svg) -> Drawing {
     Drawing { wide: draw(WIDE).finish(), narrow: draw(NARROW).finish() }
 }
 
-/// A colour by its meaning. The style sheet has a value for each, in the light and in the dark.
+/// The meaning of a colour. The style sheet defines the colour itself, for light and for dark mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Colour {
     Ink,
-    /// Text beside the point.
+    /// Text of minor importance, such as the numbers on an axis.
     Faint,
     /// Lines of axes.
     Line,
@@ -44,10 +44,10 @@ pub(super) enum Colour {
 }
 
 impl Colour {
-    /// The number of rivals with colours of their own.
+    /// The number of different colours for rivals.
     const RIVALS: usize = 5;
 
-    /// Returns the colour of a rung among others.
+    /// Returns the colour of a method. `place` is its position among the methods of the plot.
     pub(super) fn of(rung: &str, place: usize) -> Self {
         if rung.contains("laneway") { Self::Ours } else { Self::Rival(place % Self::RIVALS) }
     }
@@ -69,7 +69,7 @@ impl Colour {
     }
 }
 
-/// The end of a text to which its position refers.
+/// The part of a text that is placed at its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -126,7 +126,7 @@ impl Svg {
     }
 }
 
-/// An axis of seconds along `pixels`, from zero or logarithmic.
+/// An axis of seconds that is `pixels` long. It is linear from zero, or logarithmic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     from: f64,
@@ -147,7 +147,7 @@ impl Axis {
         Self { from, to: to.max(from * 1.1), pixels, is_logarithmic: true }
     }
 
-    /// Returns how far a value lies along the axis.
+    /// Returns the distance in pixels of a value from the start of the axis.
     pub(super) fn at(&self, value: f64) -> i32 {
         let part = match self.is_logarithmic {
             false => value / self.to,
@@ -156,7 +156,7 @@ impl Axis {
         (part.min(1.0) * f64::from(self.pixels)).round() as i32
     }
 
-    /// Returns round values on the axis with their texts, far enough apart to be read.
+    /// Returns round values on the axis as pixels and texts. They are far enough apart that the texts don't overlap.
     pub(super) fn ticks(&self) -> Vec<(i32, String)> {
         let values: Vec<f64> = match self.is_logarithmic {
             false => ticks(self.to, self.pixels as usize / 110),

@@ -1,9 +1,9 @@
-//! The requests on each lane over time: a row for each connection, and a bar for each request on it.
+//! A plot of the requests over time, with a row for each connection and a bar for each request.
 
 use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
 use crate::{Role, Span, Trace};
 
-/// Maximum number of lanes that are drawn. Those that were dialled first are drawn.
+/// Maximum number of lanes (connections) that are drawn. The ones that were opened first are drawn.
 pub(super) const LANES_MAX: usize = 60;
 /// Maximum pixels of all rows, unless there are too many rows.
 const HEIGHT_MAX: i32 = 260;
@@ -13,10 +13,11 @@ const BOTTOM: i32 = 26;
 
 /// The part of a trace that is drawn.
 pub(super) struct Timeline<'a> {
-    /// One row per lane in the order of dialling, with the tracks of its requests.
+    /// One row for each lane, in the order in which they were opened. Concurrent requests of a lane are on separate
+    /// tracks in its row.
     rows: Vec<Vec<Vec<&'a Span>>>,
     end_s: f64,
-    /// The times during which bulk was held back.
+    /// The intervals during which large transfers were held back for small requests.
     held: &'a [(f64, f64)],
     /// Number of lanes that were used, including those that aren't drawn.
     pub(super) lanes: usize,
@@ -74,7 +75,7 @@ impl<'a> Timeline<'a> {
         svg
     }
 
-    /// Returns a bar's parts and their colours. Bulk is paler where it was held back.
+    /// Returns a bar's parts with their colours. A large transfer gets another colour while it was held back.
     fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
         if span.role == Role::Express {
             return vec![(span.start_s, span.end_s, Colour::Small)];
@@ -90,8 +91,8 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// Returns the pixels of each row, from the number of concurrent requests on it. A few rows are thick. A row with many
-/// tracks is taller, unless the sum would be too high.
+/// Returns the height of each row in pixels, from the number of its tracks. The fewer rows there are, the taller each
+/// is. A row with many tracks is taller, unless the rows together would exceed the maximum.
 fn heights(tracks: &[usize]) -> Vec<i32> {
     let least = match tracks.len() {
         0..=8 => 16,
@@ -104,7 +105,8 @@ fn heights(tracks: &[usize]) -> Vec<i32> {
     [4, 3, 2].map(at).into_iter().find(|rows| rows.iter().sum::<i32>() <= HEIGHT_MAX).unwrap_or_else(|| at(1))
 }
 
-/// Puts overlapping requests onto separate tracks, at most as many as a reader can tell apart.
+/// Puts overlapping requests on separate tracks. Above 28 tracks, which a reader could no longer tell apart, requests
+/// share tracks.
 fn tracks<'a>(sorted: &[&'a Span]) -> Vec<Vec<&'a Span>> {
     const TRACKS_MAX: usize = 28;
     let mut tracks: Vec<Vec<&Span>> = Vec::new();

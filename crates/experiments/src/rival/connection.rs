@@ -20,22 +20,23 @@ pub(crate) type Http1 = Connection<http1::SendRequest<Outgoing>>;
 /// An HTTP/2 connection; clones share it.
 pub(crate) type Http2 = Connection<http2::SendRequest<Outgoing>>;
 
-/// A connection over hyper's sender of a protocol.
+/// A connection. `S` is hyper's type for sending requests over one of the two protocols.
 #[derive(Clone)]
 pub(crate) struct Connection<S> {
     pub(super) sender: S,
     pub(super) lane: Arc<Lane>,
 }
 
-/// The differences between the protocols.
+/// The differences between HTTP/1.1 and HTTP/2 for sending a request.
 pub(crate) trait Sender: Send {
-    /// `true` if the connection queues requests above the server's limit, for any length of time.
+    /// `true` if the connection queues requests above the server's limit of streams. A request may then wait for any
+    /// length of time.
     const QUEUES: bool;
 
     /// Sends a request and waits for the head of its answer.
     ///
     /// # Errors
-    /// The error that ended the exchange.
+    /// Returns the error that ended the exchange.
     fn head(
         &mut self,
         request: Request<Outgoing>,
@@ -62,7 +63,7 @@ impl Sender for http2::SendRequest<Outgoing> {
 }
 
 impl Http1 {
-    /// Returns whether another request can be sent after the previous one has ended.
+    /// Waits until the previous exchange has ended. Returns whether the connection can then carry another request.
     pub(crate) async fn is_usable(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
@@ -72,7 +73,7 @@ impl<S: Sender> Connection<S> {
     /// Sends a request and reads the answer.
     ///
     /// # Errors
-    /// The error that ended the exchange.
+    /// Returns the error that ended the exchange.
     pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
         let Parcel { request, role, len } = Parcel::new(request.map(Outgoing::from));
@@ -88,7 +89,7 @@ impl<S: Sender> Connection<S> {
     /// Sends a request with a file as its body, and reads the answer. It has no time limit.
     ///
     /// # Errors
-    /// The error that ended the exchange.
+    /// Returns the error that ended the exchange.
     pub(crate) async fn send_file(
         &mut self,
         request: Request<()>,
@@ -102,10 +103,11 @@ impl<S: Sender> Connection<S> {
         lane.exchange(role, len, exchange).await
     }
 
-    /// Sends a request and passes a successful answer's body on as it arrives. The returned answer has no body.
+    /// Sends a request, and passes the body of a successful answer to `take` as it arrives. The returned answer has no
+    /// body.
     ///
     /// # Errors
-    /// The error that ended the exchange, or the error of `take`.
+    /// Returns the error that ended the exchange, or the error of `take`.
     pub(crate) async fn fetch(
         &mut self,
         request: Request<Bytes>,
@@ -121,12 +123,13 @@ impl<S: Sender> Connection<S> {
     }
 }
 
-/// Applies the time limit if only the server can be the reason for a delay.
+/// Applies the time limit, unless the request may wait in the connection's own queue. Such a wait isn't the server's
+/// fault.
 async fn in_time<S: Sender, T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     if S::QUEUES { work.await } else { patiently(work).await }
 }
 
-/// A request with its entry in the trace.
+/// A request, with the role and the body length that are recorded in the trace.
 struct Parcel {
     request: Request<Outgoing>,
     role: Role,
@@ -138,7 +141,7 @@ impl Parcel {
         let role = request.extensions_mut().remove::<Role>().unwrap_or_default();
         let len = request.body().len();
         if len == 0 && (request.method() == Method::POST || request.method() == Method::PUT) {
-            // Without this line, hyper omits the header, and stores answer 411.
+            // For an empty body, hyper omits `Content-Length`, and stores answer 411 (Length Required).
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Self { request, role, len }

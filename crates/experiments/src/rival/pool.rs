@@ -1,4 +1,4 @@
-//! A pool of kept-alive HTTP/1.1 connections, as in every SDK.
+//! A pool of kept-alive HTTP/1.1 connections, as every SDK has one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Error, Http1, Rival};
 
-/// Connections that are dialled if none is idle. Clones share the pool.
+/// A pool, which opens a connection if none is idle. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Inner>);
 
@@ -14,14 +14,16 @@ struct Inner {
     rival: Rival,
     /// Maximum number of concurrent requests. Further requests wait. `None` sets no limit.
     bound: Option<Semaphore>,
-    /// Idle connections, with the last used one on top, as in most pools. The server may close the others meanwhile.
+    /// Idle connections. As in most pools, the one that was used last is taken first. The server may close the others
+    /// meanwhile.
     idle: Mutex<Vec<Http1>>,
 }
 
-/// A connection from the pool. It leaves the pool unless it is [given back](Self::give_back).
+/// A connection that was taken out of the pool. It is closed unless it is [given back](Self::give_back).
 pub(crate) struct Taken<'a> {
     pub(crate) connection: Http1,
-    /// True if it has carried a request before: the server may close it meanwhile.
+    /// True if the connection has carried a request before. The server may have closed it meanwhile, so a failed
+    /// request should be repeated.
     pub(crate) is_reused: bool,
     pool: &'a Pool,
     _turn: Option<SemaphorePermit<'a>>,
@@ -33,10 +35,10 @@ impl Pool {
         Self(Arc::new(Inner { rival, bound: bound.map(Semaphore::new), idle: Mutex::default() }))
     }
 
-    /// Waits for its turn and takes an idle connection, or dials one.
+    /// Waits until the pool's bound permits another request. Then takes an idle connection, or opens one.
     ///
     /// # Errors
-    /// An error while opening a connection.
+    /// Fails if a connection can't be opened.
     pub(crate) async fn take(&self) -> Result<Taken<'_>, Error> {
         let turn = match &self.0.bound {
             // The semaphore is fair and is never closed.
@@ -56,7 +58,8 @@ impl Pool {
 }
 
 impl Taken<'_> {
-    /// Returns the connection to the pool. Its answer has been read completely, so it can carry another request.
+    /// Returns the connection to the pool. The answer must have been read completely, so that the connection can carry
+    /// another request.
     pub(crate) fn give_back(self) {
         self.pool.0.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection);
     }

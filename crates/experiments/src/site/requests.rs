@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::Site;
 use crate::rival::{Answer, Error};
 
-/// The boundary between the two parts of an upload in one request. The contents are random bytes, so the boundary
-/// doesn't occur in them.
+/// The boundary between metadata and content in an upload of one request. It can't occur in the content, which consists
+/// of random bytes.
 const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
 /// Characters that S3 doesn't encode in a signed path.
@@ -35,7 +35,7 @@ struct GcsItem {
 }
 
 impl Site {
-    /// Reads an object or a range of it.
+    /// Builds a request to read an object or a range of it.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -50,7 +50,7 @@ impl Site {
                 let bytes = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
                 request.headers_mut().insert(RANGE, HeaderValue::try_from(bytes).map_err(http::Error::from)?);
             }
-            // S3 returns the checksum of a whole object on request.
+            // S3 returns a checksum only if it is requested, and only for a whole object.
             None if self.provider == Provider::S3 => {
                 request.headers_mut().insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
             }
@@ -59,7 +59,7 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Requests an object's metadata.
+    /// Builds a request for an object's size and checksum.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -75,8 +75,8 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Writes a small object in one request, on the condition that it still has `version` if there is one. For GCS,
-    /// uses `uploadType=multipart`, because servers support it better than `media`.
+    /// Builds a request to write a small object. If `version` is given, the object must still have this version. For
+    /// GCS it uses `uploadType=multipart`, because servers support it better than `media`.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -101,7 +101,7 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Writes an object whose bytes follow as a stream.
+    /// Builds a request to write an object. The caller sends the object's bytes as a stream.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -117,7 +117,7 @@ impl Site {
         Ok(self.signed(request).await?.map(|_| ()))
     }
 
-    /// Removes an object.
+    /// Builds a request to delete an object.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -125,8 +125,8 @@ impl Site {
         self.signed(self.request(Method::DELETE, &self.object_target(key), Bytes::new())?).await
     }
 
-    /// Removes at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS batch. The keys need
-    /// no escaping.
+    /// Builds a request to delete at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS
+    /// batch. It doesn't escape the keys, because keys of an experiment have no special characters.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -151,7 +151,7 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Requests a page of the keys under a prefix: the first page, or the page of a token.
+    /// Builds a request for a page of the keys under a prefix: the first page, or the one that `token` continues with.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -173,11 +173,11 @@ impl Site {
         self.signed(self.request(Method::GET, &target, Bytes::new())?).await
     }
 
-    /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. The keys need no
-    /// unescaping, because keys of an experiment have no special characters.
+    /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. It doesn't unescape
+    /// the keys, because keys of an experiment have no special characters.
     ///
     /// # Errors
-    /// [`Error::Answer`].
+    /// Returns [`Error::Answer`] if the answer can't be parsed.
     pub(crate) fn listed(&self, answer: &Answer) -> Result<(Vec<String>, Option<String>), Error> {
         if self.provider == Provider::Gcs {
             let page: GcsPage =
@@ -194,7 +194,7 @@ impl Site {
     /// Returns the next page's token from the answer to a [`list`](Self::list), without parsing its keys.
     ///
     /// # Errors
-    /// [`Error::Answer`].
+    /// Returns [`Error::Answer`] if the answer can't be parsed.
     pub(crate) fn next_page(&self, answer: &Answer) -> Result<Option<String>, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -210,7 +210,7 @@ impl Site {
         Ok(after.and_then(|rest| rest.split_once('<')).map(|(token, _)| token.to_owned()))
     }
 
-    /// Lists S3's unfinished multipart uploads under a prefix.
+    /// Builds a request for S3's unfinished multipart uploads under a prefix.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -221,7 +221,7 @@ impl Site {
         self.signed(self.request(Method::GET, &target, Bytes::new())?).await
     }
 
-    /// Aborts one of S3's multipart uploads.
+    /// Builds a request to abort one of S3's multipart uploads.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -242,7 +242,7 @@ impl Site {
     /// Returns the version in an answer: a GCS generation, or an S3 ETag with its quotes.
     ///
     /// # Errors
-    /// [`Error::NoVersion`].
+    /// Returns [`Error::NoVersion`] if the answer has no version.
     pub(crate) fn version(&self, answer: &Answer) -> Result<String, Error> {
         let version = match self.provider {
             Provider::Gcs => answer.headers.get("x-goog-generation"),
@@ -263,7 +263,7 @@ impl Site {
         Some(u32::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
     }
 
-    /// Builds an upload with its metadata in front.
+    /// Builds an upload to GCS whose body contains the object's metadata, followed by its content.
     pub(crate) fn multipart(
         &self,
         key: &str,
@@ -281,7 +281,8 @@ impl Site {
         );
         body.extend_from_slice(content);
         body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-        // Without `fields`, the answer is four times as long, which would slow the rivals down on a real path.
+        // Without `fields`, the answer would be four times as long. On a real path, this would slow the rivals down
+        // unfairly.
         let mut target = format!("{}&fields=name", self.upload_target("multipart"));
         if let Some(version) = version {
             target += &format!("&ifGenerationMatch={version}");

@@ -1,5 +1,5 @@
-//! Downloads five equal parts in parallel, as transfer managers do, each with a thread and a connection. All parts
-//! write into one file. At the end, the file is read back for its checksum.
+//! Downloads five equal parts in parallel, as transfer managers do. Each part has a thread and a connection, and writes
+//! into the same file. At the end, the file is read back to compute its checksum.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::rival::{Error, Protocol, Rival};
 use crate::site::Site;
 
-/// The concurrency of s5cmd for one object. boto3's is ten.
+/// s5cmd downloads one object with this many parts in parallel by default. boto3 uses ten.
 const PARTS: u64 = 5;
 /// Bytes of the file that are read at a time for its checksum.
 const BLOCK: usize = 1 << 20;
@@ -88,7 +88,7 @@ struct Part {
 }
 
 impl Part {
-    /// Downloads the part on a new thread. If the receiver is dropped, the thread ends at its next bytes.
+    /// Downloads the part on a new thread. If the returned receiver is dropped, the thread stops.
     fn start(self) -> oneshot::Receiver<Result<(), Failure>> {
         let (mut done, ended) = oneshot::channel();
         std::thread::spawn(move || {

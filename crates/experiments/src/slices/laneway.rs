@@ -1,4 +1,4 @@
-//! Downloads with Laneway's library, in a program that has just started.
+//! Downloads with Laneway's library, as a program that has just started does.
 
 use std::path::Path;
 use std::time::Instant;
@@ -31,6 +31,6 @@ pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found,
     }
     let seconds = started.elapsed().as_secs_f64();
     let verified = checked.ok_or(Failure::Unfinished)?;
-    // Checksums are computed while the bytes arrive, so they take no additional time.
+    // Laneway computes the checksum while bytes arrive, so it needs no time after the transfer.
     Ok(Found { seconds, transfer_s: seconds, tally, verified })
 }

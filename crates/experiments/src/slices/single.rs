@@ -1,5 +1,5 @@
-//! Downloads in one stream and computes the checksum as bytes arrive, as a careful program without ranges
-//! does.
+//! Downloads in one stream and computes the checksum while bytes arrive. A careful program that uses no ranges does
+//! this.
 
 use std::fs::File;
 use std::io::Write as _;

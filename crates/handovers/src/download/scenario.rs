@@ -1,4 +1,4 @@
-//! A request and its hedge fetch the same range, while another slice takes over a part of the range.
+//! Scenarios in which a request and its hedge fetch the same range, while another slice takes over a part of it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn byte(at: u64) -> u8 {
     at as u8 * 7 + 1
 }
 
-/// Writes an answer's bytes in chunks until the sink stops it.
+/// Writes the bytes of a response in chunks, until all are written or the sink asks to stop.
 fn bring(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
     if sink.begin(&meta(), from..to).expect("it begins") == Route::Stop {
         return;
@@ -43,7 +43,7 @@ fn bring(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
     }
 }
 
-/// Panics unless exactly the bytes up to `end` were written, and counted once.
+/// Panics unless exactly the bytes up to `end` were written, and each was counted once.
 fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
     assert_eq!(writer.position(), (end, end));
     let written = writer.end(|slice| std::mem::take(&mut slice.bytes));
@@ -51,7 +51,7 @@ fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
     assert_eq!(progress.bytes(), end - START, "each byte is counted once");
 }
 
-/// Each byte is written once and in its place, whichever of two answers brings it, even if the range's end moves
+/// Each byte is written once and at its offset, whichever of two responses brings it, even if the range's end moves
 /// meanwhile.
 pub fn two_answers_and_a_cut() {
     let (writer, progress) = writer();
@@ -65,7 +65,7 @@ pub fn two_answers_and_a_cut() {
             }
         }),
     ];
-    // A free lane takes over the end of the range.
+    // Shorten the range, as when a free connection takes over its end.
     let end = writer.cut(|at, slice| {
         slice.end = slice.end.min(CUT.max(at));
         slice.end

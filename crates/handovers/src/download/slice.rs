@@ -1,4 +1,4 @@
-//! The destination of a range's bytes: memory, up to an end that may be moved.
+//! A range of a download that is written to memory, and whose end may move.
 
 use laneway_store::Route;
 

@@ -1,25 +1,25 @@
-//! Limits for bulk beside small requests: on its rate while it yields, and on its bytes in flight.
+//! Limits bulk to keep small requests fast: its rate while it yields to them, and its bytes in flight.
 //!
-//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields to a backlog of small requests:
-//! more bytes in its direction than the path carries in a [`moment`](Rules::moment), 10 ms. Bulk then moves at a low rate, which rises with
-//! time so that bulk never starves. Small requests that fit into a moment don't slow bulk. [`AccessLink`] decides for all origins, since
-//! they share one link.
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields if the small requests of its
+//! direction have more bytes than the path carries in 10 ms (a [`moment`](Rules::moment)). Fewer bytes don't slow bulk. Yielding bulk moves
+//! at a low rate, which rises with time so that bulk never starves. [`AccessLink`] decides for all origins, since they share one link.
 //!
-//! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. A full queue of 1 MiB at 1 Gbit/s takes
-//! 8 ms, four times the round trip of a server nearby. A full queue also drops packets, of small bodies too, and a lost last packet costs a
-//! timeout. A limit on the rate would have to be exact: a little too high fills the queue, a little too low wastes the path. So
-//! [`BulkInFlight`] limits each connection's bytes in flight, which leave as fast as the path permits. Its limits are:
+//! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. At 1 Gbit/s, a full queue of 1 MiB adds
+//! 8 ms, four times the round trip to a nearby server. A full queue also drops packets, and if the last packet of a small body is lost, TCP
+//! needs a timeout to notice. A limit on the rate would have to be exact. If it is a little too high it fills the queue, and if it is a
+//! little too low it wastes capacity. So [`BulkInFlight`] limits each connection's bytes in flight, which leave as fast as the path
+//! permits. Its limits are:
 //!
 //! | bulk | down: receive windows | up: send buffers |
 //! |---|---|---|
-//! | alone, on a path that it has filled, but not within one building | `2 * gain` | TCP's |
-//! | beside small requests | `growth` | `gain` |
-//! | that yields | `growth` of what it may move | as beside small requests |
+//! | alone, on a path that it has filled, but not within one building | `2 * gain` | no limit but TCP's |
+//! | while there are small requests | `growth` | `gain` |
+//! | while it yields | `growth` of its permitted rate | `gain` |
 //!
 //! The figures are in bandwidth-delay products. The bytes that the path carries in 1 ms are added, since a thread may not run for that
-//! long. The lanes that carry bulk share the sum. Bulk alone needs room for lost packets: twice what the path holds waits behind one.
-//! Beside small requests, a sender that probes for a quarter more, as BBR does, can find it. On a path that bulk hasn't filled, only
-//! yielding bulk is limited.
+//! long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two products of bytes wait
+//! behind one. While there are small requests, the limit still lets a sender find a quarter more rate, for which BBR probes. Until bulk has
+//! filled the path, its bytes in flight are limited only while it yields.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -44,7 +44,8 @@ impl AccessLink {
         Self { rules, path, yielding, ..Self::default() }
     }
 
-    /// Takes a reading of the bytes moved so far. `small_wait`: small requests wait for those in flight. `has_bulk`: bulk is under way.
+    /// Processes a reading of the bytes moved so far. `small_wait` means that small requests wait for others to end, and `has_bulk` that
+    /// there is bulk.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
         let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held));
@@ -55,10 +56,11 @@ impl AccessLink {
         }
     }
 
-    /// Decides the rate of bulk beside `outstanding` bytes of small requests. Returns `Some` if it differs from the last one.
+    /// Decides the rate of bulk while `outstanding` bytes of small requests are outstanding. Returns `Some` if it differs from the last
+    /// decision.
     pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
         if self.left_over.has_ended(now) {
-            // Measure again how much small requests need. Bulk's share begins low and grows again.
+            // Measure again how much of the rate small requests need. For that, the rate of bulk starts low again.
             self.left_over = Remainder::default();
             self.yielding.begin_anew(now);
         }
@@ -66,29 +68,29 @@ impl AccessLink {
         self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
     }
 
-    /// Returns whether small requests permit that waiting bulk begins.
+    /// Returns whether bulk that waits may begin. Small requests can delay its beginning.
     pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
-    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
+    /// Returns whether bulk yields while the rate that small requests leave unused isn't known yet.
     pub(super) fn holds_bulk(&self) -> bool {
         self.yielding.is_yielding() && self.left_over.found.is_none()
     }
 
-    /// Takes note that small requests are outstanding. Returns whether none were expected.
+    /// Records that small requests are outstanding. Returns true if none were expected, so that limits must be decided anew.
     pub(super) fn small(&mut self, now: Instant) -> bool {
         let expected_small = self.expects_small(now);
         self.small_at = Some(now);
         !expected_small
     }
 
-    /// Returns whether small requests were outstanding lately, so that more of them are expected.
+    /// Returns whether small requests were outstanding recently, so that more of them are expected.
     fn expects_small(&self, now: Instant) -> bool {
         self.small_at.is_some_and(|at| now.saturating_duration_since(at) < self.rules.small_expected_for)
     }
 
-    /// Returns the small traffic beside which bulk moves now.
+    /// Returns the state of small requests that limits bulk now.
     pub(super) fn beside(&self, now: Instant) -> SmallTraffic {
         SmallTraffic { expects_small: self.expects_small(now), allowed: self.yielding.allowed() }
     }
@@ -97,9 +99,10 @@ impl AccessLink {
 /// The part of the link's rate that small requests leave unused, measured while bulk yields to them.
 #[derive(Debug, Default)]
 struct Remainder {
-    /// The latest rates of small requests in bytes a second, the newest first.
+    /// The latest measured rates of the link in bytes per second, the newest first. Nearly all of it is small requests, because bulk
+    /// yields.
     rates: VecDeque<f64>,
-    /// The rate that small requests leave unused, in bytes a second, and until when bulk may use it.
+    /// The rate that small requests leave unused, in bytes per second, and the time until which bulk may use it.
     found: Option<(f64, Instant)>,
 }
 
@@ -115,7 +118,7 @@ impl Remainder {
         let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
             return;
         };
-        // Small requests get room to grow.
+        // The rate of small requests may grow a little.
         let need = latest * rules.growth;
         if latest <= before * rules.growth && need < carries {
             self.found = Some((carries - need, now + rules.remembered));
@@ -135,13 +138,13 @@ impl Remainder {
 #[derive(Debug, Default)]
 pub(super) struct YieldState {
     rules: &'static Rules,
-    /// `None` while bulk moves freely.
+    /// The present limit. `None` while the rate of bulk isn't limited.
     hold: Option<RateCap>,
     /// The shortest round trip.
     rtt: Duration,
 }
 
-/// The rate that bulk is held to, in bytes a second, when holding began, and when the rate was last decided.
+/// The limit on the rate of bulk in bytes per second, the time since which bulk is limited, and the time of the last decision on the rate.
 #[derive(Clone, Copy, Debug)]
 struct RateCap {
     rate: u64,
@@ -154,8 +157,8 @@ impl YieldState {
         Self { rules, ..Self::default() }
     }
 
-    /// Decides how many bytes a second bulk may move. `outstanding` is the bytes of small requests, `left_over` the rate that they leave
-    /// unused. Returns `Some` if the rate differs from the last one, and `Some(None)` to remove the limit.
+    /// Decides how many bytes per second bulk may move. `outstanding` is the number of bytes of small requests, and `left_over` the rate
+    /// that they leave unused. Returns `Some` if the decision differs from the last one. `Some(None)` removes the limit.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -166,12 +169,12 @@ impl YieldState {
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
-        // Requests that come one by one have this much in flight while they wait for their answers, with or without bulk.
+        // A steady stream of small requests always has this many bytes in flight, with or without bulk. So that many don't show a backlog.
         let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
         let above = (carries * self.rules.moment.as_secs_f64())
             .min(self.rules.freight_above as f64)
             .max(on_the_way) as u64;
-        // Bulk that yields goes on yielding until half of `above` is left, so that single answers don't switch it back and forth.
+        // Bulk that yields continues to yield until half of `above` is left, so that single answers don't switch it on and off.
         let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
         if !yields {
             return self.hold.take().map(|_| None);
@@ -179,50 +182,51 @@ impl YieldState {
         let since = self.hold.map_or(now, |hold| hold.since);
         let aged = (now.saturating_duration_since(since).as_secs_f64() / self.rules.yield_step.as_secs_f64())
             .floor();
-        // At most half of a full path's rate. A path that isn't known to be full may have shown next to nothing, so allow twice its rate.
+        // The limit is at most half of a full path's rate. If the path may not be full, its measured rate may be much too low, so allow
+        // twice this rate.
         let most = if is_full { carries / self.rules.gain } else { carries * self.rules.gain };
         let floor = (self.rules.yield_floor * aged.exp2()).min(most.max(self.rules.yield_floor));
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
-        // Ignore an estimate that is close to the last one.
+        // Keep the last limit if the new one is close to it.
         let unchanged = self.hold.map(|hold| hold.rate).filter(|said| said.abs_diff(floor) <= said / 4);
         self.hold = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
         unchanged.is_none().then_some(Some(floor))
     }
 
-    /// Starts the rise of bulk's rate again.
+    /// Lets the limit on the rate of bulk start low again.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         self.hold = self.hold.map(|hold| RateCap { since: now, ..hold });
     }
 
-    /// Returns the rate that bulk is held to, in bytes a second.
+    /// Returns the limit on the rate of bulk in bytes per second, if there is one.
     pub(super) fn allowed(&self) -> Option<u64> {
         self.hold.map(|hold| hold.rate)
     }
 
-    /// Returns whether new bulk may begin. It waits until running bulk has gained speed. Then it waits some round trips more, because a
-    /// sender that is slowed at its start takes long to recover.
+    /// Returns whether new bulk may begin. It waits until the limit of running bulk has risen once. Then it waits some round trips more,
+    /// because a sender that is limited at its start takes long to recover.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
         self.hold.is_none_or(|hold| now >= hold.since + wait)
     }
 
-    /// Returns whether bulk is held back.
+    /// Returns whether the rate of bulk is limited.
     pub(super) fn is_yielding(&self) -> bool {
         self.hold.is_some()
     }
 
-    /// Returns when to decide again if nothing happens before.
+    /// Returns the time of the next decision if no event comes earlier.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.hold.map(|hold| hold.decided + self.rules.reading_min)
     }
 }
 
-/// The small requests beside bulk.
+/// The state of small requests that limits bulk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SmallTraffic {
     /// True while small requests are outstanding or expected.
     pub(super) expects_small: bool,
-    /// Bytes a second that yielding bulk may move.
+    /// The rate of yielding bulk in bytes per second. `None` if bulk doesn't yield.
     pub(super) allowed: Option<u64>,
 }
 
@@ -230,7 +234,7 @@ pub(super) struct SmallTraffic {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneGroup {
     pub(super) lanes: usize,
-    /// Their longest round trip.
+    /// The round trip of their path.
     pub(super) rtt: Duration,
 }
 
@@ -238,10 +242,10 @@ pub(super) struct LaneGroup {
 #[derive(Debug)]
 pub(super) struct BulkInFlight {
     rules: &'static Rules,
-    /// The limit of each lane in bytes. `None` leaves it to TCP.
+    /// The limit of each lane in bytes. `None` means that only TCP limits it.
     applied: Option<u32>,
     unsent: u32,
-    /// The pace of each lane in bytes a second. `None` leaves it to TCP.
+    /// The pace of each lane in bytes per second. `None` means that only TCP limits it.
     pace: Option<u32>,
     strangling: StranglingWatch,
 }
@@ -257,8 +261,8 @@ impl BulkInFlight {
         }
     }
 
-    /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if that differs much from the last limit, and
-    /// `Some(None)` to leave it to TCP again.
+    /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if that differs much from the last limit. `Some(None)`
+    /// removes the limit.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -276,7 +280,7 @@ impl BulkInFlight {
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,
-            // A server this near is in the same building. More bytes in flight wake its threads less often.
+            // The server is in the same building, so a queue adds little. With more bytes in flight, its threads wake up less often.
             _ if group.rtt < self.rules.service_min && !expects_small => None,
             (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
             _ if !may_hold => None,
@@ -302,10 +306,11 @@ impl BulkInFlight {
         Some(Some(bytes))
     }
 
-    /// Returns the pace of each of `lanes` while they upload bulk alone, in bytes a second: `Some` if it differs much from the last one.
-    /// Each part of an upload ends with a pause, after which a rate-based sender (BBR) sends at almost three times its share. On a path of
-    /// 1 Gbit/s and 20 ms with a queue of 512 KiB, 22 % of the packets were sent again without a pace. With the square of the growth as the
-    /// factor, 300 Mbit/s and 80 ms took as long, and had 7.5 % sent again instead of 3.1 %.
+    /// Decides the pace, in bytes per second, of each of `lanes` while they upload bulk and there are no small requests. Returns `Some` if
+    /// it differs much from the last one. Each part of an upload ends with a pause, after which a rate-based sender (BBR) sends at almost
+    /// three times its share. On a path of 1 Gbit/s and 20 ms with a queue of 512 KiB, 22 % of the packets were retransmitted without a
+    /// pace. With the square of `growth` as the factor, a path of 300 Mbit/s and 80 ms was not faster, and 7.5 % were retransmitted instead
+    /// of 3.1 %.
     pub(super) fn pace(
         &mut self,
         lanes: usize,
@@ -324,8 +329,9 @@ impl BulkInFlight {
         Some(Some(pace))
     }
 
-    /// Decides how many bytes of bulk the kernel takes ahead for each of `lanes`. Returns `Some` if that differs much from the last number.
-    /// Together they last for a [`moment`](Rules::moment) on the path, because a new limit only acts after them. Fewer bytes cost wake-ups.
+    /// Decides how many unsent bytes of bulk the kernel holds for each of `lanes`. Returns `Some` if that differs much from the last
+    /// number. The path carries all of them in a [`moment`](Rules::moment), because a new limit takes effect only after they are sent.
+    /// Fewer bytes would wake the writer more often.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
@@ -338,23 +344,23 @@ impl BulkInFlight {
     }
 }
 
-/// Watches that bulk doesn't become slower by being held.
+/// Detects that the limits have made bulk slower, and then removes them for a while.
 ///
-/// The limit of bytes in flight comes from the path's rate and shortest round trip. A radio link, other traffic's queue or a new route can
-/// make the round trip longer. Bulk then becomes slower, so its limit falls, so it becomes slower again. To end this, bulk that becomes
-/// slower while it is held is left to TCP for a while.
+/// The limit on bytes in flight is computed from the path's rate and shortest round trip. A radio link, a queue of other traffic or a new
+/// route can make the round trip longer. Then the limit makes bulk slower, so the next limit is lower, and so on. To end this, the limit is
+/// removed for a while if bulk becomes slower under it.
 #[derive(Debug, Default)]
 pub(super) struct StranglingWatch {
     rules: &'static Rules,
-    /// The time of the last reading that was used, and the number of lanes at that time.
+    /// The time of the last processed reading, and the number of lanes at that time.
     read: Option<(Instant, usize)>,
-    /// The best rate that two readings in a row reached, in bytes a second, and the last rate. One reading may include bytes that gathered
-    /// while bulk was held back.
+    /// The best rate that two readings in a row reached, in bytes per second, and the rate of the last reading. A single reading may
+    /// include bytes that had accumulated while bulk was limited.
     best: f64,
     last: f64,
     slow: u32,
     lifted_until: Option<Instant>,
-    /// For how long bulk was last left to TCP.
+    /// The time for which the limit was last removed.
     lifted: Duration,
 }
 
@@ -363,11 +369,11 @@ impl StranglingWatch {
         Self { rules, ..Self::default() }
     }
 
-    /// Returns whether bulk over `lanes` may be held. `is_held` tells whether it is held now.
+    /// Returns whether bulk over `lanes` may be limited. `is_held` says if it is limited now.
     pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, path: &Throughput) -> bool {
         let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
         if let Some((at, rate)) = path.bulk_reading().filter(|(at, _)| is_new(*at)) {
-            // Towards its end bulk is slower because less of it is left.
+            // If there are fewer lanes than before, bulk is near its end, and slower for this reason.
             let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
             self.read = Some((at, lanes));
             self.best = self.best.max(rate.min(self.last));
@@ -375,10 +381,10 @@ impl StranglingWatch {
             self.slow =
                 if is_held && !are_fewer && rate * self.rules.growth < self.best { self.slow + 1 } else { 0 };
         }
-        // Wait a while, because bulk needs some tenths of a second to regain its rate after small requests end.
+        // Only a long time of slow readings counts, because bulk needs some tenths of a second to regain its rate after small requests end.
         if self.rules.reading_min * self.slow >= self.rules.strangled_after {
             (self.slow, self.best) = (0, 0.0);
-            // The time doubles, unless bulk has been held for twice as long since then.
+            // The time doubles if the limit was removed for the same reason not long ago.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
             self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
             self.lifted_until = now.checked_add(self.lifted);
@@ -429,7 +435,7 @@ mod tests {
 
         #[test]
         fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
-            // 50 objects of 272 KiB a second take 70 ms each.
+            // Request 50 objects of 272 KiB per second, each of which takes 70 ms.
             let far = Duration::from_millis(50);
             let decide = |outstanding, path| {
                 YieldState::default().decide(Instant::now(), outstanding, path, None, far)
@@ -497,7 +503,7 @@ mod tests {
         const HOME: Duration = Duration::from_millis(20);
         const GIGABIT: f64 = 125e6;
 
-        /// A path that bulk has filled at this rate in bytes a second.
+        /// Returns a path that bulk has filled, with this rate in bytes per second.
         fn full(rate: f64) -> Throughput {
             let (mut path, now) = (Throughput::default(), Instant::now());
             for reading in 0..10 {
@@ -513,7 +519,7 @@ mod tests {
         /// Small requests that keep coming.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };
 
-        /// The limit of a lane beside small requests.
+        /// Returns the limit of bytes in flight for each lane while there are small requests.
         fn share(direction: Direction, lanes: usize, rtt: Duration, path: &Throughput) -> Option<u32> {
             let now = Instant::now();
             BulkInFlight::by(&Rules::CHOSEN)
@@ -579,9 +585,10 @@ mod tests {
             }
         }
 
-        /// The rate that bulk reaches over five minutes, in bytes a second. The path's round trip is `times` the shortest one.
+        /// Returns the rate in bytes per second that bulk reaches in five minutes. The path's round trip is now `times` times longer than
+        /// the shortest one.
         fn moved(direction: Direction, rtt: Duration, times: u32, expects_small: bool) -> f64 {
-            // Three quarters of a send buffer are filled, and a packet beyond it is in flight.
+            // For uploads, three quarters of the send buffer are filled on average, and one more packet is in flight.
             let filled = if direction == Direction::Up { (0.75, 32e3) } else { (1.0, 0.0) };
             let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
             let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);

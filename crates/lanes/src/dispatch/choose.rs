@@ -1,7 +1,8 @@
-//! The choice of lanes: how many an origin has, which are dialled or closed, and which attempt goes on which.
+//! Decides how many lanes an origin has, which are dialled or closed, and which attempt goes on which.
 //!
-//! A connection costs about a millisecond of handshake on both ends and saves round trips. [`wanted`] weighs the two, so a far server gets
-//! many express lanes and a near one few. All origins together stay under the ceiling. Hedges go before queued attempts.
+//! A connection costs about a millisecond of CPU time for its handshake, and saves round trips. [`wanted`] compares the two, so a far
+//! server gets many express lanes and a near one few. All origins together stay below the limit of connections. Hedges are sent before
+//! queued attempts.
 
 use std::time::{Duration, Instant};
 
@@ -14,24 +15,24 @@ use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Demand {
     pub(super) attempts: usize,
-    /// These attempts, and those that have ended since the origin last had none. A job shows its attempts a few at a time. A job that has
-    /// gone on for long is likely to go on for as long again.
+    /// The number of these attempts, and of those that have ended since the origin last had none. A job submits its attempts a few at a
+    /// time, so their number alone doesn't show its size. If many have ended, as many are likely to follow.
     pub(super) so_far: usize,
     pub(super) bytes: u64,
-    /// The lanes that the origin's bulk wants in addition.
+    /// The number of lanes that the origin's bulk needs in addition.
     pub(super) freight: usize,
 }
 
 /// The measured properties of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerProfile {
-    /// True if each of its lanes carries many requests at once. That is a guess until `has_spoken`.
+    /// True if each of its lanes carries many requests at once. This is a guess until `has_spoken` is true.
     pub(super) is_multiplexed: bool,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
-    /// The time that the server takes to answer, beside the round trip.
+    /// The time that the server takes to answer, in addition to the round trip.
     pub(super) service: Duration,
-    /// The measured rate of the path, in the direction of most bytes.
+    /// The measured rate of the path, in the direction in which more bytes move.
     pub(super) path: PathRate,
 }
 
@@ -43,15 +44,16 @@ pub(super) fn wanted(rules: &Rules, demand: Demand, server: ServerProfile) -> us
     if server.is_multiplexed { multiplexed(rules, demand, server) } else { exclusive(rules, demand, server) }
 }
 
-/// Returns how many lanes to dial in addition to the existing ones. A few more don't pay for the two round trips until they open.
+/// Returns how many lanes to dial in addition to the existing ones. If only a few are missing, it returns 0, because they would open two
+/// round trips later and help little.
 pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(have);
     if missing.saturating_mul(rules.change_min as usize) <= have { 0 } else { missing }
 }
 
-/// Returns how many lanes pay if each carries one attempt at a time. n attempts over c lanes take n·(rtt + service)/c, and the lanes cost
-/// c·handshake. The sum is least at the square root of n·(rtt + service)/handshake. But the attempts' bytes need the same time on the path
-/// whatever the number of lanes. Once the path is full, another lane only divides it.
+/// Returns the best number of lanes if each carries one attempt at a time. n attempts over c lanes take n·(rtt + service)/c, and the lanes
+/// cost c·handshake. The sum is smallest if c is the square root of n·(rtt + service)/handshake. But once the attempts in flight fill the
+/// path, more lanes don't make it faster.
 fn exclusive(
     rules: &Rules,
     demand: Demand,
@@ -62,7 +64,7 @@ fn exclusive(
     let mean = (demand.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(rules, turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    // Before the protocol is known, the number is low, so an origin that turns out to be multiplexed has no lanes too many.
+    // Until the protocol is known, the number is kept low, because a server that turns out to use HTTP/2 needs fewer lanes.
     let usual = (rules.connections_max / 2).saturating_sub(demand.freight);
     let documented = (rules.requests_a_second * turn.as_secs_f64()) as usize;
     let most = if is_known {
@@ -73,9 +75,9 @@ fn exclusive(
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
 }
 
-/// Returns how many lanes pay if each carries many attempts at once. In each round trip a lane sends as much as slow start allows: first
-/// the initial window, then twice as much each time. The same holds for the segments of its answers. Attempts beyond the number of streams
-/// go in later turns, when the windows have grown.
+/// Returns the best number of lanes if each carries many attempts at once. In each round trip a lane sends as much as slow start allows:
+/// first the initial window, then twice as much each time. Slow start also limits the segments of its answers. Attempts beyond the number
+/// of streams are sent in later turns, when the windows have grown.
 fn multiplexed(
     rules: &Rules,
     demand: Demand,
@@ -84,7 +86,7 @@ fn multiplexed(
     let rtt = rtt.unwrap_or(rules.rtt_assumed);
     let (live, bytes) = (demand.attempts, (demand.bytes as f64).min(path.at_once(rules, rtt + service)));
     let time = |lanes: usize| {
-        // The fullest lane takes longest. It must fit with room to spare.
+        // The lane with the most bytes takes longest. It decides the time.
         let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
         let windows = fullest * rules.framing / INITIAL_WINDOW;
         let lanes = lanes as f64;
@@ -95,13 +97,12 @@ fn multiplexed(
             + turns * (rtt + service).as_secs_f64()
             + lanes * rules.handshake_cost.as_secs_f64()
     };
-    let most = (live / rules.attempts_per_lane).clamp(rules.attempts_min, rules.lanes_max).min(live);
-    (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
+    (1..=rules.lanes_max.min(live)).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
 }
 
 impl Dispatcher {
     pub(super) fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
-        // An origin's first lane may take a slot that is otherwise kept free for express.
+        // An origin's first lane may use one of the connections that are otherwise kept free for express lanes.
         let is_first = self.ledger.account(origin).lanes.is_empty();
         let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let hedges = self.waiting_hedges(origin, role).len();
@@ -114,7 +115,7 @@ impl Dispatcher {
         let lanes = || self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == role);
         let have = lanes().filter(|(_, lane)| !lane.is_draining()).count();
         let failed = state.failed_lately(role, now);
-        // A waiting hedge can't use an open lane, or it would have gone on it already.
+        // A hedge that waits can't use any of the open lanes, or it would have been sent already.
         let dialling = lanes().filter(|(_, lane)| lane.is_dialling()).count();
         let for_hedges = hedges.saturating_sub(dialling + failed);
         let have = if have == 0 { 0 } else { have + failed };
@@ -127,7 +128,8 @@ impl Dispatcher {
             if self.has_all_served(now, origin) {
                 return;
             }
-            // Announced attempts don't close other origins' lanes. Otherwise two origins could take a lane from each other for ever.
+            // Only queued attempts may close an idle lane of another origin. With announced attempts, two origins could take a lane from
+            // each other for ever.
             if self.ledger.lanes().len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;
             }
@@ -136,8 +138,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many lanes may exist before another one of the role is dialled. Freight never takes the last quarter, so that later
-    /// express attempts find a slot.
+    /// Returns the limit of all lanes above which no further lane of this role is dialled. Freight lanes never use the last quarter, so
+    /// that later express attempts can still open lanes.
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
@@ -145,14 +147,15 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many freight lanes the origin has or may still open beside all other lanes.
+    /// Returns the number of freight lanes that the origin has or could still open within the limit of connections.
     pub(super) fn freight_lanes_max(&self, origin: OriginId) -> usize {
         let is_there = |(_, lane): &(LaneId, &Lane)| lane.role == Role::Freight && !lane.is_draining();
         let have = self.ledger.lanes_of(origin).filter(is_there).count();
         have + self.ceiling(Role::Freight).saturating_sub(self.ledger.lanes().len())
     }
 
-    /// Makes room at the ceiling for an origin that lacks a lane: closes an idle lane of another origin. Returns whether there was one.
+    /// Closes an idle lane of another origin, to stay within the limit when this origin needs a lane. Returns whether there was an idle
+    /// lane.
     fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
         let idle = self.ledger.lanes().filter(|(_, lane)| lane.origin != origin && lane.is_idle());
         let Some(id) = idle.map(|(id, _)| id).min() else { return false };
@@ -161,8 +164,8 @@ impl Dispatcher {
         true
     }
 
-    /// At the ceiling, gives up a lane on which an attempt has ended if another origin waits without any lane. An origin gives up its only
-    /// lane no sooner than a [`turn`](super::Rules::turn) after it opened.
+    /// Gives up a lane on which an attempt has just ended, if the limit of connections is reached and another origin waits without any
+    /// lane. An origin keeps its only lane for at least one [`turn`](super::Rules::turn) after it opened.
     pub(super) fn give_way(&mut self, now: Instant, id: LaneId) {
         let Some((own, since)) = self.ledger.lane(id).map(|l| (l.origin, l.since)) else { return };
         if self.ledger.lanes().len() < self.connections_max || self.waiting_without_lane(own).is_none() {
@@ -179,7 +182,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns another origin that has work and no lane. Of several, it is the one that gave way longest ago.
+    /// Returns another origin that has attempts but no lane. If there are several, it returns the one that gave up a lane longest ago.
     pub(super) fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
         let waits = |(origin, account): &(OriginId, &OriginAccount)| {
             *origin != own && account.lanes.is_empty() && account.express + account.freight > 0
@@ -211,7 +214,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note that an attempt goes on a lane.
+    /// Records that an attempt is sent on a lane.
     pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role) {
         let Some(attempt) = self.ledger.attempt(id) else { return };
         let origin = attempt.origin;
@@ -222,8 +225,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the least loaded lane that may take an attempt of this weight. Never returns `but`, and prefers lanes to addresses other
-    /// than that lane's.
+    /// Returns the least loaded lane that can take an attempt of this weight. It never returns the lane `but`, and prefers lanes to other
+    /// addresses than the address of `but`.
     pub(super) fn pick(
         &self,
         now: Instant,
@@ -240,7 +243,7 @@ impl Dispatcher {
         let mut best: Option<((bool, bool, u64, bool), LaneId)> = None;
         for (id, lane) in self.ledger.lanes_of(origin).filter(|(id, _)| Some(*id) != but) {
             let own = lane.role == role;
-            // A lane of the other role is lent only while it is idle, and only if no more lanes can be dialled.
+            // A lane of the other role is used only if it is idle and no more lanes can be dialled.
             if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
@@ -252,14 +255,15 @@ impl Dispatcher {
         best.map(|(_, id)| id)
     }
 
-    /// Returns whether freight may have another of the origin's lanes. If there are several, a quarter stays for express, at least one.
+    /// Returns whether freight may use another of the origin's lanes. If there are several lanes, a quarter of them, and at least one, is
+    /// kept for express.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
         freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
     }
 
-    /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. It is an equal share,
-    /// so the first lane to open leaves the others theirs. Returns `None` if no lanes are about to open.
+    /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. It is an equal share
+    /// for each lane, so that the first lane to open doesn't take all attempts. Returns `None` if no lanes are about to open.
     fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
         let state = &self.origins[origin.0];
         let timeout = state.sibling_wait();
@@ -269,12 +273,13 @@ impl Dispatcher {
             return None;
         }
         let open = of_role().filter(|l| l.is_open()).count() as u64;
-        // Attempts beyond the first burst wait until all lanes are open.
+        // Only the bytes that may be in flight are divided. Further attempts wait until all lanes are open.
         Some(self.ledger.account(origin).express_weight.min(state.at_once()).div_ceil((open + young).max(1)))
     }
 
-    /// Returns whether freight has waited for a turn at the ceiling, where it can't dial a lane. Freight then goes first, for one turn
-    /// only. With more turns, express would wait until a long queue of bulk has ended.
+    /// Returns whether freight couldn't dial a lane, because of the limit of connections, for as long as a [`turn`](super::Rules::turn).
+    /// Then one freight attempt is sent before express attempts. If all freight attempts were sent first, express attempts would wait until
+    /// a long queue of bulk has ended.
     pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
         let state = &self.origins[origin.0];
         let Some((_, front)) = self.ledger.account(origin).queues.front(Role::Freight) else { return false };
@@ -288,7 +293,7 @@ impl Dispatcher {
         is_full && waited.is_some_and(|w| w >= self.rules.turn)
     }
 
-    /// Admits the hedge of a running attempt. It takes the role that the first attempt has now, whatever its own size.
+    /// Admits the hedge of a running attempt. It gets the present role of the first attempt, even if its own size suggests the other role.
     pub(super) fn hedge(
         &mut self,
         now: Instant,
@@ -304,7 +309,8 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// Sends the hedges that find a lane other than the first attempt's. The others keep waiting, and block no later attempts.
+    /// Sends the hedges for which there is another lane than that of their first attempt. The remaining hedges keep waiting, and don't
+    /// block later attempts.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
             let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };
@@ -323,18 +329,18 @@ impl Dispatcher {
         self.ledger.account(origin).hedges.iter().filter(of_role).copied().collect()
     }
 
-    /// The lane that an attempt runs on.
+    /// Returns the lane of a running attempt.
     pub(crate) fn lane_of(&self, attempt: AttemptId) -> Option<LaneId> {
         self.ledger.attempt(attempt)?.lane
     }
 
-    /// Returns the lane of the attempt that this one hedges. The hedge must use another.
+    /// Returns the lane of the attempt that this one hedges. The hedge must use another lane.
     fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
         self.lane_of(self.ledger.attempt(hedge)?.hedge_of?)
     }
 }
 
-/// Three quarters of the lanes, but at least one, and not all of two or more.
+/// Returns three quarters of this number. For two or three lanes it is one less, and for one lane it is one.
 pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
     lanes - (lanes / 4).max(usize::from(lanes > 1))
 }
@@ -350,7 +356,7 @@ mod tests {
         const EXCLUSIVE: bool = false;
         const MULTIPLEXED: bool = true;
 
-        /// Lanes wanted over a path of unknown rate.
+        /// Returns the number of lanes that are wanted over a path of unknown rate.
         fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
             over(PathRate::default(), is_multiplexed, attempts, bytes, rtt)
         }
@@ -438,7 +444,7 @@ mod tests {
                 service: Rules::CHOSEN.service_min,
                 path: PathRate::default(),
             };
-            // A job holds some attempts at a time.
+            // A job submits only a limited number of attempts at a time.
             let after = |so_far, rtt| {
                 let demand = Demand { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
                 super::super::wanted(&Rules::CHOSEN, demand, known(rtt))
@@ -526,7 +532,7 @@ mod tests {
             std::iter::from_fn(|| dispatcher.poll()).collect()
         }
 
-        /// The lane that an attempt was sent on.
+        /// Returns the lane on which an attempt was sent.
         fn sent(actions: &[DispatchAction], wanted: u64) -> Option<LaneId> {
             actions.iter().find_map(|action| match action {
                 DispatchAction::Send { attempt, lane, .. } if *attempt == AttemptId(wanted) => Some(*lane),
@@ -542,7 +548,7 @@ mod tests {
             actions.iter().filter_map(lane).collect()
         }
 
-        /// A dispatcher with one lane on which attempt 0 runs.
+        /// Returns a dispatcher with one lane, on which attempt 0 runs.
         fn running(protocol: Protocol, ceiling: usize) -> (Dispatcher, Instant, LaneId) {
             let (mut dispatcher, now) = (Dispatcher::new(ceiling), Instant::now());
             dispatcher.handle(
@@ -601,7 +607,7 @@ mod tests {
                 );
             }
             dispatcher.handle(now, DispatchEvent::Expected { origin: ORIGIN, protocol: Protocol::H1 });
-            // After the wait for the first dial, but not so late that the wait begins again.
+            // This time is after the wait for the first dial, but not so late that the wait begins again.
             dispatcher.handle(now + Duration::from_millis(5), DispatchEvent::Tick);
             let lanes = dialled(&actions(&mut dispatcher));
             for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {

@@ -1,4 +1,4 @@
-//! The dispatcher's events and actions, and the numbers of attempts, lanes and origins.
+//! The dispatcher's events and actions, and the ids of attempts, lanes and origins.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use super::Dispatcher;
 use super::rules::Rules;
 use crate::Protocol;
 
-/// One try of a request. The driver numbers them.
+/// The id of an attempt, which is one try of a request. The driver assigns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct AttemptId(pub(crate) u64);
 
-/// One connection. The dispatcher numbers them.
+/// The id of a connection. The dispatcher assigns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct LaneId(pub(crate) u64);
 
-/// One origin. The driver numbers them from 0 without gaps.
+/// The id of an origin. The driver assigns these from 0 without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct OriginId(pub(crate) usize);
 
@@ -42,9 +42,9 @@ impl Role {
 /// The direction of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the server.
+    /// From the server to us.
     Down,
-    /// To the server.
+    /// From us to the server.
     Up,
 }
 
@@ -55,29 +55,29 @@ impl Direction {
 /// An event that the driver reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DispatchEvent {
-    /// A request wants to be sent.
+    /// A request was submitted.
     Submitted {
-        /// Its number.
+        /// The id of the attempt.
         attempt: AttemptId,
-        /// Where it goes.
+        /// The origin of the request.
         origin: OriginId,
-        /// Its size, as far as it is known.
+        /// The size of the request and of its answer, as far as they are known.
         size: RequestSize,
     },
-    /// A hedge, which is a second try of a request that still runs, wants to be sent on another lane.
+    /// A hedge was submitted: a second try of a request that still runs. It must be sent on another lane.
     Hedged {
-        /// Its number.
+        /// The id of the attempt.
         attempt: AttemptId,
-        /// Where it goes.
+        /// The origin of the request.
         origin: OriginId,
-        /// Its size, as far as it is known.
+        /// The size of the request and of its answer, as far as they are known.
         size: RequestSize,
         /// The attempt that it hedges.
         hedge_of: AttemptId,
     },
-    /// The caller no longer wants the request. If its attempt runs, [`DispatchEvent::Finished`] follows.
+    /// The caller has cancelled the request. If its attempt runs, [`DispatchEvent::Finished`] follows.
     Cancelled {
-        /// Its number.
+        /// The id of the attempt.
         attempt: AttemptId,
     },
     /// The origin is likely to speak this protocol.
@@ -87,14 +87,14 @@ pub(crate) enum DispatchEvent {
         /// The protocol.
         protocol: Protocol,
     },
-    /// The caller announces attempts of unknown kind.
+    /// The caller announces attempts that it will submit soon, so that lanes can be dialled for them.
     Anticipated {
-        /// Where to.
+        /// The origin for which they are announced.
         origin: OriginId,
-        /// Their number.
+        /// The number of announced attempts.
         attempts: usize,
     },
-    /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
+    /// The TCP handshake of a dial has ended, and its time is the round trip. The lane isn't open yet.
     Reached {
         /// The lane.
         lane: LaneId,
@@ -107,10 +107,10 @@ pub(crate) enum DispatchEvent {
         lane: LaneId,
         /// The protocol that it speaks.
         protocol: Protocol,
-        /// The round trip its handshake saw.
+        /// The round trip that its handshake measured.
         rtt: Duration,
     },
-    /// The address of the origin that a lane leads to.
+    /// Reports the address to which a lane is connected.
     Located {
         /// The lane.
         lane: LaneId,
@@ -122,18 +122,18 @@ pub(crate) enum DispatchEvent {
         /// The lane that was being dialled.
         lane: LaneId,
     },
-    /// The server announced how many streams it takes on this lane.
+    /// The server has announced how many concurrent streams it allows on this lane.
     Streams {
         /// The lane.
         lane: LaneId,
-        /// The limit.
+        /// The maximum number of concurrent streams.
         max: usize,
     },
-    /// The answer to an opener, a request of unknown size, tells its size.
+    /// The size of the answer to an opener, a request of unknown size, is now known.
     Sized {
         /// The attempt.
         attempt: AttemptId,
-        /// Bytes of its body.
+        /// The size of the answer's body in bytes.
         bytes: u64,
     },
     /// A running attempt turned out to be bulk. If it is alone on its lane, the lane becomes a freight lane.
@@ -141,20 +141,20 @@ pub(crate) enum DispatchEvent {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// An attempt ended, well or not.
+    /// An attempt has ended, successfully or not.
     Finished {
         /// The attempt.
         attempt: AttemptId,
         /// True if its lane can take another request.
         reusable: bool,
     },
-    /// The lane takes nothing new, but its requests go on: an HTTP/1.1 answer said `Connection: close`. After an HTTP/2 GOAWAY, the driver
-    /// only notices when a new request is refused. It then says [`DispatchEvent::Finished`] with `reusable` false.
+    /// The lane takes no further requests, but its running request continues: an HTTP/1.1 answer had `Connection: close`. After an HTTP/2
+    /// GOAWAY, the driver only notices when a new request is refused. It then sends [`DispatchEvent::Finished`] with `reusable` false.
     Draining {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane is gone. If it was idle, this shows how long its server keeps idle connections.
+    /// The lane's connection has ended. If the lane was idle, this shows how long its server keeps idle connections open.
     Closed {
         /// The lane.
         lane: LaneId,
@@ -164,127 +164,125 @@ pub(crate) enum DispatchEvent {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane's first request was reset, or is silent while others are answered. [`DispatchEvent::Finished`] follows.
+    /// The lane's first request was reset, or has no answer while requests on other lanes are answered. [`DispatchEvent::Finished`]
+    /// follows.
     Unserved {
         /// The lane.
         lane: LaneId,
     },
-    /// The server had closed the lane before a request was sent on it, or about to be. [`DispatchEvent::Finished`] and
-    /// [`DispatchEvent::Closed`] follow.
+    /// A request found that the server had already closed the lane. [`DispatchEvent::Finished`] and [`DispatchEvent::Closed`] follow.
     Stale {
         /// The lane.
         lane: LaneId,
     },
-    /// The server announces how long it keeps idle connections.
+    /// The server announces how long it keeps idle connections open.
     KeepsIdle {
-        /// The lane that announced it.
+        /// The lane on which the server announced it.
         lane: LaneId,
-        /// The time.
+        /// The idle timeout.
         limit: Duration,
     },
-    /// The machine, or this process, has stood still for long, as after a suspend.
+    /// The machine or this process was stopped for a long time, for example by a suspend.
     Slept,
-    /// Bytes that have moved over all lanes of an origin since the engine started.
+    /// A reading of the bytes that have moved over all lanes of an origin since the engine started.
     Moved {
         /// The origin.
         origin: OriginId,
-        /// From the server.
+        /// Bytes from the server.
         down: u64,
-        /// To the server, and acknowledged. `None` where the system can't tell.
+        /// Bytes to the server that it has acknowledged. `None` on systems that can't tell it.
         up: Option<u64>,
-        /// The figures of the connection that moved most since the last time, where the system tells.
+        /// TCP's figures of the connection that has moved the most bytes since the last reading. `None` on systems that can't tell them.
         flow: Option<TcpSample>,
     },
     /// The time that [`Dispatcher::next_tick`] returned has come.
     Tick,
 }
 
-/// TCP's own figures of a connection that carries bulk.
+/// Measurements of the kernel's TCP for a connection that carries bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TcpSample {
-    /// The round trip that its packets take now, queues included.
+    /// The present round trip of its packets, with the time in queues.
     pub(crate) round_trip: Duration,
-    /// The time since the last packet came.
+    /// The time since the last packet was received.
     pub(crate) quiet: Duration,
-    /// Packets since the last sample, on all connections to the origin, that were sent again or came behind a missing one.
+    /// The number of packets since the last sample that were retransmitted or came out of order, on all connections to the origin.
     pub(crate) disordered: u64,
 }
 
 /// An action for the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DispatchAction {
-    /// Open a connection; answer with [`DispatchEvent::Opened`] or [`DispatchEvent::DialFailed`].
+    /// Open a connection. [`DispatchEvent::Opened`] or [`DispatchEvent::DialFailed`] must follow.
     Dial {
         /// The new lane.
         lane: LaneId,
-        /// Where to.
+        /// The origin to connect to.
         origin: OriginId,
-        /// The role that it is for.
+        /// The role for which it is opened.
         role: Role,
     },
-    /// Send an attempt on a lane; answer with [`DispatchEvent::Finished`].
+    /// Send an attempt on a lane. [`DispatchEvent::Finished`] must follow.
     Send {
         /// The attempt.
         attempt: AttemptId,
         /// The lane.
         lane: LaneId,
-        /// The role that it is sent in.
+        /// The role of the lane for this attempt.
         role: Role,
     },
-    /// Close an idle lane. No event is expected.
+    /// Close an idle lane. No event follows.
     Close {
         /// The lane.
         lane: LaneId,
     },
-    /// Bulk of this direction may move at most at this rate from now on, over all lanes.
+    /// Limit bulk of this direction to this rate, over all lanes together.
     Yield {
         /// The direction.
         direction: Direction,
-        /// Bytes a second. `None` removes the limit.
+        /// The limit in bytes per second. `None` removes it.
         rate: Option<u64>,
     },
-    /// Each of the origin's connections that download bulk may have at most this many bytes in flight from now on.
+    /// Limit the bytes in flight on each of the origin's connections that download bulk.
     Window {
         /// The origin.
         origin: OriginId,
-        /// Bytes; `None` leaves it to TCP.
+        /// The limit in bytes. `None` removes it.
         bytes: Option<u32>,
     },
-    /// The send buffer of each of the origin's connections that upload bulk may hold at most this many bytes from now on. Bytes that were
-    /// sent but not acknowledged count.
+    /// Limit the send buffer of each of the origin's connections that upload bulk. Bytes that were sent but not acknowledged count, too.
     SendBuffer {
         /// The origin.
         origin: OriginId,
-        /// Bytes; `None` leaves it to TCP.
+        /// The limit in bytes. `None` removes it.
         bytes: Option<u32>,
     },
-    /// For each of the origin's connections that upload bulk, the kernel takes at most this many bytes beyond those that it may send at
-    /// once.
+    /// Limit the bytes that the kernel holds but can't send yet, for each of the origin's connections that upload bulk.
     Unsent {
         /// The origin.
         origin: OriginId,
-        /// Bytes.
+        /// The limit in bytes.
         bytes: u32,
     },
-    /// Each of the origin's connections that upload bulk may send at this rate from now on.
+    /// Limit the rate of each of the origin's connections that upload bulk.
     Pace {
         /// The origin.
         origin: OriginId,
-        /// Bytes a second; `None` leaves it to TCP.
+        /// The limit in bytes per second. `None` removes it.
         rate: Option<u32>,
     },
-    /// This many more bulk requests to the origin would each get a lane that pays.
+    /// Report how many more bulk requests to the origin would each get a lane that raises goodput.
     Spare {
         /// The origin.
         origin: OriginId,
-        /// Their number.
+        /// The number of such requests.
         lanes: usize,
     },
-    /// The attempt can't be sent: the lane that was dialled for it failed.
+    /// Fail an attempt, because the lane that was dialled for it couldn't be opened.
     Fail {
         /// The attempt.
         attempt: AttemptId,
-        /// The lane whose error it shares.
+        /// The lane whose error becomes the attempt's error.
         because: LaneId,
     },
 }
@@ -300,26 +298,27 @@ pub(super) enum RequestClass {
     Opener,
 }
 
-/// Bytes of a request, as far as they are known.
+/// The size of a request and of its answer, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestSize {
-    /// Body bytes that are sent.
+    /// The size of the request's body.
     pub(super) up: u64,
-    /// Body bytes of the expected answer, if known.
+    /// The expected size of the answer's body, if known.
     pub(super) down: Option<u64>,
-    /// True if the answer goes into a sink. Without an expected size it may then have any. A collected answer is metadata, and small.
+    /// True if the answer's body goes to a sink. If its size isn't known, it may be large. Answers that are collected in memory are
+    /// metadata, and small.
     is_streamed: bool,
 }
 
 impl RequestSize {
-    /// A request that sends `up` bytes and expects `down`. `is_streamed` tells whether the answer goes into a sink.
+    /// Describes a request that sends `up` body bytes and expects `down`. `is_streamed` says if the answer's body goes to a sink.
     pub(crate) fn new(up: u64, down: Option<u64>, is_streamed: bool) -> Self {
-        // Bounded so that sums over any number of attempts don't overflow.
+        // Limit the numbers, so that sums over many attempts can't overflow.
         let bounded = |bytes: u64| bytes.min(1 << 42);
         Self { up: bounded(up), down: down.map(bounded), is_streamed }
     }
 
-    /// Returns whether it is small, bulk or of unknown size.
+    /// Returns the class of the request: small, bulk or of unknown size.
     pub(super) fn class(&self, rules: &Rules) -> RequestClass {
         match self.down {
             _ if self.up > rules.freight_above => RequestClass::Bulk,
@@ -329,7 +328,7 @@ impl RequestSize {
         }
     }
 
-    /// Returns the body bytes of the expected answer, or the assumed ones of an opener.
+    /// Returns the expected size of the answer's body. For an opener it is an assumed size.
     pub(super) fn down(&self, rules: &Rules) -> u64 {
         let assumed = if self.class(rules) == RequestClass::Opener { rules.opener_assumed } else { 0 };
         self.down.unwrap_or(assumed)
@@ -340,7 +339,7 @@ impl RequestSize {
         match self.class(rules) {
             RequestClass::Small => Role::Express,
             RequestClass::Bulk => Role::Freight,
-            // If there are no express attempts, all openers are freight.
+            // Here `freight == openers` means that there is no other freight, because without express attempts all openers are freight.
             RequestClass::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
                 Role::Freight
             }
@@ -348,12 +347,12 @@ impl RequestSize {
         }
     }
 
-    /// Returns the direction of most of its bytes.
+    /// Returns the direction in which more of its bytes move.
     pub(super) fn direction(&self, rules: &Rules) -> Direction {
         if self.up > self.down(rules) { Direction::Up } else { Direction::Down }
     }
 
-    /// Returns the bytes that it counts for when loads of lanes are compared.
+    /// Returns the number of bytes that the request adds to the load of a lane.
     pub(super) fn weight(&self, rules: &Rules) -> u64 {
         self.up + self.down(rules) + rules.overhead
     }

@@ -1,8 +1,9 @@
-//! The number of freight lanes of an origin: one at first, and more if they raise goodput.
+//! Finds the number of freight lanes of an origin. It begins with one, or a few, and adds lanes if they raise goodput.
 //!
-//! One stream fills a clean path, and a second one only overflows the queue. More streams pay if something else limits each of them: a
-//! server that caps each connection, a small window, or a sender that takes lost packets for a full queue. When goodput stops growing,
-//! something limits the stream. If the path has a queue, the path is the limit. If not, lanes are added, and they stay if goodput rises.
+//! On a path without packet loss, one stream uses the full rate, and a second one only overflows the queue. More streams help if something
+//! else limits each of them. It may be a server that limits each connection, a small window, or a sender that slows down after each lost
+//! packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the path is the limit. If not, lanes
+//! are added, and they stay if goodput rises.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,17 +11,18 @@ use std::time::{Duration, Instant};
 use super::event::{Direction, TcpSample};
 use super::rules::Rules;
 
-/// Returns how many lanes keep a path busy with requests of `mean` bytes: while one waits for its next answer, others use the path.
+/// Returns how many lanes keep a path busy with requests of `mean` bytes. While one lane waits for its next answer, the others use the
+/// path.
 pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
     let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
     let others = (between / mean.max(1) as f64).ceil() as usize;
     1 + others.min(rules.side_by_side_max - 1)
 }
 
-/// Returns the number of lanes to begin with, for a server at this distance.
+/// Returns the number of lanes to begin with. It depends on the round trip to the server.
 fn first(rules: &Rules, rtt: Duration) -> usize {
     match rtt {
-        // Within one building, memory and processors limit bulk, not the path. Two lanes keep two threads busy.
+        // Within one building, memory and CPU limit bulk, not the path. Two lanes use two threads.
         near if near < rules.service_min => 2,
         far if far >= rules.far => {
             ((rules.rate_unknown * far.as_secs_f64() / rules.far_lane) as usize).min(rules.side_by_side_max)
@@ -29,51 +31,55 @@ fn first(rules: &Rules, rtt: Duration) -> usize {
     }
 }
 
-/// A reading of the bytes that an origin's lanes have moved, and of TCP's own figures.
+/// A reading of the bytes that an origin's lanes have moved, and of the kernel's measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GoodputSample {
-    /// Bytes so far, in both directions.
+    /// The bytes moved so far, in both directions together.
     pub(super) bytes: u64,
-    /// The lanes that carry bulk, and the lanes needed to [cover](covering) each other's pauses.
+    /// The number of lanes that carry bulk, and the number that is needed so that they [cover](covering) each other's pauses between
+    /// requests.
     pub(super) busy: usize,
     pub(super) covering: usize,
     /// The shortest round trip so far, if known.
     pub(super) rtt: Option<Duration>,
-    /// The busiest connection's round trip and pauses, where the system tells.
+    /// The kernel's measurements of the busiest connection. `None` on systems without them.
     pub(super) flow: Option<TcpSample>,
-    /// The path's best recent rate in bytes a second, whatever traffic showed it.
+    /// The highest recent rate of the path in bytes per second, with bulk or small requests.
     pub(super) shown: f64,
 }
 
-/// A search for the number of lanes.
+/// The search for the best number of freight lanes of an origin.
 #[derive(Debug)]
 pub(super) struct FreightLanes {
     rules: &'static Rules,
-    /// `None` until the distance is known.
+    /// The number of lanes found so far. `None` until the round trip to the server is known.
     target: Option<usize>,
-    /// Lanes that cover each other's pauses. The number of lanes is the larger of this and the target.
+    /// The number of lanes that is needed to cover each other's pauses. The origin gets the larger of this and the target.
     covering: usize,
     trial: LaneTrial,
-    /// The best mean goodput of [`calm`](Rules::calm) windows since bulk began or was let go, in bytes a second.
+    /// The highest mean goodput of [`calm`](Rules::calm) consecutive windows, in bytes per second, since bulk began or last stopped
+    /// yielding.
     best: f64,
-    /// The highest goodput since lanes were added, that of the last windows, and the number of windows without growth.
+    /// The goodput at its last strong growth, the goodput of the last windows, and the number of windows since that growth.
     risen: f64,
     latest: VecDeque<f64>,
     calm: u32,
-    /// Windows since lanes were added in which the path showed a queue, and windows without growth in which the connection stood still.
+    /// The number of windows since lanes were added in which the path had a queue, and of windows without growth in which the connection
+    /// paused.
     queued: u32,
     paused: u32,
-    /// True if packets were lost.
+    /// True if packets were lost since lanes were added.
     has_lost: bool,
-    /// Paths change, so three findings are believed for a time only: the path has a queue, a step at some goodput didn't pay, or lanes
-    /// didn't help against fallen goodput.
+    /// Paths change, so three findings expire: the path has a queue, more lanes didn't raise a certain goodput, and more lanes didn't raise
+    /// a goodput that had fallen.
     full_until: Option<Instant>,
     step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,
     window: Option<MeasuringWindow>,
 }
 
-/// A trial of the lanes added last: goodput must rise from `goodput` (bytes a second), or their number goes back to `lanes`.
+/// The trial of the lanes that were added last. If goodput doesn't rise above `goodput` (bytes per second), their number goes back to
+/// `lanes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum LaneTrial {
     None,
@@ -86,7 +92,7 @@ struct MeasuringWindow {
     ends: Instant,
     began: Instant,
     bytes: Option<u64>,
-    /// True if bulk was held back in it.
+    /// True if bulk yielded during the window.
     yielded: bool,
 }
 
@@ -110,22 +116,22 @@ impl FreightLanes {
             window: None,
         }
     }
-    /// Returns the number of lanes that are worth having now.
+    /// Returns the number of lanes that raise goodput, as far as is known now.
     pub(super) fn target(&self) -> usize {
         self.target.unwrap_or(1)
     }
 
-    /// Returns the number of lanes that an origin with enough bulk has.
+    /// Returns the number of lanes that the origin should have if it has enough bulk.
     fn lanes(&self) -> usize {
         self.target().max(self.covering)
     }
 
-    /// Takes note of the distance of the server when it is first known.
+    /// Sets the first number of lanes when the round trip to the server is first known.
     pub(super) fn reached(&mut self, rtt: Duration) {
         self.target.get_or_insert(first(self.rules, rtt));
     }
 
-    /// Begins watching when there is freight, and ends when there is none.
+    /// Starts measuring when there is freight, and stops when there is none.
     pub(super) fn watch(&mut self, now: Instant, live: bool) {
         match (live, &self.window) {
             (true, None) => {
@@ -140,12 +146,12 @@ impl FreightLanes {
         }
     }
 
-    /// Takes note that bulk was held back for small requests. The goodput of this window and of a trial is then too low to judge.
+    /// Records that bulk yielded to small requests. The goodput of this window and of a trial is then too low to be judged.
     pub(super) fn yielded(&mut self) {
         if let Some(window) = &mut self.window {
             window.yielded = true;
         }
-        // The lanes added on trial haven't been shown to raise goodput, so go back to the number before the trial.
+        // The trial hasn't shown that its lanes raise goodput, so go back to the number before the trial.
         if let LaneTrial::Step { lanes, .. } | LaneTrial::Fallen { lanes, .. } = self.trial {
             (self.target, self.trial) = (Some(lanes), LaneTrial::None);
         }
@@ -157,12 +163,12 @@ impl FreightLanes {
         (self.risen, self.calm, self.queued, self.paused, self.has_lost) = (0.0, 0, 0, 0, false);
     }
 
-    /// Returns when the window ends.
+    /// Returns the end of the present window, when a reading is needed.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.window.map(|w| w.ends)
     }
 
-    /// Takes a reading, and decides at the end of a window. Returns whether a queue on the path shows that bulk has filled it.
+    /// Processes a reading, and decides at the end of a window. Returns whether a queue on the path shows that bulk has filled it.
     pub(super) fn moved(&mut self, now: Instant, reading: GoodputSample) -> bool {
         let Some(window) = self.window else { return false };
         if now < window.ends {
@@ -171,8 +177,8 @@ impl FreightLanes {
         let rtt = reading.rtt.unwrap_or_default();
         self.covering = reading.covering;
         let passed = now.saturating_duration_since(window.began);
-        // A window doesn't count if no bytes were counted in it: an upload's bytes count when it is answered. Nor does it count if bulk had
-        // to yield, or if lanes were still being dialled.
+        // Ignore a window without any bytes: on some systems, an upload's bytes are counted only when it is answered. Also ignore a window
+        // in which bulk had to yield, or in which lanes were still being dialled.
         let counts = |first: &u64| {
             reading.bytes > *first && !passed.is_zero() && reading.busy >= self.lanes() && !window.yielded
         };
@@ -192,7 +198,7 @@ impl FreightLanes {
         self.full_until.is_some_and(|until| now < until)
     }
 
-    /// Takes the goodput of a window in which every lane was busy.
+    /// Processes the goodput of a window in which every lane was busy.
     fn take(&mut self, now: Instant, length: Duration, goodput: f64, shown: f64) {
         if self.latest.len() == self.rules.calm as usize {
             self.latest.pop_front();
@@ -211,10 +217,10 @@ impl FreightLanes {
         }
     }
 
-    /// Decides on the lanes, which have settled at a goodput of `level` bytes a second.
+    /// Decides on the number of lanes, after goodput has become steady at `level` bytes per second.
     fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
         let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
-        // Many young connections of small requests show a slightly higher rate than bulk can reach.
+        // Many new connections with small requests can briefly exceed the rate that bulk can reach.
         let has_fallen = is_long
             && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
             && allowed(self.fallen_held_until);
@@ -229,18 +235,18 @@ impl FreightLanes {
                 self.begin_anew();
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
-                // The older lanes may still lose goodput, so two steps are judged together.
+                // The goodput of the older lanes may still fall during the trial, so two steps are judged together.
                 self.add(2, LaneTrial::Fallen { lanes, goodput: goodput.min(level) });
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
-                // If a slow disk or a standstill limits goodput, more lanes don't raise it, so they go again.
+                // The added lanes didn't raise goodput, so something else limits it, such as a slow disk. Remove them again.
                 (self.target, self.trial) = (Some(lanes), LaneTrial::None);
                 self.fallen_held_until = Some(now + self.rules.remembered);
                 self.begin_anew();
             }
             _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
             LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,
-            // If goodput has fallen since the step that didn't pay, something else limits it now.
+            // Don't repeat a step that didn't raise goodput, unless goodput has fallen since. Then something else limits it now.
             LaneTrial::None
                 if self
                     .step_held
@@ -249,7 +255,7 @@ impl FreightLanes {
         }
     }
 
-    /// Adds lanes on trial, unless a queue has shown that the path is full and goodput is about the path's rate.
+    /// Adds lanes and starts their trial, unless a queue has shown that the path is full and goodput is close to the path's rate.
     fn step(&mut self, now: Instant, level: f64, shown: f64) {
         let is_paused = self.paused * self.rules.pause >= self.calm;
         if self.queued > 0 && !is_paused {
@@ -262,7 +268,7 @@ impl FreightLanes {
         self.add(times, LaneTrial::Step { lanes: self.lanes(), goodput: level });
     }
 
-    /// Multiplies the number of lanes. `trial` says how to judge the result.
+    /// Multiplies the number of lanes by `times`. `trial` says how to judge the result.
     fn add(&mut self, times: usize, trial: LaneTrial) {
         self.trial = if self.lanes() < self.rules.lanes_max { trial } else { LaneTrial::None };
         self.target = Some((self.lanes() * times).min(self.rules.lanes_max));
@@ -277,7 +283,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(20);
     const NO_PAUSE: Duration = Duration::ZERO;
 
-    /// A path, and bulk on it for some windows.
+    /// A search for the number of lanes, with a simulated path.
     struct Bulk {
         lanes: FreightLanes,
         now: Instant,
@@ -293,12 +299,12 @@ mod tests {
             lanes.reached(rtt);
             lanes.watch(now, true);
             let mut bulk = Self { lanes, now, bytes: 0.0, shown: 0.0, flow: None, targets: Vec::new() };
-            // The first window shows nothing.
+            // The first window only takes the first reading.
             bulk.passes(1, |_| 0.0);
             bulk
         }
 
-        /// Lets some windows pass. `rate` gives the goodput for a number of lanes, in bytes a second.
+        /// Simulates this many windows. `rate` returns the goodput of a number of lanes in bytes per second.
         fn passes(&mut self, windows: usize, rate: impl Fn(usize) -> f64) {
             for _ in 0..windows {
                 let next = self.lanes.next_tick().unwrap();
@@ -318,7 +324,7 @@ mod tests {
             }
         }
 
-        /// Sets the path's figures from now on.
+        /// Sets TCP's measurements from now on.
         fn sees(&mut self, round_trip: Duration, quiet: Duration, disordered: u64) {
             self.flow = Some(TcpSample { round_trip, quiet, disordered });
         }
@@ -334,7 +340,7 @@ mod tests {
         (0..8).for_each(|doublings| bulk.passes(1, |_| 1e6 * f64::from(1 << doublings)));
         bulk.sees(RTT * 2, NO_PAUSE, 0);
         bulk.passes(2, |_| 125e6);
-        // BBR then drains the queue that it made while it looked for the path's rate.
+        // Then BBR drains the queue that it caused in its startup.
         bulk.sees(RTT, NO_PAUSE, 0);
         bulk.passes(100, |_| 125e6);
         assert_eq!(bulk.most(), 1);

@@ -1,7 +1,7 @@
-//! The ledger: attempts, the lanes that carry them, and every sum over both. No other module counts them.
+//! The ledger: it records attempts and the lanes that carry them, and keeps every sum over both. No other module counts them.
 //!
-//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. From its admission until it ends, it counts for its origin
-//! and for the machine's link, in each direction.
+//! An attempt is in exactly one of three places: in a queue, among the hedges that wait, or on a lane. From its admission to its end, it is
+//! included in the sums of its origin and of the machine's link, in each direction.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,7 +14,7 @@ use super::rules::Rules;
 use super::{AttemptId, Direction, LaneId, OriginId, RequestSize, Role};
 use crate::Protocol;
 
-/// Bytes that a new connection sends at once: ten segments (RFC 6928) of 1448 bytes.
+/// The number of bytes that a new connection can send in its first round trip: ten segments (RFC 6928) of 1448 bytes.
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 
@@ -32,12 +32,12 @@ pub(super) struct Attempt {
     pub(super) hedge_of: Option<AttemptId>,
 }
 
-/// Attempts in one direction, queued and running.
+/// Sums over the attempts of one direction, queued and running.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OutstandingWork {
-    /// Bytes of small attempts.
+    /// The bytes of small attempts.
     pub(super) small: u64,
-    /// Bulk attempts.
+    /// The number of bulk attempts.
     pub(super) bulk: usize,
 }
 
@@ -47,19 +47,19 @@ impl OutstandingWork {
     }
 }
 
-/// One origin's part of the ledger.
+/// The part of the ledger that belongs to one origin.
 #[derive(Debug, Default)]
 pub(super) struct OriginAccount {
     pub(super) lanes: Vec<LaneId>,
     pub(super) queues: OriginQueues,
-    /// Hedges that wait for a lane, few at a time.
+    /// Hedges that wait for a lane. There are only a few at a time.
     pub(super) hedges: Vec<AttemptId>,
-    /// Attempts of each role, queued and running.
+    /// The number of attempts of each role, queued and running.
     pub(super) express: usize,
     pub(super) freight: usize,
-    /// Express attempts that have ended since the origin last had none.
+    /// The number of express attempts that have ended since the origin last had none.
     pub(super) express_ended: usize,
-    /// Requests of unknown size, in both roles.
+    /// The number of requests of unknown size, in both roles together.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
     freight_weight: u64,
@@ -72,7 +72,7 @@ impl OriginAccount {
         self.outstanding[direction as usize]
     }
 
-    /// Returns the mean bytes of freight attempts.
+    /// Returns the mean size of freight attempts in bytes.
     pub(super) fn mean_freight(&self) -> u64 {
         self.freight_weight / self.freight.max(1) as u64
     }
@@ -116,11 +116,11 @@ impl OriginAccount {
 pub(super) struct Ledger {
     rules: &'static Rules,
     accounts: Vec<OriginAccount>,
-    // The ids are our own counters. Nobody outside can choose them, so a fast hash without protection against collisions does.
+    // The ids are our own counters, which no peer can choose. So a fast hash without protection against chosen collisions is safe.
     lanes: FxHashMap<LaneId, Lane>,
     attempts: FxHashMap<AttemptId, Attempt>,
     lanes_made: u64,
-    /// Attempts of all origins, for each direction.
+    /// The sums over all origins, for each direction.
     outstanding: [OutstandingWork; 2],
 }
 
@@ -136,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// Opens the accounts of the origins up to this one.
+    /// Creates the accounts of all origins up to this one that don't exist yet.
     pub(super) fn open_account(&mut self, origin: OriginId) {
         while self.accounts.len() <= origin.0 {
             let on_the_way = ExpressInFlight { rules: self.rules, ..ExpressInFlight::default() };
@@ -207,7 +207,7 @@ impl Ledger {
         Some(lane.origin)
     }
 
-    /// Admits an attempt. It is queued, or waits as a hedge.
+    /// Admits an attempt. It is put into a queue, or among the hedges that wait.
     pub(super) fn admit(&mut self, id: AttemptId, attempt: Attempt) {
         let Attempt { origin, role, size, weight, submitted, opener, hedge_of, .. } = attempt;
         self.attempts.insert(id, attempt);
@@ -225,7 +225,7 @@ impl Ledger {
         }
     }
 
-    /// Counts an attempt in both directions.
+    /// Adds an attempt to the sums of both directions.
     fn count(&mut self, attempt: &Attempt) {
         for (direction, bytes, bulk) in self.shares(attempt) {
             for sum in self.sums(attempt.origin, direction) {
@@ -244,7 +244,7 @@ impl Ledger {
         }
     }
 
-    /// Returns, for each direction, the attempt's small bytes and whether it counts as bulk.
+    /// Returns, for each direction, the bytes of a small attempt, and 1 if the attempt is bulk of this direction.
     fn shares(&self, attempt: &Attempt) -> [(Direction, u64, usize); 2] {
         let (is_small, size) = (attempt.role == Role::Express, attempt.size);
         let share = |direction, bytes| {
@@ -259,7 +259,7 @@ impl Ledger {
         [&mut self.outstanding[way], &mut self.accounts[origin.0].outstanding[way]]
     }
 
-    /// Puts an attempt on a lane. The lane has this role from now on. The attempt is likely to move `bytes`.
+    /// Puts an attempt on a lane, which then has this role. `bytes` is the number of bytes that the attempt is likely to move.
     pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role, bytes: u64) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.lane = Some(lane_id);
@@ -273,7 +273,7 @@ impl Ledger {
         }
     }
 
-    /// Takes an ended attempt from its lane. Returns the lane.
+    /// Removes an attempt that has ended from its lane. Returns the lane.
     pub(super) fn take_off(&mut self, now: Instant, attempt: &Attempt) -> Option<&mut Lane> {
         let lane = self.lanes.get_mut(&attempt.lane?)?;
         lane.give_back(now, attempt.weight);
@@ -281,7 +281,7 @@ impl Ledger {
         Some(lane)
     }
 
-    /// Corrects the size of an express opener. Returns its origin, and how long ago it was sent.
+    /// Sets the size of an express opener, which was assumed until now. Returns its origin, and how long ago it was sent.
     pub(super) fn resize(
         &mut self,
         now: Instant,
@@ -289,7 +289,7 @@ impl Ledger {
         bytes: u64,
     ) -> Option<(OriginId, Option<Duration>)> {
         let attempt = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express)?;
-        // A larger opener turns freight, or is given up.
+        // An opener with a larger answer becomes freight or is stopped, so the sums for small attempts stay as they are.
         if bytes > self.rules.freight_above {
             return None;
         }
@@ -302,7 +302,7 @@ impl Ledger {
         Some((after.origin, took))
     }
 
-    /// Turns a running express attempt into freight, together with its lane if that carries one attempt at a time. Returns its origin.
+    /// Makes a running express attempt and its lane freight, if the lane carries one attempt at a time. Returns the attempt's origin.
     pub(super) fn turn_freight(&mut self, id: AttemptId) -> Option<OriginId> {
         let attempt = self.attempts.get_mut(&id).filter(|attempt| attempt.role == Role::Express)?;
         let lane = self.lanes.get_mut(&attempt.lane?).filter(|lane| lane.is_exclusive())?;
@@ -318,8 +318,8 @@ impl Ledger {
         Some(after.origin)
     }
 
-    /// Removes an attempt that isn't on a lane. Its entry in the queue stays and is skipped later: removing it would make a large cancel
-    /// quadratic.
+    /// Removes a cancelled attempt that isn't on a lane. Its entry in the queue stays and is skipped later. To search for the entry would
+    /// make the cancellation of n attempts take time proportional to n².
     pub(super) fn withdraw(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) else { return };
         self.attempts.remove(&id);
@@ -329,7 +329,7 @@ impl Ledger {
         account.hedges.retain(|hedge| *hedge != id);
     }
 
-    /// Forgets an attempt, and subtracts it from every sum.
+    /// Removes an attempt, and subtracts it from every sum.
     pub(super) fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.attempts.remove(&id)?;
         self.discount(&attempt);
@@ -340,29 +340,29 @@ impl Ledger {
     }
 }
 
-/// One connection.
+/// A connection, open or being dialled.
 #[derive(Debug)]
 pub(super) struct Lane {
     rules: &'static Rules,
     pub(super) origin: OriginId,
     pub(super) role: Role,
     pub(super) state: LaneState,
-    /// The time when the dial began. Once the lane is open, the time when it opened.
+    /// The time at which the dial began. Once the lane is open, the time at which it opened.
     pub(super) since: Instant,
     pub(super) in_flight: usize,
-    /// Bytes of the attempts in flight.
+    /// The weight of the attempts in flight, in bytes.
     pub(super) weight: u64,
-    /// Attempts in flight that upload bulk.
+    /// The number of attempts in flight that upload bulk.
     pub(super) uploads: usize,
     /// The time since which the lane has been idle.
     pub(super) idle_since: Instant,
-    /// The lane's idle time before its present attempts, or before the last ones.
+    /// The time for which the lane was idle before its present attempts, or before the last ones if it is idle.
     pub(super) rested: Duration,
     /// The time when the first of those attempts was put on the lane.
     pub(super) asked: Instant,
     /// True once the server has answered on this lane.
     pub(super) has_answered: bool,
-    /// True once the lane counts as unserved by its server.
+    /// True once we have concluded that the server doesn't serve this lane.
     pub(super) is_unserved: bool,
     /// The server's address.
     pub(super) address: Option<SocketAddr>,
@@ -373,7 +373,7 @@ pub(super) struct Lane {
 pub(super) enum LaneState {
     Dialling,
     Open(Protocol),
-    /// Open, but takes no new attempts.
+    /// The lane is open, but takes no new attempts.
     Draining,
 }
 
@@ -425,7 +425,7 @@ impl Lane {
         self.state == LaneState::Draining
     }
 
-    /// Returns whether the lane is open and carries one attempt at a time. If its attempt turns freight, so does the lane.
+    /// Returns whether the lane is open and carries one attempt at a time. If its attempt becomes freight, so does the lane.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.state, LaneState::Open(protocol) if !protocol.is_multiplexed())
     }
@@ -440,7 +440,8 @@ impl Lane {
         }
     }
 
-    /// Returns whether another attempt fits. It needs a free stream, and must not exceed the lane's share of the queue unless it is alone.
+    /// Returns whether the lane can take another attempt. It needs a free stream. Together with the other attempts on the lane, it must not
+    /// exceed the lane's share.
     pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
         self.in_flight < self.attempts_max(role)
             && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
@@ -462,7 +463,7 @@ impl Lane {
     }
 }
 
-/// An attempt in flight: when it was sent, its bytes, and how many of those go up.
+/// An attempt in flight: the time when it was sent, its bytes in both directions, and how many of them are uploaded.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     since: Instant,
@@ -472,14 +473,14 @@ struct Flight {
     is_answered: bool,
 }
 
-/// The express attempts that one origin has on its lanes.
+/// The express attempts of one origin that are on lanes.
 #[derive(Debug, Default)]
 pub(super) struct ExpressInFlight {
     rules: &'static Rules,
     flights: FxHashMap<AttemptId, Flight>,
     bytes: u64,
     up: u64,
-    /// The attempts in flight with the times when they were sent, the oldest first. Some may have ended.
+    /// The attempts in flight with the times when they were sent, the oldest first. Some may already have ended.
     sent: VecDeque<(Instant, AttemptId)>,
 }
 
@@ -491,7 +492,7 @@ impl ExpressInFlight {
         self.sent.push_back((now, attempt));
     }
 
-    /// Takes note that an attempt's answer has begun, and of the size that it tells. Returns the time from sending to answer.
+    /// Records that an attempt's answer has begun, and its size. Returns the time from sending the request to the answer.
     fn answered(&mut self, now: Instant, attempt: AttemptId, bytes: u64) -> Option<Duration> {
         let flight = self.flights.get_mut(&attempt)?;
         let bytes = bytes + flight.up;
@@ -500,7 +501,7 @@ impl ExpressInFlight {
         Some(now.saturating_duration_since(flight.since))
     }
 
-    /// Returns how long an attempt has taken whose bytes fit into one flight, unless its answer was already timed.
+    /// Returns how long an attempt has taken, if its bytes fit into one initial window. Returns `None` if its answer was already timed.
     pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId) -> Option<Duration> {
         let flight = self.flights.get(&attempt)?;
         let is_single = !flight.is_answered && flight.bytes as f64 <= INITIAL_WINDOW;
@@ -526,12 +527,12 @@ impl ExpressInFlight {
         }
     }
 
-    /// Returns when the oldest attempt stops counting, which may make room.
+    /// Returns the time at which the oldest attempt stops counting, so that another may be sent.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.sent.front().map(|(at, _)| *at + self.rules.counted_for)
     }
 
-    /// Returns whether another attempt may go in this direction. `at_once` bytes keep the path full.
+    /// Returns whether another attempt of this direction may be sent. `at_once` bytes in flight keep the path full.
     pub(super) fn has_room(&self, direction: Direction, at_once: f64) -> bool {
         let bytes = match direction {
             Direction::Down => self.bytes - self.up,
@@ -541,18 +542,18 @@ impl ExpressInFlight {
     }
 }
 
-/// Attempts of one role and direction that wait for a lane.
+/// The attempts of one role and direction that wait for a lane.
 #[derive(Debug, Default)]
 pub(super) struct AttemptQueue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
 impl AttemptQueue {
-    /// Adds an express attempt. Smaller ones that come soon after may overtake it.
+    /// Adds an express attempt. Smaller attempts that come soon after it may overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
         let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
         self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
     }
 
-    /// Adds a freight attempt. Slices have one size and go in turn.
+    /// Adds a freight attempt. These are sent in the order of submission, because the slices of an object have the same size.
     pub(super) fn push_in_turn(&mut self, now: Instant, attempt: AttemptId) {
         self.push_at(now, attempt);
     }
@@ -561,18 +562,18 @@ impl AttemptQueue {
         self.0.push(Reverse((at, attempt)));
     }
 
-    /// Returns the next attempt, and the time that decides the order.
+    /// Returns the next attempt, and the time by which the queue is ordered.
     fn front(&self) -> Option<(Instant, AttemptId)> {
         self.0.peek().map(|Reverse(front)| *front)
     }
 
-    /// Takes the next attempt out.
+    /// Removes and returns the next attempt.
     fn pop(&mut self) -> Option<AttemptId> {
         self.0.pop().map(|Reverse((_, attempt))| attempt)
     }
 }
 
-/// The queues of an origin. Each direction has its own, so that a full direction doesn't hold up the other.
+/// The queues of an origin. Each direction has its own queue, so that a full direction doesn't block the other.
 #[derive(Debug, Default)]
 pub(super) struct OriginQueues([[AttemptQueue; 2]; 2]);
 
@@ -585,7 +586,7 @@ impl OriginQueues {
         Direction::BOTH.into_iter().all(|direction| !self.wait(role, direction))
     }
 
-    /// Returns whether any attempts wait to go in the direction.
+    /// Returns whether any attempts of this role and direction wait.
     pub(super) fn wait(&self, role: Role, direction: Direction) -> bool {
         self.0[role as usize][direction as usize].front().is_some()
     }
@@ -595,7 +596,7 @@ impl OriginQueues {
         self.front_that(role, |_| true)
     }
 
-    /// Returns the next attempt of a role among those whose direction is free, and its direction.
+    /// Returns the next attempt of a role among the directions that `may_go` allows, and its direction.
     pub(super) fn front_that(
         &self,
         role: Role,
@@ -660,7 +661,7 @@ mod tests {
         assert!(order(&mut queue).is_sorted());
     }
 
-    /// Bytes at once on a path of 1 Gbit/s that bulk hasn't filled, within 1 ms.
+    /// The number of bytes that may be in flight on a path of 1 Gbit/s with a round trip of 1 ms.
     const AT_ONCE: f64 = 250e3;
 
     fn on_the_way(count: u64, bytes: u64) -> (ExpressInFlight, Instant) {

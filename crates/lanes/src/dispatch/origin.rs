@@ -16,36 +16,36 @@ use crate::Protocol;
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
     pub(super) path: PathModel,
-    /// The limits of its bulk in flight, in each direction.
+    /// The limits of the origin's bulk in flight, for each direction.
     pub(super) in_flight: [BulkInFlight; 2],
-    /// Announced attempts that haven't come yet. Lanes are dialled for them meanwhile.
+    /// The number of attempts that the caller has announced but not yet submitted. Lanes are dialled for them meanwhile.
     pub(super) anticipated: usize,
     pub(super) idle: IdleLimit,
     pub(super) served: ConnectionLimit,
-    /// The smoothed body size of the latest openers that turned out small.
+    /// The moving average of the body sizes of openers that turned out to be small.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
     /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
-    /// When a freight attempt was last sent.
+    /// The time at which a freight attempt was last sent.
     pub(super) freight_sent: Option<Instant>,
-    /// When this origin last gave up a lane for an origin without any.
+    /// The time at which this origin last gave up a lane for an origin without any.
     pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
-    /// True if the server has shown that it speaks `protocol`.
+    /// True if the server has negotiated `protocol`. Otherwise the protocol is only expected.
     has_spoken: bool,
-    /// The end of the wait in which only the first dial runs, and its start. Both matter only while the round trip is unknown.
+    /// The end and the start of the time in which only the first dial runs. They have a meaning only while the round trip is unknown.
     probing_until: Option<Instant>,
     probing_since: Option<Instant>,
-    /// True once the wait is over.
+    /// True once this time is over.
     probed: bool,
     /// The time that the last successful dial took.
     dial: Option<Duration>,
-    /// Recently failed dials of each role, and the time of the last.
+    /// For each role, the number of recently failed dials, and the time of the last one.
     failed: [(usize, Option<Instant>); 2],
-    /// The last result of [`express_wanted`](Self::express_wanted), and its inputs.
+    /// The last result of [`express_wanted`](Self::express_wanted), with the inputs from which it was computed.
     wanted: Option<(ServerProfile, Demand, usize)>,
-    /// Until when each lane of a burst takes only its share of the queue.
+    /// The time until which each lane of a burst takes only its share of the queued attempts.
     shares_end: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ impl OriginState {
         self.shares_end = Some(now + took / 2);
     }
 
-    /// Takes note that a dial failed while others may succeed. It is repeated after [`dial_again`](Rules::dial_again).
+    /// Records that a dial failed while others may succeed. It is repeated after [`dial_again`](Rules::dial_again).
     pub(super) fn dial_failed(&mut self, role: Role, now: Instant) {
         let count = self.failed_lately(role, now) + 1;
         self.failed[role as usize] = (count, Some(now));
@@ -100,7 +100,7 @@ impl OriginState {
         if last.is_some_and(|at| now < at + self.rules.dial_again) { count } else { 0 }
     }
 
-    /// Forgets the failed dials of a role, so the next attempt dials at once.
+    /// Forgets the failed dials of a role, so that the next attempt dials without a pause.
     pub(super) fn forgive(&mut self, role: Role) {
         self.failed[role as usize] = (0, None);
     }
@@ -110,7 +110,7 @@ impl OriginState {
         self.protocol
     }
 
-    /// Returns how many more lanes may be dialled now. One is allowed until it has shown the round trip, or a short wait is over.
+    /// Returns how many more lanes may be dialled now. Until the round trip is known or a short wait is over, only one dial is allowed.
     pub(super) fn may_dial(&mut self, now: Instant, missing: usize) -> usize {
         if self.path.round_trip().is_some() || missing == 0 {
             return missing;
@@ -120,18 +120,19 @@ impl OriginState {
                 (self.probing_since, self.probing_until) = (Some(now), Some(now + self.rules.probe));
                 1
             }
-            // Only a tick ends the wait, because every other event that has come is handled before a tick.
+            // Only a tick ends the wait. The driver handles all events that have already come before a tick, also the one that brings the
+            // round trip.
             Some(_) if !self.probed => 0,
             Some(_) => missing,
         }
     }
 
-    /// Returns how long after its start a dial still counts as about to open.
+    /// Returns for how long after its start a dial is expected to succeed soon.
     pub(super) fn sibling_wait(&self) -> Duration {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
 
-    /// Ends the waits that are over at `now`.
+    /// Ends the waiting times that are over at `now`.
     pub(super) fn tick(&mut self, now: Instant) {
         self.shares_end = self.shares_end.filter(|at| *at > now);
         for role in [Role::Express, Role::Freight] {
@@ -140,7 +141,7 @@ impl OriginState {
             }
         }
         if let Some(at) = self.probing_until.filter(|at| *at <= now && !self.probed) {
-            // If this machine is so busy that the timer fires late, the server's answer may be late for the same reason.
+            // If this machine is so busy that the timer fires late, we may also see the server's answer late. So wait again.
             if now > at + self.rules.probe
                 && now < self.probing_since.unwrap_or(now) + self.rules.probe * self.rules.probes
             {
@@ -159,7 +160,7 @@ impl OriginState {
         let probe =
             self.probing_until.filter(|_| self.path.round_trip().is_none() && !self.probed && is_wanted);
         let room = account.on_the_way.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
-        // While a hedge waits for a dial to be repeated, no other event may come, so a tick must.
+        // A hedge may wait for a dial to be repeated. There may be no other event at that time, so a tick is needed.
         let failed = self.failed.iter().filter(|_| !account.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
@@ -171,7 +172,7 @@ impl OriginState {
         likely.map_or(attempt.weight, |size| size + attempt.size.up)
     }
 
-    /// Takes note of an opener's size, and of the time from sending to its answer.
+    /// Records the size of an opener, and the time from sending it to its answer.
     pub(super) fn sized(&mut self, bytes: u64, took: Option<Duration>) {
         if let Some(took) = took {
             self.path.answered(took);
@@ -180,17 +181,18 @@ impl OriginState {
         self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
-    /// Returns whether another small request with most of its bytes in this direction may be sent.
+    /// Returns whether another small request of this direction may be sent.
     pub(super) fn has_room(&self, account: &OriginAccount, direction: Direction) -> bool {
         account.on_the_way.has_room(direction, self.path.at_once(direction))
     }
 
-    /// Returns how many bytes of small requests may be in flight.
+    /// Returns how many bytes of small requests may be in flight in the direction that allows more.
     pub(super) fn at_once(&self) -> u64 {
         self.path.at_once(Direction::Down).max(self.path.at_once(Direction::Up)) as u64
     }
 
-    /// Returns whether the origin's express lanes are likely to carry many requests at once. An unknown one is taken for HTTP/2.
+    /// Returns whether the origin's express lanes are likely to carry many requests at once. Until the protocol is known, HTTP/2 is
+    /// assumed.
     fn is_likely_multiplexed(&self) -> bool {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }
@@ -198,7 +200,7 @@ impl OriginState {
     pub(super) fn express_wanted(&mut self, account: &OriginAccount) -> usize {
         let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-        // Openers that have ended tell more about the others' size than the assumption does.
+        // For the present openers, replace the assumed size by the average of those that have ended.
         let openers = account.openers.min(account.express) as u64;
         let known =
             account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
@@ -209,7 +211,8 @@ impl OriginState {
         let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
         let known = ServerProfile { is_multiplexed, has_spoken, rtt: self.path.round_trip(), service, path };
         let freight = self.freight_wanted(account);
-        // This is called after every event while attempts queue. So the result is kept while its inputs have hardly changed.
+        // This function is called after every event while attempts wait. To save time, the last result is used if its inputs have hardly
+        // changed.
         let demand = Demand { attempts: live, so_far: live + account.express_ended, bytes, freight };
         let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
         if let Some((of, then, wanted)) = self.wanted
@@ -228,22 +231,23 @@ impl OriginState {
         self.freight.target().max(self.covering(account)).min(account.freight)
     }
 
-    /// Returns how many lanes the present bulk needs to cover each other's pauses between requests.
+    /// Returns how many lanes the present bulk needs so that they cover each other's pauses between requests.
     pub(super) fn covering(&self, account: &OriginAccount) -> usize {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
-        // A near path shows its rate in one reading, so an upload begins over two lanes there: for the lowest rate, `covering` asks for one
-        // more than one. With the lanes for a fast path, four parts at 50 Mbit/s were each half done after 34 MiB. An interruption then
-        // lost all four.
+        // If the server isn't far, one reading shows the path's rate, so an upload begins with two lanes (the result of `covering` for a
+        // tiny rate). With the number for a fast path, an upload at 50 Mbit/s had four unfinished parts after 34 MiB. An interruption then
+        // lost all of them.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
         let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
         let rate = throughput.rate().unwrap_or(unknown);
         covering(self.rules, direction, account.mean_freight(), self.path.rtt(), rate).min(account.freight)
     }
 
-    /// Returns how many attempts more than the `live` ones would each get a lane that pays. Bulk may have `lanes_max` lanes.
+    /// Returns how many bulk attempts, in addition to the `live` ones, would each get a lane that raises goodput. Bulk may have at most
+    /// `lanes_max` lanes.
     pub(super) fn spare(&self, live: usize, lanes_max: usize) -> usize {
         let target = self.freight.target().min(lanes_max);
         if live == 0 { 0 } else { target.saturating_sub(live) }

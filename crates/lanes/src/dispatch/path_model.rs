@@ -1,4 +1,4 @@
-//! The measured path: its rate, whether it is full, and how long its server takes to answer.
+//! Measures a path: its rate, if it is full, and how long its server takes to answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,40 +6,41 @@ use std::time::{Duration, Instant};
 use super::Direction;
 use super::rules::Rules;
 
-/// The rate of one direction of a path.
+/// The measured rate of one direction of a path.
 #[derive(Debug, Default)]
 pub(super) struct Throughput {
     rules: &'static Rules,
     last: Option<(Instant, u64)>,
-    /// The time when the first request got under way, until the first reading.
+    /// The time at which the first request began. It is used only until the first reading.
     began: Option<Instant>,
     /// The last readings. Their mean is the rate.
     readings: VecDeque<f64>,
-    /// Rates that no later rate has reached, in falling order.
+    /// Recent rates that no later rate has reached, in falling order. The first one is the best.
     rates: VecDeque<(Instant, f64)>,
-    /// Readings since the rate last grew, of traffic that can fill the path. `settled_by_bulk` counts those with bulk.
+    /// The number of readings since the rate last grew, during traffic that can fill the path. `settled_by_bulk` counts only those during
+    /// bulk.
     settled: u32,
     settled_by_bulk: u32,
-    /// The last rate while bulk moved as fast as it could.
+    /// The last rate that was measured while bulk moved without a limit, and the time of its reading.
     bulk: Option<(Instant, f64)>,
-    /// True if bulk was held back at the last reading.
+    /// True if bulk was limited at the last reading.
     was_held: bool,
     cannot_be_read: bool,
 }
 
-/// The traffic while a reading is taken.
+/// The kind of traffic during a reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PathLoad {
-    /// True if bulk moves freely, or if small requests wait for those in flight. Only such traffic can fill the path.
+    /// True if bulk moves without a limit, or if small requests wait for others to end. Only such traffic can fill the path.
     pub(super) fills: bool,
-    /// True if bulk moves as fast as it can.
+    /// True if bulk moves without a limit.
     pub(super) has_bulk: bool,
-    /// True if bulk is held back.
+    /// True if bulk is limited.
     pub(super) is_held: bool,
 }
 
 impl PathLoad {
-    /// The traffic if small requests wait for those in flight (or don't), and if there is bulk, held back or not.
+    /// Describes the traffic. `small_wait` means that small requests wait for others to end, and `is_held` that bulk is limited.
     pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
         let has_bulk_that_moves = has_bulk && !is_held;
         Self {
@@ -55,11 +56,11 @@ impl Throughput {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes a reading of the bytes moved so far. Returns whether it counts. One that comes too soon or too late doesn't.
+    /// Processes a reading of the bytes moved so far. Returns whether it counts. A reading too soon or too late after the last one doesn't.
     ///
-    /// While bulk is held back, the path carries more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise the
-    /// reduced rate would be taken for the path's, and bulk would be held to a fraction of the reduced rate. The first reading after bulk
-    /// is let go doesn't count either, because bytes that have gathered meanwhile come at once.
+    /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise we
+    /// would take the limited rate for the path's rate, and limit bulk to a fraction of it. The first reading after the limit ends doesn't
+    /// count either, because bytes that have accumulated arrive at once.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, load: PathLoad) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
@@ -71,7 +72,7 @@ impl Throughput {
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
-        // If the last reading is longer ago than a rate needs, nothing was under way meanwhile.
+        // If the last reading is this long ago, there were no requests meanwhile.
         let is_late = passed > self.rules.reading_min * self.rules.readings as u32;
         if is_late {
             self.readings.clear();
@@ -108,39 +109,40 @@ impl Throughput {
         true
     }
 
-    /// The mean rate of the last readings, in bytes a second.
+    /// Returns the mean rate of the last readings, in bytes per second.
     pub(super) fn latest(&self) -> f64 {
         self.readings.iter().sum::<f64>() / self.readings.len().max(1) as f64
     }
 
-    /// Takes note that this system doesn't tell how many bytes move. The rate then stays unknown, and nothing waits for a reading.
+    /// Records that this operating system doesn't tell how many bytes move. The rate then stays unknown, and no tick is needed for a
+    /// reading.
     pub(super) fn cannot_be_read(&mut self) {
         (self.cannot_be_read, self.began) = (true, None);
     }
 
-    /// Returns whether the path's rate may become known.
+    /// Returns whether the path's rate can be measured.
     pub(super) fn can_be_read(&self) -> bool {
         !self.cannot_be_read
     }
 
-    /// Takes note that a request is under way.
+    /// Records that there is a request, so that readings are needed.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.can_be_read() {
             self.began.get_or_insert(now);
         }
     }
 
-    /// Returns when the next reading can count, once a request is [under way](Self::begin).
+    /// Returns the earliest time at which the next reading counts, once a request has [begun](Self::begin).
     pub(super) fn next_reading(&self) -> Option<Instant> {
         self.last.map(|(at, _)| at + self.rules.reading_min).or(self.began)
     }
 
-    /// The last rate while bulk moved as fast as it could, and the time of its reading.
+    /// Returns the last rate that was measured while bulk moved without a limit, and the time of its reading.
     pub(super) fn bulk_reading(&self) -> Option<(Instant, f64)> {
         self.bulk
     }
 
-    /// Takes note that bulk has a queue on the path, which shows that the path is full.
+    /// Records that bulk has caused a queue on the path, which shows that the path is full.
     pub(super) fn filled(&mut self) {
         if self.cannot_be_read {
             return;
@@ -149,30 +151,31 @@ impl Throughput {
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
-    /// Returns whether bulk has filled the path, or small requests that waited for those in flight.
+    /// Returns whether traffic has filled the path. This includes small requests if others waited for them to end.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= self.rules.readings as u32
     }
 
-    /// Returns whether bulk has filled the path, so that the rate is the path's. Small requests may only have waited for a slow server.
+    /// Returns whether bulk has filled the path, so that the measured rate is the path's capacity. Small requests don't count here, because
+    /// a slow server may have limited them.
     pub(super) fn is_full_of_bulk(&self) -> bool {
         self.settled_by_bulk >= self.rules.readings as u32
     }
 
-    /// The best rate lately, in bytes a second, once bytes have moved.
+    /// Returns the best recent rate in bytes per second. Returns `None` if no bytes have moved.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rates.front().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0)
     }
 }
 
-/// The path to one origin. It alone reads the bytes that have moved.
+/// The measurements of the path to one origin.
 #[derive(Debug)]
 pub(super) struct PathModel {
     rules: &'static Rules,
     throughput: [Throughput; 2],
-    /// Bytes moved so far in each direction; `None` where the system can't tell.
+    /// The bytes moved so far in each direction. `None` on systems that can't tell it.
     moved: [Option<u64>; 2],
-    /// The shortest round trips that a TLS flight and a TCP handshake showed.
+    /// The shortest round trips that TLS handshakes and TCP handshakes have shown.
     tls: Option<Duration>,
     tcp: Option<Duration>,
     service: ServiceTime,
@@ -184,19 +187,19 @@ impl PathModel {
         Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
     }
 
-    /// Takes note of a TLS flight. The shortest counts: a busy machine can only stretch a handshake.
+    /// Records the round trip of a TLS handshake. Only the shortest counts, because a busy machine makes handshakes longer.
     pub(super) fn handshake(&mut self, rtt: Duration) {
         self.tls = Some(self.tls.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    /// Takes note of a TCP handshake, which may have reached only a middlebox.
+    /// Records the round trip of a TCP handshake, which a middlebox may have answered.
     pub(super) fn reached(&mut self, rtt: Duration) {
         self.tcp = Some(self.tcp.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    /// Returns the round trip, if known. A TCP handshake may end at a proxy nearby, while a TLS flight reaches the server. But a TLS flight
-    /// includes the work of both ends, many milliseconds in a burst of handshakes. So Laneway believes the shorter of the two, unless TCP's
-    /// is far shorter.
+    /// Returns the round trip, if known. A TCP handshake may end at a nearby proxy, while a TLS handshake reaches the server. But a TLS
+    /// handshake includes CPU time of both ends, which is many milliseconds in a burst of handshakes. So the shorter of the two counts,
+    /// unless TCP's is much shorter.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         match (self.tls, self.tcp) {
             (Some(tls), Some(tcp)) if tls <= tcp * self.rules.proxy_factor => Some(tcp.min(tls)),
@@ -208,22 +211,22 @@ impl PathModel {
         self.round_trip().unwrap_or_default()
     }
 
-    /// Takes note that an attempt was answered in one flight, `took` after it was sent.
+    /// Records that an attempt with few bytes was answered, `took` after it was sent.
     pub(super) fn answered(&mut self, took: Duration) {
         self.service.answered(took.saturating_sub(self.rtt()));
     }
 
-    /// Takes note that no request is in flight or waits.
+    /// Records that there are no more requests, in flight or queued.
     pub(super) fn rests(&mut self) {
         self.service.begin_anew();
     }
 
-    /// Returns how long the server takes to answer beside the round trip.
+    /// Returns how long the server takes to answer, in addition to the round trip.
     pub(super) fn service(&self) -> Duration {
         self.service.get()
     }
 
-    /// Takes a reading of the bytes moved so far in a direction; `None` where the system doesn't tell.
+    /// Processes a reading of the bytes moved so far in a direction. `bytes` is `None` on systems that can't tell it.
     pub(super) fn read(&mut self, now: Instant, direction: Direction, bytes: Option<u64>, load: PathLoad) {
         self.moved[direction as usize] = bytes;
         let throughput = self.throughput_mut(direction);
@@ -253,13 +256,13 @@ impl PathModel {
         PathRate { rate: throughput.rate().unwrap_or_default(), is_full: throughput.is_full() }
     }
 
-    /// Returns how many bytes of small attempts keep the direction full.
+    /// Returns how many bytes of small attempts may be in flight in this direction.
     pub(super) fn at_once(&self, direction: Direction) -> f64 {
         self.shown(direction).at_once(self.rules, self.rtt() + self.service())
     }
 }
 
-/// The measured rate of the path in bytes a second, and whether the path is full at this rate.
+/// The measured rate of the path in bytes per second. `is_full` is true if this rate is its capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PathRate {
     pub(super) rate: f64,
@@ -267,23 +270,25 @@ pub(super) struct PathRate {
 }
 
 impl PathRate {
-    /// Returns how many bytes of small attempts may be in flight if a round trip and the answer take `turn`. The path's capacity is unknown
-    /// at first. The senders then limit the bytes in flight: each begins with ten segments and doubles them in each round trip. So we send
-    /// a first burst. Later we send twice what the path has shown, which grows as fast as the senders do.
+    /// Returns how many bytes of small attempts may be in flight. `turn` is the round trip plus the time of the server. At first the path's
+    /// capacity is unknown, and we allow a fixed burst. The senders limit its bytes in flight themselves: each begins with ten segments and
+    /// doubles them in each round trip. Later we allow twice the bytes that the path has been shown to carry in a turn, which grows as fast
+    /// as the senders do.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
     }
 }
 
-/// The time that a server takes to answer, beside the round trip: the shortest time of several answers.
+/// The time that a server takes to answer, in addition to the round trip. It is the shortest time of several answers.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTime {
     rules: &'static Rules,
     least: Option<Duration>,
-    /// The number of answers since `least` was set, and the shortest of their times.
+    /// The number of answers since the measurement began, and the shortest of their times.
     answers: (usize, Duration),
-    /// True if `least` was set since nothing was in flight. After that our own queues make answers slower, so it only falls.
+    /// True if `least` was set since the last time without requests. From then on it can only fall, because answers also wait in queues
+    /// that our own requests cause.
     is_found: bool,
 }
 
@@ -292,8 +297,8 @@ impl ServiceTime {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes note that an answer took this long beside the round trip. Quick refusals count too, and lead to fewer lanes. The first answers
-    /// of a burst wait for its handshakes. So the shortest time counts only after several answers.
+    /// Records that an answer took this long, in addition to the round trip. Quick error answers count too, and lead to fewer lanes. The
+    /// first answers of a burst are slow because of its handshakes. So the shortest time is used only after several answers.
     pub(super) fn answered(&mut self, took: Duration) {
         self.least = self.least.map(|least| least.min(took));
         let (count, least) = self.answers;
@@ -304,7 +309,7 @@ impl ServiceTime {
         }
     }
 
-    /// Takes note that no request is in flight or waits. The next answers may be of another kind.
+    /// Begins a new measurement, because there are no more requests. The next answers may be of another kind.
     pub(super) fn begin_anew(&mut self) {
         if std::mem::take(&mut self.is_found) {
             self.answers = (0, Duration::ZERO);
@@ -324,7 +329,7 @@ mod tests {
     const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false };
     const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true };
 
-    /// A path that is read, and the bytes moved over it.
+    /// A measured path, with the number of bytes that have moved.
     #[derive(Debug)]
     struct Read {
         path: Throughput,
@@ -339,7 +344,7 @@ mod tests {
             read
         }
 
-        /// Moves bytes at this rate until the next reading.
+        /// Simulates bytes at this rate until the next reading.
         fn pass(&mut self, rate: u64, load: PathLoad) {
             self.now += Rules::CHOSEN.reading_min;
             self.bytes += rate / 10;
@@ -429,7 +434,7 @@ mod tests {
         assert_eq!(path.next_reading(), Some(now + Rules::CHOSEN.reading_min));
     }
 
-    /// The number of attempts of this size that go at once.
+    /// Returns the number of attempts of this size that may be in flight.
     fn at_once(path: PathRate, bytes: u64, rtt_ms: u64) -> u64 {
         let turn = Duration::from_millis(rtt_ms) + ServiceTime::default().get();
         ((path.at_once(&Rules::CHOSEN, turn) / bytes as f64).ceil() as u64)
@@ -454,7 +459,7 @@ mod tests {
         assert_eq!(at_once(1e6, true), Rules::CHOSEN.attempts_min as u64, "a server may take longer");
     }
 
-    /// Reports `count` answers, each `ms` after its request, beside the round trip.
+    /// Reports `count` answers. Each took `ms` milliseconds in addition to the round trip.
     fn answers(service: &mut ServiceTime, count: usize, ms: u64) {
         (0..count).for_each(|_| service.answered(Duration::from_millis(ms)));
     }

@@ -1,11 +1,11 @@
-//! A server's limits: the number of connections that it serves, and how long it keeps idle ones.
+//! Learns a server's limits: the number of connections that it serves, and how long it keeps idle ones open.
 //!
-//! Beyond its limit, a server resets connections, or accepts them but doesn't answer. A few such connections in a row, while others answer,
-//! show the limit. Laneway raises it again as soon as the server serves one connection more.
+//! If there are more connections than its limit, a server resets them, or accepts them but doesn't answer. A few such connections in a row,
+//! while others answer, show the limit. If the server later serves one more connection, our value rises by one.
 //!
 //! A request on a connection that the server has just closed fails with a reset one round trip later. If a middlebox has forgotten the
-//! connection, the request gets no answer at all. So Laneway closes an idle lane a little before its server is likely to. It learns the
-//! time from the answers (`Keep-Alive: timeout`), or from connections that the server has closed.
+//! connection, the request gets no answer at all. So Laneway closes an idle lane a little before the server is likely to close it. It
+//! learns the server's idle timeout from answers (`Keep-Alive: timeout`), or from connections that the server has closed.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ use super::{DispatchAction, Dispatcher, LaneId, OriginId};
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimit {
     rules: &'static Rules,
-    /// The number of unserved connections in a row, and the latest time at which one of them had opened.
+    /// The number of unserved connections in a row, and the time at which the latest of them opened.
     unserved: u32,
     opened: Option<Instant>,
-    /// The number of connections that the server serves, and until when no more are tried.
+    /// The number of connections that the server serves, and the time until which no more are opened.
     most: Option<(usize, Instant)>,
-    /// The last time a lane answered within [`quick`](Rules::quick) of being asked.
+    /// The last time at which a request was answered within [`quick`](Rules::quick).
     pub(super) quick: Option<Instant>,
 }
 
@@ -32,7 +32,8 @@ impl ConnectionLimit {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes note that a connection, opened at `opened`, has answered for the first time. `served` connections now have.
+    /// Records the first answer on a connection that opened at `opened`. `served` is the number of connections with answers, this one
+    /// included.
     fn answered(&mut self, now: Instant, opened: Instant, served: usize) {
         if self.opened.is_none_or(|last| opened > last) {
             self.unserved = 0;
@@ -44,7 +45,8 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes note that a connection, opened at `opened`, has ended or is silent without any answer. `served` others have answered.
+    /// Records that a connection, which opened at `opened`, has ended or is silent without any answer. `served` is the number of
+    /// connections with answers.
     fn unserved(&mut self, now: Instant, opened: Instant, served: usize) {
         self.unserved += 1;
         self.opened = Some(self.opened.map_or(opened, |last| last.max(opened)));
@@ -53,25 +55,26 @@ impl ConnectionLimit {
 
     fn learn(&mut self, now: Instant, served: usize) {
         if self.unserved >= self.rules.unserved_in_a_row && served > 0 {
-            // Lanes also end for other reasons, so a valid limit isn't lowered.
+            // Lanes also fail for other reasons, so a limit that is still valid isn't lowered.
             let holds = self.most.filter(|(_, until)| now < *until);
             let most = holds.map_or(served, |(most, _)| most.max(served));
             self.most = Some((most, now + self.rules.limit_for));
         }
     }
 
-    /// Returns how many connections there may be. After [`limit_for`](Rules::limit_for), one more is tried.
+    /// Returns the maximum number of connections. After [`limit_for`](Rules::limit_for), it is one more, to try if the server now serves
+    /// more.
     pub(super) fn most(&self, now: Instant) -> usize {
         self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
     }
 }
 
-/// The time for which a server keeps idle connections, if known.
+/// The time for which a server keeps idle connections open, if known.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
     rules: &'static Rules,
     announced: Option<Duration>,
-    /// The shortest idle time after which a connection seems to be closed, and when that was seen.
+    /// The shortest idle time after which a connection seems to have been closed, and the time when we noticed this.
     seen: Option<(Duration, Instant)>,
     /// The longest idle time after which a connection still worked.
     served: Duration,
@@ -82,25 +85,26 @@ impl IdleLimit {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes note of the time that the server announces.
+    /// Records the idle timeout that the server announces.
     pub(super) fn tell(&mut self, limit: Duration) {
         self.announced = Some(limit);
     }
 
-    /// Takes note that a connection has served another request after it was idle for `rested`.
+    /// Records that a connection worked after it was idle for `rested`.
     pub(super) fn served(&mut self, rested: Duration) {
         self.served = self.served.max(rested);
     }
 
-    /// Takes note that a connection was found closed after it was idle for `rested`. The server closed it at an unknown time before. So the
-    /// limit is taken to be half of `rested`, or the longest time that worked if that is longer. A few such failures find the true limit.
+    /// Records that a connection was found closed after it was idle for `rested`. The server closed it at an unknown time before. So the
+    /// assumed limit is half of `rested`, or the longest idle time that worked if that is longer. After a few such failures, the assumed
+    /// limit is below the true one.
     pub(super) fn gone(&mut self, now: Instant, rested: Duration) {
         self.closed(now, (rested / 2).max(self.served.min(rested)));
     }
 
-    /// Takes note that the server closed a connection after it was idle for `idle`.
+    /// Records that the server closed a connection after it was idle for `idle`.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
-        // The server didn't close it for being idle. It was restarted, or counts requests.
+        // After so short a time, the idle timeout isn't the reason. The server was restarted, or limits the requests of a connection.
         if idle < self.rules.idle_min {
             return;
         }
@@ -110,12 +114,12 @@ impl IdleLimit {
         }
     }
 
-    /// Returns how long a connection may have been idle to be used again. `None` while no limit is known.
+    /// Returns the idle time up to which a connection may be used again. Returns `None` while no limit is known.
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
-        // The server's clock began half a round trip before ours, and a request needs another half. Timers are coarse, so subtract a tenth
-        // too. The result is never below `service_min`. So a new connection isn't given up as too old before it takes the request it was
-        // dialled for, even if the server closes idle connections at once.
+        // The server's idle time began half a round trip before ours, and a request needs another half to reach it. Timers are coarse, so
+        // subtract a tenth too. The result is never below `service_min`. So a new connection isn't closed before it takes the request for
+        // which it was dialled, even if the server closes idle connections at once.
         Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
     }
 
@@ -130,7 +134,7 @@ impl IdleLimit {
 }
 
 impl Dispatcher {
-    /// Takes note that the first answer of a lane has begun.
+    /// Records that the first answer on a lane has begun.
     pub(super) fn answered(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.ledger.lane_mut(id).filter(|lane| !lane.has_answered) else { return };
         lane.has_answered = true;
@@ -139,14 +143,14 @@ impl Dispatcher {
         self.origin(origin).served.answered(now, opened, served);
     }
 
-    /// Takes note that a lane that has never answered is gone or given up. It counts once. At the limit, also closes idle lanes
-    /// that have never answered.
+    /// Records that a lane without any answer has ended or is silent. Each lane counts only once. If that shows a limit, it also closes
+    /// idle lanes that have never answered.
     pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
         let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
         let Some(lane) = self.ledger.lane_mut(id).filter(is_first) else { return };
         lane.is_unserved = true;
         let (origin, opened) = (lane.origin, lane.since);
-        // If no other request is answered either, the origin is away. That shows no limit.
+        // If no other request is answered either, the origin is down, and that doesn't show a limit.
         let is_quick = |at| now.saturating_duration_since(at) < self.rules.quick + self.rules.silent_max;
         if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
             return;
@@ -158,7 +162,7 @@ impl Dispatcher {
         }
     }
 
-    /// Closes a lane that has just opened if its origin already serves as many as it can.
+    /// Closes a lane that has just opened if the server already serves as many connections as its limit allows.
     pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
         if self.served(origin) >= self.origins[origin.0].served.most(now) {
             self.ledger.forget(id);
@@ -166,13 +170,13 @@ impl Dispatcher {
         }
     }
 
-    /// Returns whether the origin has as many connections as its server serves.
+    /// Returns whether the origin has as many connections as its server's limit allows.
     pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
         self.ledger.account(origin).lanes.len() >= self.origins[origin.0].served.most(now)
     }
 
-    /// Returns the lanes whose first request has had no answer for [`silent_max`](Rules::silent_max), while others of their origin
-    /// answered.
+    /// Returns the lanes whose first request has had no answer for [`silent_max`](Rules::silent_max), while other lanes of their origin
+    /// have answered.
     pub(crate) fn silent(&self, now: Instant) -> impl Iterator<Item = LaneId> {
         let is_silent = move |lane: &Lane| {
             let quick = self.origins[lane.origin.0].served.quick;
@@ -185,7 +189,7 @@ impl Dispatcher {
         self.ledger.lanes().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| id)
     }
 
-    /// Takes note of the time if a lane has answered quickly.
+    /// Records the time if a lane has answered quickly.
     pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
         let is_quick =
             |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < self.rules.quick;
@@ -199,8 +203,9 @@ impl Dispatcher {
         self.ledger.lanes_of(origin).filter(|(_, lane)| lane.has_answered).count()
     }
 
-    /// Takes note that the server had closed a lane before a request was sent on it, or about to be. Also closes lanes that
-    /// have been idle for at least half as long, so that the next requests get new ones instead of failing one after the other.
+    /// Records that a request found that the server had already closed its lane. Also closes the origin's other lanes that have been idle
+    /// for at least half as long as this one had been. The server has probably closed them too, and further requests on them would fail one
+    /// after the other.
     pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.ledger.lane(id) else { return };
         let (origin, rested) = (lane.origin, lane.rested);
@@ -208,19 +213,19 @@ impl Dispatcher {
             return;
         }
         self.origin(origin).idle.gone(now, rested);
-        // A lane that was used more recently is likely to work.
+        // Lanes that were used more recently are likely to work.
         let age = rested / 2;
         self.give_up_idle(origin, |lane| now.saturating_duration_since(lane.idle_since) >= age);
     }
 
-    /// Takes note that the machine has stood still. The servers have most likely closed all idle connections meanwhile.
+    /// Closes all idle lanes after the machine was suspended. The servers have most likely closed them meanwhile.
     pub(super) fn slept(&mut self) {
         for origin in 0..self.origins.len() {
             self.give_up_idle(OriginId(origin), |_| true);
         }
     }
 
-    /// Closes the idle lanes of an origin that its server is about to close.
+    /// Closes the idle lanes of an origin that its server may soon close.
     pub(super) fn give_up_old(&mut self, now: Instant, origin: OriginId) {
         let state = &self.origins[origin.0];
         if let Some(usable) = state.idle.usable(now, state.path.rtt()) {
@@ -228,7 +233,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns when the next of an origin's idle lanes must be closed.
+    /// Returns the time at which the next of an origin's idle lanes must be closed.
     pub(super) fn next_too_old(&self, origin: OriginId, state: &OriginState) -> Option<Instant> {
         if !state.idle.is_known() {
             return None;
@@ -236,7 +241,7 @@ impl Dispatcher {
         let oldest = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle());
         let oldest = oldest.map(|(_, lane)| lane.idle_since).min()?;
         let due = oldest + state.idle.usable(oldest, state.path.rtt())?;
-        // The limit may be forgotten by then.
+        // By then, the limit may have expired.
         state.idle.usable(due, state.path.rtt()).map(|usable| oldest + usable)
     }
 
@@ -244,7 +249,8 @@ impl Dispatcher {
         let given_up = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle() && which(lane));
         let given_up: Vec<_> = given_up.map(|(id, _)| id).collect();
         if !given_up.is_empty() {
-            // The announced attempts haven't come. If they still counted, lanes would be dialled for them again and again.
+            // The announced attempts haven't come while these lanes were idle. If they still counted, lanes would be dialled for them again
+            // and again.
             self.origin(origin).anticipated = 0;
         }
         for lane in given_up {
@@ -265,11 +271,12 @@ mod tests {
 
         const ORIGIN: OriginId = OriginId(0);
 
-        /// A server that serves four connections at once, and the dispatcher that uses it.
+        /// A server that serves four connections at once, with a dispatcher that sends requests to it.
         struct Limited {
             dispatcher: Dispatcher,
             now: Instant,
-            /// The lanes that it serves, their greatest number, and the lanes that get no answer or are reset at their first request.
+            /// The lanes on which the server answers, and their peak number. The other lanes get no answer, or are reset at their first
+            /// request.
             served: Vec<LaneId>,
             most: usize,
             waiting: Vec<LaneId>,
@@ -280,7 +287,7 @@ mod tests {
         }
 
         impl Limited {
-            /// A server that has received `attempts` requests.
+            /// Creates a server to which `attempts` requests were submitted. With `resets`, it resets the connections beyond its limit.
             fn asked(resets: bool, attempts: usize) -> Self {
                 let mut server = Self {
                     dispatcher: Dispatcher::new(Rules::CHOSEN.connections_max),
@@ -308,7 +315,7 @@ mod tests {
                 self.tell(DispatchEvent::Submitted { attempt, origin: ORIGIN, size });
             }
 
-            /// Carries out all actions. Answers take a millisecond.
+            /// Carries out all actions of the dispatcher. An answer takes a millisecond.
             fn run(&mut self) {
                 let mut is_moving = true;
                 loop {
@@ -357,7 +364,7 @@ mod tests {
                 self.waiting.retain(|l| *l != lane);
             }
 
-            /// Sends the request of an unserved connection again.
+            /// Reports that a connection is unserved, and submits its request again.
             fn give_up(&mut self, attempt: AttemptId, lane: LaneId) {
                 self.tell(DispatchEvent::Unserved { lane });
                 self.tell(DispatchEvent::Finished { attempt, reusable: false });

@@ -1,4 +1,4 @@
-//! Dials, from an origin's name to a connection that takes requests.
+//! Dials: resolves an origin's name, and opens a connection to one of its addresses.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,13 +19,13 @@ use crate::{Origin, Scheme};
 
 /// Opens connections, and chooses their protocol.
 pub(crate) trait Transport: Send + Sync {
-    /// Returns the addresses that a dial to the origin may connect to.
+    /// Returns the addresses to which a dial for the origin may connect.
     ///
     /// # Errors
     /// [`Kind::Resolve`](crate::Kind::Resolve).
     fn resolve<'a>(&'a self, origin: &'a Origin) -> BoxFuture<'a, Result<Vec<SocketAddr>, Error>>;
 
-    /// Opens a connection to one of the addresses, tried in this order. `tried` receives the result for each address.
+    /// Opens a connection to one of the addresses, which are tried in this order. Stores in `tried` which of them failed.
     ///
     /// # Errors
     /// [`Kind::Connect`](crate::Kind::Connect), [`Kind::Certificate`](crate::Kind::Certificate), [`Kind::Tls`](crate::Kind::Tls) or
@@ -41,18 +41,18 @@ pub(crate) trait Transport: Send + Sync {
 /// A connection that has just been opened.
 pub(crate) struct NewConnection {
     pub(crate) connection: Box<dyn DynConnection>,
-    /// The round trip that the last handshake flight showed.
+    /// The round trip that the last handshake measured.
     pub(crate) rtt: Duration,
     /// The server's address.
     pub(crate) address: SocketAddr,
 }
 
-/// A dial's findings about addresses, whether it succeeded or not.
+/// The addresses to avoid after a dial, which may have succeeded or failed.
 #[derive(Debug, Default)]
 pub(crate) struct DialReport {
-    /// Addresses that took no connection, or took longer than one that was tried later.
+    /// Addresses that accepted no connection, or were slower than one that was tried later.
     pub(crate) failed: Vec<SocketAddr>,
-    /// The address that took the connection, until the handshakes above TCP are done.
+    /// The address that accepted the connection. It is `None` again once the handshakes after TCP's have succeeded.
     pub(crate) half_open: Option<SocketAddr>,
 }
 
@@ -115,14 +115,14 @@ pub(crate) struct Dial {
     /// State that the origin's connections share.
     pub(crate) traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// The tally that the connection counts in.
+    /// The tally in which the connection counts.
     tally: Option<Tally>,
     control: Arc<DriverHandle>,
 }
 
 impl Dial {
     async fn run(self, transport: Arc<dyn Transport>) {
-        // Whatever failed, no request was sent on this connection.
+        // If this fails, no request was sent on the connection, so any request may be sent again.
         let outcome = self.open(&*transport).await.map_err(Error::unsent);
         self.control.tell(DriverCommand::Dialled { lane: self.lane, outcome });
     }
@@ -141,12 +141,12 @@ impl Dial {
         Ok(opened)
     }
 
-    /// Reports the round trip that the first handshake has shown.
+    /// Reports the round trip that the TCP handshake has measured.
     pub(crate) fn reached(&self, rtt: Duration) {
         self.control.tell(DriverCommand::Reached { lane: self.lane, rtt });
     }
 
-    /// Counts a connection once it is secured, before any request.
+    /// Counts the connection after its TLS handshake, before the first request.
     pub(crate) fn connected(&self) {
         let tally = self.tally.as_ref();
         self.counts().add(tally, Metric::Connection, 1);
@@ -157,18 +157,18 @@ impl Dial {
         &self.control.shared.counts
     }
 
-    /// Returns a function to call when the connection has ended, for protocols that notice it.
+    /// Returns a function that reports the end of the connection, for protocols that notice it themselves.
     pub(crate) fn ended(&self) -> impl FnOnce() + Send + 'static {
         let (lane, control) = (self.lane, Arc::clone(&self.control));
         move || control.tell(DriverCommand::Closed { lane })
     }
 }
 
-/// The addresses of an origin's name. All dials wait for one question to the resolver.
+/// The addresses of an origin's name. If several dials need the resolver at once, they share one query.
 #[derive(Debug, Default)]
 pub(super) struct HostAddresses {
     addresses: Mutex<Addresses>,
-    /// Held while the resolver is asked. Holds the time and the error of its last failure.
+    /// Locked during a query. It contains the time and the error of the resolver's last failure.
     asking: tokio::sync::Mutex<Option<(Instant, Error)>>,
 }
 
@@ -176,7 +176,7 @@ impl HostAddresses {
     /// Returns the addresses for a new connection, in the order to try them.
     ///
     /// # Errors
-    /// The resolver's error, if no addresses are known from before.
+    /// Returns the resolver's error if no addresses from an earlier answer are known.
     pub(super) async fn order(
         &self,
         origin: &Origin,
@@ -184,7 +184,7 @@ impl HostAddresses {
     ) -> Result<Vec<SocketAddr>, Error> {
         let came = Instant::now();
         let mut failed = self.asking.lock().await;
-        // Dials that came while the resolver was asked share its failure. Otherwise they would ask it one after the other, and wait long if
+        // Dials that waited for this query share its failure. Otherwise they would ask the resolver one after the other, and wait long if
         // it fails slowly.
         if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= came) {
             return Err(error.again());
@@ -197,7 +197,7 @@ impl HostAddresses {
                 addresses.learn(now, found);
                 Ok(addresses.order(now))
             }
-            // If the resolver fails, use the addresses that were reached before.
+            // If the resolver fails, use the addresses of its last answer.
             Err(error) => {
                 let known = addresses.order(now);
                 if known.is_empty() {
@@ -208,7 +208,7 @@ impl HostAddresses {
         }
     }
 
-    /// Takes note of a dial's findings about addresses.
+    /// Avoids the addresses that failed in a dial.
     pub(super) fn note(&self, tried: &DialReport) {
         let (now, mut addresses) = (Instant::now(), self.addresses());
         for address in tried.failed.iter().copied().chain(tried.half_open) {
@@ -226,12 +226,12 @@ impl HostAddresses {
 }
 
 impl Driver {
-    /// Excludes a lane's address from new connections for a while.
+    /// Makes new connections avoid a lane's address for a while.
     pub(super) fn avoid(&self, now: Instant, lane: LaneId, time: Duration) {
         if let Some((origin, open)) = self.lanes.get(&lane).and_then(|lane| Some((lane.origin, lane.open()?)))
         {
             let address = open.address;
-            tracing::debug!(lane = lane.0, %address, ?time, "address left out");
+            tracing::debug!(lane = lane.0, %address, ?time, "new connections avoid this address");
             self.origins[origin.0].names.avoid(now, address, time);
         }
     }

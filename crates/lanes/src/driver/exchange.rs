@@ -1,4 +1,4 @@
-//! One request on one connection, from its first byte to its outcome.
+//! Carries out one request on one connection, from its first byte to its outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,26 +18,26 @@ use crate::tally::Metric;
 use crate::trace::TraceEvent;
 use crate::{Protocol, Request, Response, Route};
 
-/// One request on its way over a lane.
+/// One request on a lane.
 pub(crate) struct LaneExchange {
     pub(super) lane: LaneId,
-    /// True if it already runs on a freight thread.
+    /// True if the exchange runs on a freight thread from the start.
     pub(super) freight: bool,
     pub(super) control: Arc<DriverHandle>,
 }
 
-/// The receiver of the outcome. It may be dropped without an outcome, if the sink panicked or the engine ends. It then frees the lane,
-/// whose connection must not be used again, and reports an error to the caller.
+/// Passes the outcome to the caller and the driver. If the sink panics or the engine ends, it is dropped without an outcome. It then
+/// reports an error to the caller and frees the lane, whose connection isn't used again.
 struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
     control: Arc<DriverHandle>,
-    /// `Some` only if requests are logged.
+    /// The request's label for logs. `None` if requests aren't logged.
     asked: Option<Box<RequestLabel>>,
 }
 
-/// A request as logs show it. Headers and query are left out, because they carry credentials.
+/// A request as logs show it. Headers and query are left out, because they may contain credentials.
 struct RequestLabel {
     line: String,
     at: Instant,
@@ -66,7 +66,7 @@ impl RequestLabel {
 }
 
 impl Waiter {
-    /// Waits for a step of the exchange. Stops if the caller no longer waits for the outcome.
+    /// Waits for a step of the exchange. Fails if the caller has dropped the request meanwhile.
     async fn unless_gone<T>(&mut self, step: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let reply = &mut self.reply;
         let gone = async {
@@ -82,7 +82,7 @@ impl Waiter {
         }
     }
 
-    /// Frees the lane, then hands the outcome over. So the caller finds the slot free.
+    /// Frees the lane, and then passes the outcome to the caller. So the caller's next request finds the lane free.
     fn end(
         mut self,
         outcome: Result<Response, Error>,
@@ -92,7 +92,7 @@ impl Waiter {
         self.hand_over(outcome, fate, connection);
     }
 
-    /// Ends a request that has failed. The connection decides whether it can be used again.
+    /// Ends a request that has failed. The connection's protocol decides if it can be used again.
     fn end_failed(
         self,
         error: Error,
@@ -142,12 +142,12 @@ struct StartedExchange {
     waiter: Waiter,
     request: Request,
     incoming: ResponseReceiver,
-    /// True if the answer may have any size.
+    /// True if the answer could have any size.
     is_opener: bool,
 }
 
 impl LaneExchange {
-    /// Runs on the express thread, or on the lane's freight thread.
+    /// Starts the exchange as a task on the express thread, or on the lane's freight thread.
     pub(super) fn spawn<C: ClientConnection>(self, hold: ConnectionHold<C>, submission: Box<Submission>) {
         let control = Arc::clone(&self.control);
         let home = if self.freight { control.freight(self.lane.0) } else { &control.express };
@@ -180,14 +180,14 @@ impl LaneExchange {
             self.control.tell(DriverCommand::TurnedFreight(waiter.attempt));
             incoming = incoming.riding_as(Role::Freight);
         } else if moves && request.expected.is_none_or(|down| down > Rules::CHOSEN.freight_above) {
-            // This answer turned out to be bulk, which must not share the express connection's window. It is given up before its body is
-            // read. The caller then asks for it in slices, which go as freight. Other bodies that move to a freight thread are the small
-            // ends of large objects: their sinks may block while they write.
+            // The answer turned out to be bulk, which must not use the window of an express connection. The exchange ends before the body
+            // is read, and the caller requests the object again in slices, which are freight. Small bodies that move to a freight thread
+            // aren't stopped. They are the last parts of large objects, and move because their sinks may block.
             drop(pending);
             return waiter.end(incoming.finish(C::PROTOCOL, true), ConnectionFate::Usable, None);
         }
         if pending.is_last {
-            // Reported before the body comes, so that a new lane for other requests can be dialled meanwhile.
+            // Report this before the body comes, so that a new lane for other requests can be dialled meanwhile.
             self.control.tell(DriverCommand::Draining { lane: self.lane });
         }
         let rest = async move {
@@ -207,7 +207,7 @@ impl LaneExchange {
         self.finish(moves, rest).await;
     }
 
-    /// Begins a request that goes onto the connection now.
+    /// Prepares a request that is sent now.
     fn begin(&self, mut submission: Submission) -> StartedExchange {
         submission.renew(Instant::now());
         let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = submission;
@@ -234,7 +234,7 @@ impl LaneExchange {
         StartedExchange { waiter, request, incoming, is_opener }
     }
 
-    /// Reports the size of an opener, a request of unknown size, whose answer has begun.
+    /// Reports the size of the answer to an opener (a request of unknown size).
     fn sized(&self, waiter: &Waiter, incoming: &ResponseReceiver, is_opener: bool) {
         if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
             self.control.tell(DriverCommand::Sized { attempt: waiter.attempt, bytes });
@@ -251,8 +251,8 @@ impl LaneExchange {
     }
 }
 
-/// An open connection of any protocol. Calls made once per request go through this trait. The exchange itself runs on the connection's own
-/// type, so none of its steps is boxed.
+/// An open connection of any protocol. Only methods that are called about once per request go through this trait. The exchange itself is
+/// generic over the connection's type, so none of its futures is boxed.
 pub(crate) trait DynConnection: Send {
     fn protocol(&self) -> Protocol;
     fn progress(&self) -> &Arc<IoProgress>;
@@ -260,7 +260,7 @@ pub(crate) trait DynConnection: Send {
     fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool;
     fn is_unused(&self) -> bool;
 
-    /// Begins an exchange on the thread of its role. Returns the connection if it can take more requests meanwhile.
+    /// Starts an exchange on the thread of its role. Returns the connection if it can take more requests meanwhile.
     fn carry(
         self: Box<Self>,
         exchange: LaneExchange,
@@ -307,7 +307,7 @@ impl<C: ClientConnection> DynConnection for C {
     }
 }
 
-/// A request's hold on its connection: the whole connection, or a handle that shares it.
+/// The connection of a request: the whole connection, or a handle that shares it.
 pub(super) enum ConnectionHold<C> {
     Whole(Box<C>),
     Share(C),
@@ -321,7 +321,7 @@ impl<C: ClientConnection> ConnectionHold<C> {
         }
     }
 
-    /// Returns the connection if the request held all of it, so that the lane gets it back.
+    /// Returns the connection if the request had the whole of it, so that the lane gets it back.
     pub(super) fn into_whole(self) -> Option<Box<dyn DynConnection>> {
         match self {
             Self::Whole(connection) => Some(connection),

@@ -1,5 +1,5 @@
-//! Idle connections, and connections after a standstill of the machine. The driver notices at once when the server closes an idle
-//! connection, before the next request goes on it.
+//! Watches idle connections, and checks all connections after the machine was suspended. The driver notices as soon as the server closes an
+//! idle connection, so the next request isn't sent on it.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
@@ -12,8 +12,8 @@ use super::{Driver, DriverCommand, LaneSlot};
 use crate::dispatch::{DispatchEvent, LaneId, Rules};
 use crate::stream::IoProgress;
 
-/// Tells the driver that an idle connection has become readable. The connection has no task of its own for this, because that task would
-/// have to stop whenever a request takes the connection.
+/// A waker that reports to the driver that an idle connection has become readable. There is no task for each idle connection, because it
+/// would have to be stopped whenever a request takes the connection.
 struct IdleWaker {
     lane: LaneId,
     commands: UnboundedSender<DriverCommand>,
@@ -21,14 +21,14 @@ struct IdleWaker {
 
 impl Wake for IdleWaker {
     fn wake(self: Arc<Self>) {
-        // After the driver's end there is no receiver.
+        // This fails if the driver has ended.
         let _ = self.commands.send(DriverCommand::IdleReadable { lane: self.lane });
     }
 }
 
 impl Driver {
-    /// Watches a lane's connection while it is idle. If it becomes readable, the server has closed it or sent bytes unasked, so it is
-    /// closed. Multiplexed connections are read all the time and report their end themselves.
+    /// Watches a lane's connection while it is idle. If it becomes readable, the server has closed it or sent unexpected bytes, so we close
+    /// it. Multiplexed connections are always being read, and report their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
         let open = self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut);
         let connection = open.and_then(|open| open.connection.as_mut());
@@ -44,12 +44,12 @@ impl Driver {
         self.carry_out();
     }
 
-    /// Checks whether the machine has stood still. If so, idle connections are closed, and those in use get a moment to show that they are
-    /// alive.
+    /// Checks if the machine or this process was suspended. If so, it closes idle connections. Connections in use are closed, too, if they
+    /// make no progress within [`GRACE`].
     pub(super) fn look_for_a_standstill(&mut self, now: Instant) {
         let is_watched = self.dispatcher.attempts() > 0;
         let Some(stopped) = self.standstill.look(now, SystemTime::now(), is_watched) else { return };
-        tracing::info!(?stopped, "everything stood still: idle connections are closed");
+        tracing::info!(?stopped, "this machine or process was suspended: closing idle connections");
         self.dispatcher.handle(now, DispatchEvent::Slept);
         self.carry_out();
         let suspects: Vec<_> = self
@@ -61,10 +61,10 @@ impl Driver {
         self.control.express.spawn(give_up_the_silent(suspects));
     }
 
-    /// Gives up connections whose first request has no answer while others to the same origin answer. A connection whose server still
-    /// acknowledges more bytes is kept.
+    /// Closes connections whose first request has no answer, while other connections to the same origin get answers. A connection stays
+    /// open if the server has acknowledged more bytes since the last check.
     pub(super) fn look_for_the_unserved(&mut self, now: Instant) {
-        // Under a bandwidth limit, Laneway itself makes pauses.
+        // With a bandwidth limit, Laneway itself makes pauses, so silence shows nothing.
         let is_paced = self.control.shared.pace.is_some();
         if is_paced || self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
             return;
@@ -78,7 +78,10 @@ impl Driver {
         let silent: FxHashMap<_, _> = silent.collect();
         for (lane, unacknowledged) in &silent {
             if self.unserved.1.get(lane) == Some(unacknowledged) {
-                tracing::info!(lane = lane.0, "given up: it is silent while others are answered");
+                tracing::info!(
+                    lane = lane.0,
+                    "closing a connection without an answer, while others get answers"
+                );
                 self.dispatcher.handle(now, DispatchEvent::Unserved { lane: *lane });
                 if let Some(open) = self.lanes.get(lane).and_then(LaneSlot::open) {
                     open.progress.give_up();
@@ -89,7 +92,7 @@ impl Driver {
     }
 }
 
-/// Gives up the connections on which nothing has moved during the grace time.
+/// Closes those connections on which nothing has moved during the grace time.
 async fn give_up_the_silent(suspects: Vec<Weak<IoProgress>>) {
     tokio::time::sleep(GRACE).await;
     let now = tokio::time::Instant::now().into_std();
@@ -100,17 +103,17 @@ async fn give_up_the_silent(suspects: Vec<Weak<IoProgress>>) {
     }
 }
 
-// Standstills of the machine or of this process: a laptop that slept, a paused virtual machine, a stopped process. The server goes on
-// meanwhile and may forget the connection.
+// Standstills of the machine or of this process: a laptop that slept, a paused virtual machine, or a stopped process. The server continues
+// to run, and may close the connection meanwhile.
 
-/// The interval of the driver's checks while requests are under way. A check that comes late shows a standstill.
+/// The interval of the driver's checks while there are requests. A check that comes much too late shows a standstill.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The shortest delay that counts as a standstill. A busy machine delays a thread by less, and no server drops a connection after so short
-/// a silence.
+/// The minimum delay that counts as a standstill. A busy machine delays a thread by less, and no server drops a connection in less time.
 const STOP_MIN: Duration = Duration::from_secs(10);
 
-/// The time for which a connection in use may stay silent after a standstill. A live one gets an acknowledgement within a few round trips.
+/// The time that a connection in use has to make progress after a standstill. A working one gets an acknowledgement within a few round
+/// trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Detects standstills by comparing two clocks.
@@ -120,9 +123,9 @@ pub(crate) struct Standstill {
 }
 
 impl Standstill {
-    /// Takes a look at the clocks. `is_watched` tells whether the next look comes within [`LOOK_EVERY`]. Returns how long everything stood
-    /// still since the last look. In a machine that sleeps, the monotonic clock stops and the wall clock goes on. For a stopped process,
-    /// both go on.
+    /// Compares the clocks. `is_watched` says if the next call comes within [`LOOK_EVERY`]. Returns how long everything stood still since
+    /// the last call. While a machine sleeps, the monotonic clock stops and the wall clock continues. While a process is stopped, both
+    /// continue.
     pub(crate) fn look(&mut self, now: Instant, wall: SystemTime, is_watched: bool) -> Option<Duration> {
         let (last, last_wall, was_watched) = self.last.replace((now, wall, is_watched))?;
         let ran = now.saturating_duration_since(last);
@@ -131,7 +134,7 @@ impl Standstill {
         Some(slept.max(late)).filter(|stopped| *stopped >= STOP_MIN)
     }
 
-    /// Returns when the next look is due, if one is expected.
+    /// Returns the time of the next check, if there must be one.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.last.filter(|(_, _, is_watched)| *is_watched).map(|(last, ..)| last + LOOK_EVERY)
     }
@@ -166,7 +169,7 @@ mod tests {
         assert!(progress.is_given_up());
     }
 
-    /// Returns what a look finds after the monotonic clock and the wall clock have advanced by `ran` and `wall` seconds.
+    /// Returns the result of a check after the monotonic clock and the wall clock have advanced by `ran` and `wall` seconds.
     fn found(was_watched: bool, ran: u64, wall: u64) -> Option<Duration> {
         let (mut standstill, now, then) = (Standstill::default(), Instant::now(), SystemTime::now());
         assert_eq!(standstill.look(now, then, was_watched), None);

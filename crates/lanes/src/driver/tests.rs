@@ -1,6 +1,6 @@
-//! A protocol made up for these tests. It shows what a new protocol must provide: a connection, and a transport that opens it.
+//! An invented protocol for these tests. It shows which parts a new protocol must provide: a connection, and a transport that opens it.
 //!
-//! A request is its path and a newline. An answer is one byte for the body's length, and the body.
+//! A request consists of its path and a newline. An answer consists of one byte for the body's length, and the body.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -84,7 +84,7 @@ impl ClientConnection for Lines {
     }
 }
 
-/// Opens such connections. Their paths give no signals.
+/// Opens connections of this protocol. They don't report measurements of their path.
 struct PlainTcp;
 
 impl Transport for PlainTcp {
@@ -111,7 +111,7 @@ impl Transport for PlainTcp {
     }
 }
 
-/// A server of this protocol. It answers with the request's path.
+/// Starts a server of this protocol, which answers with the request's path.
 fn serve() -> Origin {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

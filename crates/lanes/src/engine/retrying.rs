@@ -1,4 +1,4 @@
-//! The time between two attempts (the pause, the turn, the log of an outage), and the hedge of a running one.
+//! Waits between two attempts, logs outages, and sends the hedge of a running attempt.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -16,22 +16,22 @@ use crate::retry::{AttemptFailure, Backoff, Breaks, RetryLimits, RetryTurn};
 use crate::tally::Metric;
 use crate::{Alike, Call, Hedge, Origin, Request, Response, Verdict};
 
-/// One attempt that has ended.
+/// An attempt that has ended.
 pub(super) struct FinishedAttempt<'a> {
     pub(super) outcome: &'a Result<Response, Error>,
-    /// When it began, and when the call's first attempt did.
+    /// The times at which this attempt and the call's first attempt began.
     pub(super) began: Instant,
     pub(super) started: Instant,
-    /// Its number, counted from 1.
+    /// The number of the attempt. The first is 1.
     pub(super) number: u32,
     pub(super) origin: &'a Origin,
     pub(super) outage: &'a Outage,
-    /// The time for which a server may be silent.
+    /// The no-progress timeout of the attempt.
     pub(super) timeout: Duration,
 }
 
 impl FinishedAttempt<'_> {
-    /// Returns the failure, which another attempt may overcome.
+    /// Describes the failure as transient: another attempt may succeed.
     pub(super) fn transient(&self, now: Instant) -> AttemptFailure {
         let is_silence = self.outcome.as_ref().is_err_and(|e| e.kind() == Kind::Timeout);
         let took = now.saturating_duration_since(self.began);
@@ -40,7 +40,7 @@ impl FinishedAttempt<'_> {
 }
 
 impl Lanes {
-    /// Waits until the next attempt is due. Returns false if there must be none.
+    /// Waits until the time for the next attempt. Returns false if there must be no further attempt.
     pub(super) async fn waits(
         &self,
         backoff: &mut Backoff,
@@ -52,7 +52,8 @@ impl Lanes {
         self.makes_pause(pause, matches!(failure, AttemptFailure::Throttled(_)), tried).await
     }
 
-    /// Waits before the rest of a body that broke off after `came` bytes is requested. Returns false if it must not be.
+    /// Waits before the caller requests the rest of a body that broke off after `came` bytes. Returns false if it must not request the
+    /// rest.
     pub(super) async fn waits_to_go_on(
         &self,
         breaks: &Breaks,
@@ -110,7 +111,7 @@ impl Lanes {
     }
 }
 
-/// Why another attempt follows.
+/// The reason for another attempt, as a text.
 struct RetryReason<'a>(&'a Result<Response, Error>);
 
 impl fmt::Display for RetryReason<'_> {
@@ -138,14 +139,14 @@ impl Lanes {
         let outcome = tokio::select! {
             biased;
             outcome = &mut first => outcome,
-            // Boxed, because it is rare and would enlarge every request's future.
+            // This future is boxed, because it is rarely needed and would make the future of every request larger.
             () = tracker.hedge_wanted() => return Box::pin(self.hedged(call, first, began, attempt, &tracker)).await,
         };
         judged(call, outcome)
     }
 
-    /// Waits for the first whole answer to `first` or to its hedge, and cancels the other. If one of them fails, the other decides, unless
-    /// it fails for good while another attempt might have helped the first.
+    /// Waits for the first complete answer to `first` or to its hedge, and cancels the other request. If one of them fails, the outcome of
+    /// the other counts. But if that can't be retried and the failure of the earlier one can, the earlier one counts.
     async fn hedged<C: Call>(
         &self,
         call: &C,
@@ -161,16 +162,16 @@ impl Lanes {
             let Hedge::Send(mut request) = call.hedge().await else { return None };
             request.pass = Some(pass);
             request.outage = Some(self.outage(&request.origin));
-            // A body that is collected twice needs memory twice.
+            // Without a sink, both requests may collect the body, so the hedge reserves memory, too.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
                 None => None,
             };
-            // Headers and query are left out, because they carry credentials.
+            // Headers and query are left out, because they may contain credentials.
             let (method, origin, path) = (&request.method, &request.origin, request.target.path());
             tracing::info!(?silent, "hedged: a hedge request beside a slow {method} {origin}{path}");
             let outcome = self.exchange_as(self.number(), *request, None, Some(attempt)).await;
-            // If the bucket's rate was cut meanwhile, wait for the first.
+            // If a throttle has stopped the hedge, only wait for the first request.
             (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
         });
         match select(first, hedge).await {
@@ -195,17 +196,18 @@ impl Lanes {
         }
     }
 
-    /// One of the two has failed and the other goes on. Takes note of a throttle. Returns the verdict that remains if the other fails too.
+    /// Handles the failure of one of the two requests, while the other continues. If it is a throttle, it is recorded. Returns the verdict
+    /// to use if the other request fails, too.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
         self.throttled(call, admitted, after);
-        // The throttle is noted already, and must count only once.
+        // The throttle is already recorded, and must count only once.
         Verdict::Retry
     }
 }
 
-/// Returns the outcome that decides when the earlier of two has failed. It is the later one, unless that fails for good and another attempt
-/// may help the earlier.
+/// Chooses between two outcomes, of which the earlier is a failure. It returns the later one. But if that is a failure that can't be
+/// retried, and the earlier one can, it returns the earlier one.
 fn decisive(
     earlier: (AttemptOutcome, Verdict),
     later: (AttemptOutcome, Verdict),
@@ -214,7 +216,7 @@ fn decisive(
     if is_lost && earlier.1 != Verdict::Done { earlier } else { later }
 }
 
-/// Returns whether an answer ends the call, whatever the other request still brings.
+/// Returns whether the outcome is an answer that ends the call, so that the other request needn't be awaited.
 fn is_settled(outcome: &AttemptOutcome, verdict: Verdict) -> bool {
     outcome.is_ok() && verdict == Verdict::Done
 }

@@ -1,4 +1,4 @@
-//! The end of an answer's body (RFC 9112, section 6.3).
+//! Finds the end of an answer's body (RFC 9112, section 6.3).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
@@ -6,17 +6,17 @@ use http::{Method, StatusCode};
 use crate::Head;
 use crate::error::{Error, Kind};
 
-/// Longest line with a chunk's size and extensions, and longest line of a trailer.
+/// The maximum length of a line with a chunk's size and extensions, and of a line of the trailers.
 const LINE_MAX: usize = 16 * 1024;
 
-/// Most bytes of chunk extensions and trailers in one body. We ignore them, so an answer with more is refused. Otherwise a server could
-/// keep us reading without ever sending a byte of the body.
+/// The maximum number of bytes of chunk extensions and trailers in one body. An answer with more is an error, because we ignore these
+/// bytes. Without this limit, a server could keep us reading without ever sending a byte of the body.
 const ASIDE_MAX: usize = 64 * 1024;
 
-/// Longest line with a chunk's size: sixteen digits and the line end.
+/// The maximum length of a chunk's size line without extensions: sixteen digits and the line end. Further bytes count as extensions.
 const SIZE_LINE: usize = 18;
 
-/// The mark of a body's end.
+/// The way in which the end of a body is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     Sized(u64),
@@ -30,7 +30,8 @@ impl Framing {
         if method == Method::HEAD || bodiless.contains(&head.status) {
             return Ok(Self::Sized(0));
         }
-        let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer's framing is broken: {why}"));
+        let broken =
+            |why: &str| Error::new(Kind::Protocol, format!("the answer has a malformed length: {why}"));
         if let Some(coding) = head.headers.get_all(TRANSFER_ENCODING).iter().next_back() {
             let last = coding.to_str().ok().and_then(|v| v.rsplit(',').next()).map(str::trim);
             return match last {
@@ -41,23 +42,23 @@ impl Framing {
         let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
         let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
         if lengths.any(|other| other != first) {
-            return Err(broken("two lengths"));
+            return Err(broken("two different values of Content-Length"));
         }
         let length = first
             .to_str()
             .ok()
             .filter(|v| v.bytes().all(|b| b.is_ascii_digit()))
             .and_then(|v| v.parse().ok());
-        length.map(Self::Sized).ok_or_else(|| broken("its length isn't a number"))
+        length.map(Self::Sized).ok_or_else(|| broken("Content-Length isn't a number"))
     }
 }
 
-/// Decodes the bytes between the data of a chunked body.
+/// Decodes the bytes of a chunked body that aren't data: sizes, extensions, line ends and trailers.
 #[derive(Debug, Default)]
 pub(super) struct ChunkDecoder {
     state: ChunkState,
     line: Vec<u8>,
-    /// Bytes of extensions and trailers so far.
+    /// The number of bytes of extensions and trailers so far.
     aside: usize,
 }
 
@@ -73,7 +74,8 @@ enum ChunkState {
 }
 
 impl ChunkDecoder {
-    /// Returns the bytes left of the current chunk. 0 at the body's end. `None` if [`feed`](Self::feed) must be called first.
+    /// Returns the number of bytes left of the current chunk, or 0 at the end of the body. Returns `None` if [`feed`](Self::feed) must be
+    /// called first.
     pub(super) fn left(&self) -> Option<u64> {
         match self.state {
             ChunkState::Data(left) => Some(left),
@@ -82,7 +84,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// Takes note that data was consumed.
+    /// Records that bytes of the current chunk were consumed.
     pub(super) fn took(&mut self, bytes: u64) {
         if let ChunkState::Data(left) = &mut self.state {
             *left -= bytes;
@@ -92,9 +94,9 @@ impl ChunkDecoder {
         }
     }
 
-    /// Consumes up to one line of framing from `read` and returns how many bytes that took.
+    /// Consumes at most one line of framing from `read`, and returns its length in bytes.
     pub(super) fn feed(&mut self, read: &[u8]) -> Result<usize, Error> {
-        let broken = || Error::new(Kind::Protocol, "the answer's chunks are broken");
+        let broken = || Error::new(Kind::Protocol, "the answer's chunked body is malformed");
         let used = read.iter().position(|b| *b == b'\n').map_or(read.len(), |at| at + 1);
         self.line.extend_from_slice(&read[..used]);
         let aside = match self.state {
@@ -172,7 +174,7 @@ mod tests {
         let extended = |n| format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(n));
         assert_eq!(decode(extended(60).as_bytes(), 64).unwrap().len(), 60);
         assert!(decode(extended(70).as_bytes(), 64).is_err());
-        // Plain sizes don't count as extensions, however many there are.
+        // The sizes of chunks don't count as extensions, even if there are many.
         assert_eq!(
             decode(format!("{}0\r\n\r\n", "1\r\na\r\n".repeat(90_000)).as_bytes(), 64).unwrap().len(),
             90_000

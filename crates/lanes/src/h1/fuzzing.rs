@@ -1,4 +1,4 @@
-//! Fuzzes answers as a server may send them.
+//! Fuzzes the parser of HTTP/1.1 answers.
 
 use http::Method;
 
@@ -9,7 +9,7 @@ use crate::Head;
 /// The result of reading an answer.
 #[derive(PartialEq, Eq, Debug)]
 enum ReadOutcome {
-    /// The bytes are no HTTP.
+    /// The bytes aren't valid HTTP/1.1.
     Broken,
     /// The answer isn't complete.
     Unfinished,
@@ -17,12 +17,12 @@ enum ReadOutcome {
         status: u16,
         keep_alive: bool,
         body: Vec<u8>,
-        /// Bytes that belong to the answer.
+        /// The number of bytes that belong to the answer.
         used: usize,
     },
 }
 
-/// Reads the answer to a request. The first byte selects the method. The result must be the same however the bytes are split into reads.
+/// Parses an answer. The first byte selects the method of the request. Panics if the result depends on how the bytes are split into reads.
 pub fn answer(input: &[u8]) {
     let Some((drawn, bytes)) = input.split_first() else { return };
     let method = if drawn.is_multiple_of(2) { Method::GET } else { Method::HEAD };

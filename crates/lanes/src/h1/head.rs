@@ -1,4 +1,4 @@
-//! Heads of HTTP/1.1 requests and answers.
+//! Writes the heads of HTTP/1.1 requests, and parses those of answers.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -10,49 +10,51 @@ use crate::error::{Error, Kind};
 use crate::proxy::Proxy;
 use crate::{Head, Request};
 
-/// Longest head of an answer, including the informational heads before it. A longer one ends the request with an error. GCS and S3 send up
-/// to some 10 KiB, with 8 KiB of user metadata.
+/// The maximum length of an answer's head, including the informational heads before it. If it is longer, the request fails. GCS and S3 send
+/// up to about 10 KiB, of which 8 KiB are user metadata.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// Most informational answers (1xx) to one request. They are skipped, since Laneway never asks for any. More of them end the request with
-/// an error.
+/// The maximum number of informational answers (1xx) to one request. They are skipped, since Laneway never requests any. If there are more,
+/// the request fails.
 pub(crate) const INFORMATIONAL_MAX: usize = 16;
 
-/// Most headers of an answer.
+/// The maximum number of headers in an answer.
 const HEADERS_MAX: usize = 256;
 
-/// Bytes of a read that are searched for the end of the head at a time. So a body behind the head isn't copied.
+/// The number of bytes that are copied and searched for the end of the head at a time. So hardly any bytes of a body after the head are
+/// copied.
 const LOOK: usize = 4096;
 
-/// An answer's head, and whether the connection may be used again after its body.
+/// The head of an answer. `keep_alive` is true if the connection may be used again after the body.
 pub(super) struct ResponseHead {
     pub(super) head: Head,
     pub(super) keep_alive: bool,
 }
 
-/// The bytes of a read that belonged to the head.
+/// The number of bytes of a read that belong to the head. `complete` is true if they contain its end.
 struct HeadBytes {
     bytes: usize,
     complete: bool,
 }
 
-/// The heads that answer one request: informational ones first, then the final one.
+/// Reads the heads that answer one request: first informational ones (1xx), if any, then the final one.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     collected: Vec<u8>,
-    /// Bytes and number of the informational heads so far.
+    /// The length and the number of the informational heads so far.
     skipped: usize,
     informational: usize,
 }
 
 impl Heads {
-    /// Consumes the part of `read` that belongs to the current head. Returns its size, and the final head once that is complete.
+    /// Consumes the part of `read` that belongs to the current head. Returns the length of this part, and the final head once it is
+    /// complete.
     pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<ResponseHead>), Error> {
         let used = collect(&mut self.collected, read)?;
         if is_tls(&self.collected) {
             return Err(Error::new(
                 Kind::Scheme,
-                "the server speaks TLS there; write https:// instead of http://",
+                "the server uses TLS on this port; use https:// instead of http://",
             ));
         }
         if self.skipped + self.collected.len() > HEAD_MAX {
@@ -66,7 +68,10 @@ impl Heads {
             return Ok((used.bytes, Some(answer)));
         }
         if answer.head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Error::new(Kind::Protocol, "the server switches protocols unasked"));
+            return Err(Error::new(
+                Kind::Protocol,
+                "the server switches protocols (101), which wasn't requested",
+            ));
         }
         self.informational += 1;
         if self.informational > INFORMATIONAL_MAX {
@@ -78,14 +83,14 @@ impl Heads {
         Ok((used.bytes, None))
     }
 
-    /// Returns whether the last head ended where the last read did, so nothing more has come.
+    /// Returns whether no byte of a further head has been consumed.
     pub(super) fn is_between(&self) -> bool {
         self.collected.is_empty()
     }
 }
 
-/// Returns whether this is a TLS record instead of an answer: an alert or a handshake (RFC 8446, section 5.1). A port that speaks TLS sends
-/// one to a plain request. No status line begins like that.
+/// Returns whether the bytes are a TLS record: an alert or a handshake (RFC 8446, section 5.1). A TLS port answers a request without TLS by
+/// such a record. No HTTP status line begins with these bytes.
 fn is_tls(answer: &[u8]) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
@@ -132,12 +137,12 @@ pub(super) fn keep_alive_timeout(value: &str) -> Option<Duration> {
     timeouts.next()?.1.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
 }
 
-/// Moves the part of `read` that belongs to the head into `collected`.
+/// Copies the part of `read` that belongs to the head to `collected`.
 fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<HeadBytes, Error> {
     let before = collected.len();
     let look = &read[..read.len().min(LOOK)];
     collected.extend_from_slice(look);
-    // The end of the head may span this read and the one before.
+    // The four bytes of the head's end may be divided between this read and the previous one.
     let from = before.saturating_sub(3);
     if let Some(at) = collected[from..].windows(4).position(|w| w == b"\r\n\r\n") {
         collected.truncate(from + at + 4);
@@ -231,7 +236,7 @@ mod tests {
         let long = feed_all(answers(9, &long).as_bytes()).unwrap_err();
         assert!(long.contains("longer than"), "{long}");
         let switched = feed_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap_err();
-        assert!(switched.contains("unasked"), "{switched}");
+        assert!(switched.contains("101"), "{switched}");
     }
 
     #[test]

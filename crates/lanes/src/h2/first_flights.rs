@@ -1,28 +1,29 @@
-//! The first flights of an express connection, while its congestion window is small. They should carry whole requests, one after the other.
+//! The order of requests on a new express connection, while its congestion window is small. Each flight (the packets of one round trip)
+//! should carry whole requests.
 //!
-//! A request whose last byte misses a flight waits another round trip. Two things would spread requests over the first flights. `h2` sends
-//! the heads of all streams before the first body. And a TLS record of 16 KiB is longer than a first flight of ten segments, and can't be
-//! decrypted before its end has come. So while a connection is young, small requests with bodies go in turn, and records are one segment
-//! long.
+//! A request whose last byte doesn't fit into a flight waits another round trip. Two things would delay requests like this. `h2` sends the
+//! heads of all streams before the first body. And a TLS record of 16 KiB is longer than a first flight of ten segments, and can't be
+//! decrypted before its end has come. So while a connection is young, small requests with bodies are sent one after the other, and each TLS
+//! record fits into one segment.
 
 use tokio::sync::Semaphore;
 
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Bytes after which a connection is no longer young. A window that begins with ten segments of 1448 bytes and doubles sends 100 kB in its
-/// first three flights. If the fourth cuts a request in two, that costs little.
+/// After this many bytes, a connection is no longer young. A window that begins with ten segments of 1448 bytes and doubles sends 100 kB in
+/// its first three flights. If the end of the fourth flight divides a request, that costs little.
 const YOUNG: u64 = 96 * 1024;
 
-/// Plaintext bytes of a young connection's records. With TLS's 22 bytes and TCP's timestamps, each fits a packet of 1460 bytes, as in
-/// Google's network.
+/// The maximum plaintext bytes of a TLS record on a young connection. With 22 bytes of TLS and TCP's headers, a record fits into a packet
+/// of 1460 bytes, which is the MTU of Google's network.
 const RECORD: usize = 1370;
 
-/// The state of one connection's first flights. Its requests and its writer share it.
+/// The turn of requests on one connection. The connection's requests and its writer share this.
 #[derive(Debug)]
 pub(crate) struct FirstFlights {
     sent: AtomicU64,
     turn: Semaphore,
-    /// True if a request's turn ends with the next flush.
+    /// True if a request has the turn. It ends with the next flush.
     is_taken: AtomicBool,
 }
 
@@ -45,24 +46,24 @@ impl FirstFlights {
         }
     }
 
-    /// Takes note that all sent bytes have been written, and lets the next request go.
+    /// Records that `h2` has written the bytes of the request whose turn it is. Gives the turn to the next request.
     pub(crate) fn written(&self) {
         if self.is_taken.swap(false, Relaxed) {
             self.turn.add_permits(1);
         }
     }
 
-    /// Takes note that the connection has ended. Requests that wait for a turn then fail when they are sent.
+    /// Records that the connection has ended. Requests that wait for their turn continue, and then fail when they are sent.
     pub(crate) fn ended(&self) {
         self.turn.close();
     }
 
-    /// Takes note of bytes that were written.
+    /// Counts bytes that were written.
     pub(crate) fn left(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Returns how many bytes to write at a time, as one TLS record.
+    /// Returns the maximum number of bytes to write at a time, which become one TLS record.
     pub(crate) fn record_max(&self) -> usize {
         if self.is_young() { RECORD } else { usize::MAX }
     }

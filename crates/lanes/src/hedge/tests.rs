@@ -1,4 +1,4 @@
-//! Tests the decisions in virtual time.
+//! Tests the decisions about hedges in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const MIB: u64 = 1 << 20;
 const PLENTY: u64 = 1000;
 
-/// A watch, and a clock that the test sets.
+/// A hedge watch, with a clock that the test advances.
 struct Desk {
     watch: HedgeWatch,
     now: Instant,
@@ -34,7 +34,7 @@ impl Desk {
         Self::new(Role::Freight, 16 * MIB)
     }
 
-    /// Lets time pass. Looks when a look is due.
+    /// Lets time pass, and makes each check when it is due. Returns the stragglers.
     fn pass(&mut self, ms: u64) -> Vec<AttemptId> {
         let end = self.now + Duration::from_millis(ms);
         let mut found = Vec::new();
@@ -67,7 +67,7 @@ impl Desk {
         self.watch.end(self.now, *attempt);
     }
 
-    /// Sends requests one after the other, and answers each after `ms`.
+    /// Sends requests one after the other, and answers each after `ms`. Returns the stragglers.
     fn answer(&mut self, count: usize, ms: u64) -> Vec<AttemptId> {
         let mut found = Vec::new();
         for _ in 0..count {
@@ -123,7 +123,7 @@ fn when_everything_is_slow_nothing_is_a_straggler() {
     let mut desk = Desk::small();
     desk.answer(10, 20);
     let many: Vec<_> = (0..20).map(|_| desk.send()).collect();
-    // The link is full. Answers come one after the other, the last a hundred times as late as usual.
+    // The link is full. The answers come one after the other, and the last takes a hundred times longer than usual.
     for sent in &many {
         assert_eq!(desk.pass(100), []);
         desk.receive(&sent.1, 5000);
@@ -254,7 +254,7 @@ fn bulk_that_is_held_back_is_not_slow() {
 #[test]
 fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
     let mut desk = Desk::bulk();
-    // 16 MiB in 160 ms each, in chunks.
+    // Each slice brings 16 MiB in 160 ms, in chunks of 1 MiB.
     let slice = |desk: &mut Desk, slow: Option<&Arc<Tracker>>| {
         let sent = desk.send();
         let mut found = Vec::new();
@@ -278,7 +278,7 @@ fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
 fn slices_that_share_a_full_link_are_not_slow() {
     let mut desk = Desk::bulk();
     let mut slices: Vec<_> = (0..2).map(|_| desk.send()).collect();
-    // At first two slices share the link, then eight, each of which is four times as slow.
+    // First two slices share the link, then eight, and each is four times slower.
     for lanes in [2, 8] {
         slices.extend((slices.len()..lanes).map(|_| desk.send()));
         for _ in 0..100 {

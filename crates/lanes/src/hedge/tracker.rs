@@ -1,4 +1,4 @@
-//! The progress of a running attempt. Its connection records it, and the straggler watch reads it.
+//! The progress of a running attempt. The attempt's connection records it, and the hedge watch reads it.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,21 +9,21 @@ use futures_util::task::AtomicWaker;
 use super::Alike;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// One attempt's progress, and its signal that a hedge is wanted.
+/// The progress of one attempt, and the signal to send a hedge.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     pub(crate) alike: Alike,
     born: Instant,
-    /// When the request was sent, when its head came and when any of its bytes last moved: microseconds after `born`, plus one. 0 means not
-    /// yet.
+    /// The times at which the request was sent, its answer's head came, and bytes last moved. They are in microseconds after `born`, plus
+    /// one. 0 means that it hasn't happened yet.
     sent: AtomicU64,
     head: AtomicU64,
     moved: AtomicU64,
     /// The longest time in which no byte came, in microseconds.
     silence: AtomicU64,
-    /// Body bytes that have come.
+    /// The number of body bytes that have come.
     bytes: AtomicU64,
-    /// True while the sink takes bytes. If nothing moves then, the server isn't to blame.
+    /// True while the sink processes bytes. If nothing moves meanwhile, the server isn't the cause.
     is_sinking: AtomicBool,
     is_whole: AtomicBool,
     is_wanted: AtomicBool,
@@ -61,33 +61,33 @@ impl Tracker {
         }
     }
 
-    /// Takes note that the request is sent.
+    /// Records that the request is sent.
     pub(crate) fn sent(&self, now: Instant) {
         let at = self.micros(now);
         self.sent.store(at, Relaxed);
         self.moved.store(at, Relaxed);
     }
 
-    /// Takes note that the answer's head has come.
+    /// Records that the answer's head has come.
     pub(crate) fn head(&self, now: Instant) {
         self.came(now);
         self.head.store(self.micros(now), Relaxed);
     }
 
-    /// Takes note that bytes of the body have come, and go to the sink.
+    /// Records that bytes of the body have come, and are passed to the sink.
     pub(crate) fn body(&self, now: Instant, bytes: usize) {
         self.came(now);
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.is_sinking.store(true, Relaxed);
     }
 
-    /// Takes note that the sink has taken them.
+    /// Records that the sink has processed them.
     pub(crate) fn sunk(&self, now: Instant) {
         self.moved.store(self.micros(now), Relaxed);
         self.is_sinking.store(false, Relaxed);
     }
 
-    /// Takes note that the answer is complete.
+    /// Records that the answer is complete.
     pub(crate) fn whole(&self) {
         self.is_whole.store(true, Relaxed);
     }
@@ -98,7 +98,7 @@ impl Tracker {
         self.silence.fetch_max(at.saturating_sub(before), Relaxed);
     }
 
-    /// Returns the present state. `None` before the request was sent.
+    /// Returns the present state. Returns `None` if the request wasn't sent yet.
     pub(crate) fn snapshot(&self) -> Option<TrackerReading> {
         Some(TrackerReading {
             sent: self.instant(&self.sent)?,

@@ -1,4 +1,4 @@
-//! Calls against servers that are away for a while, in virtual time.
+//! Simulates calls to servers that are away for a while, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,18 +14,18 @@ const RETRY_FOR: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ServerReply {
     Serve,
-    /// It refuses the connection, resets it or answers 502.
+    /// The server refuses the connection, resets it or answers 502.
     Fail,
-    /// It is silent until it is given up, or until it is back.
+    /// The server is silent, so the attempt ends by its timeout.
     Hush,
-    /// The network drops every packet. Until it is back, requests on connections are silent, and then dials.
+    /// The network drops every packet. First the requests on open connections time out, and then the dials.
     Drop,
 }
 
-/// The time from the network's return to the answer of a dial that began before.
+/// The time between the return of the network and the answer to a dial that began before.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
-/// The ends of the calls.
+/// The results of a simulation.
 #[derive(Debug, Default)]
 struct CallEnds {
     served: usize,
@@ -34,22 +34,22 @@ struct CallEnds {
     last: Duration,
 }
 
-/// When an attempt began, and how long it was silent if it fails.
+/// The time at which an attempt began. The second value is `Some` if it fails, with the time for which the server was silent.
 type Attempt = (Instant, Option<Duration>);
 
-/// Begins `calls` at once, at a server that does `away` until `back`, and serves after that.
+/// Starts `calls` calls at once. The server reacts as `away` says until the time `back`, and serves requests after that.
 fn run(calls: usize, away: ServerReply, back: Duration, timeout: Duration) -> CallEnds {
     let start = Instant::now();
     let (outage, mut budget) = (Outage::new(start), RetryBudget::new());
     let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
     let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
-    // When each call goes on. `Some` is the attempt that ends then.
+    // The time of each call's next step. With `Some`, an attempt ends at that time. With `None`, the next attempt begins.
     let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Attempt>)>> =
         (0..calls).map(|call| Reverse((start, call, None))).collect();
     let (mut found, mut draw) = (CallEnds::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {
-        // Spread evenly, and the same in every run.
+        // These numbers are spread evenly, and the same in every run.
         draw = (draw * 7919 + 17) % 1000;
         let random = f64::from(draw) / 1000.0;
         let Some((began, silent)) = began else {
@@ -144,6 +144,6 @@ fn a_server_that_stays_away_is_given_up_by_all_when_its_time_is_over() {
 #[test]
 fn thousands_of_calls_do_not_storm_a_server_that_is_away() {
     let found = run(5000, ServerReply::Fail, secs(90), secs(30));
-    // Their first attempts, what the budget holds, a few each second, and the one that is served.
+    // The first attempts, the tokens in the budget, ten more per second, and the attempts that are served.
     assert!(found.attempts <= 5000 + 500 + 10 * 91 + 5000, "{found:?}");
 }

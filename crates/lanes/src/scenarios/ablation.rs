@@ -1,13 +1,13 @@
-//! The effect of each number of [`Rules`]: the simulated jobs run with one number changed at a time.
+//! Measures the effect of each constant in [`Rules`], by running the simulated jobs with one of them changed at a time.
 //!
-//! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed number. `LANEWAY_RULES=gain,growth`
-//! limits it to some of them.
+//! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed value. `LANEWAY_RULES=gain,growth`
+//! limits it to some constants.
 
 use super::mixed::{MixedJob, RigLink, in_parallel};
 use super::*;
 use crate::simulator::CongestionControl;
 
-/// Figures with the numbers of their kinds, and the kinds' names.
+/// The results of a job. The first value of each pair is an index into [`KINDS`].
 type Figures = Vec<(usize, f64)>;
 const KINDS: [&str; 8] =
     ["small p50", "small p99", "total", "arrivals p50", "arrivals p99", "bulk beside", "tiny files", "lanes"];
@@ -20,7 +20,7 @@ const BULK: usize = 5;
 const TINY: usize = 6;
 const LANES: usize = 7;
 
-/// A smaller change of a mean, or of a cell, is noise.
+/// A smaller relative change of a mean, or of a single job, is noise.
 const NOISE: f64 = 0.02;
 const NOISE_OF_A_CELL: f64 = 0.12;
 
@@ -28,11 +28,11 @@ const NOISE_OF_A_CELL: f64 = 0.12;
 enum AblationJob {
     /// Small and large objects at once.
     Mixed(RigLink, Protocol, bool),
-    /// Small objects that arrive beside bulk.
+    /// Small objects that are requested one after another during bulk.
     Arrivals(u64, Protocol, bool),
-    /// Tiny uploads at once: their number and the round trip.
+    /// Tiny uploads that are all submitted at once. The values are their number and the round trip in ms.
     Tiny(usize, u64, Protocol),
-    /// One object from senders of this kind, with or without a cap on each connection.
+    /// One object, with this congestion control. The last value says if the server limits the rate of each connection.
     Object(RigLink, bool, CongestionControl, bool),
 }
 
@@ -134,7 +134,7 @@ impl AblationJob {
     }
 }
 
-/// Returns, for each kind, the mean change and the largest change of a cell. A kind is left out if both are noise.
+/// Returns the mean change and the largest change of a single job, for each kind of result. It leaves out a kind if both are noise.
 fn row(chosen: &[Figures], changed: &[Figures]) -> Vec<String> {
     let pairs = || chosen.iter().flatten().zip(changed.iter().flatten());
     let kinds = (0..KINDS.len()).filter_map(|kind| {

@@ -1,4 +1,4 @@
-//! Small objects that arrive at random beside bulk, over the links of the matrix.
+//! Small objects that are requested at random times during bulk, over the links of the matrix.
 //!
 //! `cargo test -p laneway-lanes --lib beside -- --ignored --nocapture` prints the table. `LANEWAY_CONTROL=cubic` uses loss-based senders.
 
@@ -10,7 +10,7 @@ use super::mixed::{CASES, RigLink, case, control, in_parallel, median};
 use super::*;
 use crate::simulator::{CongestionControl, on_wire};
 
-/// Arrivals a second, as in `laneway bench mixed --arrivals 50/s`.
+/// The number of requests for small objects (arrivals) per second, as in `laneway bench mixed --arrivals 50/s`.
 const PER_SECOND: f64 = 50.0;
 
 const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
@@ -18,7 +18,8 @@ const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
 /// The time from the start of bulk to the first arrival.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// Bulk has as many bytes as the link carries beside the arrivals in `BULK_S` seconds. The arrivals go on for longer than bulk takes.
+/// Bulk has as many bytes as the link can carry in `BULK_S` seconds in addition to the small objects. The arrivals last for longer than
+/// bulk.
 const BULK_S: f64 = 4.0;
 const ARRIVALS_S: f64 = 6.0 * BULK_S;
 
@@ -26,25 +27,26 @@ const SLICE: u64 = 16 * MIB;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// Times of arrivals in milliseconds.
+/// The times that small objects take, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalTimes {
     p50: f64,
     p99: f64,
 }
 
-/// Arrivals with and without bulk.
+/// The results without bulk (`idle`) and with bulk (`beside`).
 #[derive(Clone, Copy, Debug)]
 struct BesideRow {
     idle: ArrivalTimes,
     beside: ArrivalTimes,
-    /// The part of the remaining link that bulk used, and the part of the whole link that it uses alone. (It begins slowly.)
+    /// The share that bulk used of the capacity that the small objects left. `alone` is the share of the link that bulk uses without small
+    /// objects. It is below 1 because bulk begins slowly.
     share: f64,
     alone: f64,
     lanes: usize,
 }
 
-/// One link, protocol and direction.
+/// A case: a link, protocol, direction and congestion control.
 #[derive(Clone, Copy, Debug)]
 struct BesideCell {
     rig: RigLink,
@@ -55,12 +57,12 @@ struct BesideCell {
 
 impl BesideCell {
     fn all(control: CongestionControl) -> Vec<Self> {
-        // A link of 100 Mbit/s is slower than the arrivals.
+        // Leave out the link of 100 Mbit/s, because the small objects need more.
         let links = mixed::LINKS.into_iter().filter(|rig| rig.1 >= 200);
         links.flat_map(|rig| CASES.map(|(protocol, is_up)| Self { rig, protocol, is_up, control })).collect()
     }
 
-    /// Returns the median over the seeds of each figure.
+    /// Returns the median of each figure over all seeds.
     fn row(&self) -> BesideRow {
         let rows: Vec<BesideRow> = SEEDS.map(|seed| self.run(seed)).collect();
         let took = |of: fn(&BesideRow) -> ArrivalTimes| ArrivalTimes {
@@ -96,7 +98,8 @@ impl BesideCell {
         }
     }
 
-    /// Returns the time of each arrival beside this many slices of bulk, the time when bulk ended, and the most lanes.
+    /// Runs the arrivals together with this many slices of bulk. Returns the time that each small object took, the time at which bulk
+    /// ended, and the peak number of lanes.
     fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Vec<Duration>, Duration, usize) {
         let server = Server { control: self.control, ..self.rig.server(self.protocol) };
         let mut world = World::over(&[self.rig.wire()], vec![server], CONNECTIONS_MAX, seed);
@@ -123,7 +126,7 @@ impl ArrivalTimes {
     }
 }
 
-/// Draws times and sizes of arrivals as a Poisson process.
+/// Returns random times and sizes of arrivals. The times are a Poisson process.
 fn arrivals(seed: u64) -> Vec<(Duration, u64)> {
     let (mut random, mut at) = (StdRng::seed_from_u64(seed), LEAD);
     let arrive = |_| {
@@ -157,8 +160,8 @@ fn beside() {
     }
 }
 
-/// The goals are: p50 twice and p99 three times the idle link's time, or 5 ms more, and nine tenths of the rate that bulk has alone. The
-/// test asserts the values reached now, with a margin of a tenth.
+/// The goals for small objects are twice the p50 and three times the p99 of an idle link, or 5 ms more. The goal for bulk is nine tenths of
+/// its rate alone. The test asserts the values that are reached now, with a margin of a tenth.
 #[test]
 fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
     let all = BesideCell::all(CongestionControl::Rate);
@@ -167,7 +170,7 @@ fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
     for (BesideRow { idle, beside, share, alone, .. }, cell) in rows.into_iter().zip(cells) {
         println!("{cell:?}: {beside:.1?} for {idle:.1?} ms, {share:.2} of {alone:.2}");
         let later = |times: f64, idle: f64| (times * idle).max(idle + 5.0);
-        // If arrivals use half of a far path, bulk is held back during the time in which it would find its rate.
+        // On a far path, of which the small objects use half, bulk yields just when it would find its rate. So less is required there.
         let (p50, p99, part) = if cell.rig.0 > 25.0 { (1.9, 1.3, 0.5) } else { (2.4, 2.1, 0.8) };
         assert!(beside.p50 <= later(p50, idle.p50), "{cell:?}: {beside:.1?} for {idle:.1?} ms");
         assert!(beside.p99 <= later(p99, idle.p99), "{cell:?}: {beside:.1?} for {idle:.1?} ms");

@@ -1,4 +1,4 @@
-//! Bulk from several origins behind one access link, bulk in uploads, and single objects.
+//! Tests of bulk: from several origins over one access link, in uploads, and for single objects.
 
 use super::mixed::{CASES, JobFigures, MixedJob, RigLink, case, in_parallel};
 use super::*;
@@ -7,13 +7,13 @@ use crate::simulator::{Bottleneck, CongestionControl, Wire};
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
-/// A world with a near and a far server behind a link of 1 Gbit/s.
+/// Creates a world with a near and a far server over a link of 1 Gbit/s.
 fn near_and(far: Server) -> World {
     let near = Server { stream_rate: f64::INFINITY, ..Server::new(2, Protocol::H1) };
     World::over(&[Wire::both(Bottleneck::new(GIGABIT))], vec![near, far], CONNECTIONS_MAX, 1)
 }
 
-/// Returns when this much bulk from the near server has arrived.
+/// Downloads this much bulk from the near server. Returns the time at which it has arrived.
 fn bulk_ends(world: &mut World, mib: u64) -> Duration {
     let bulk: Vec<_> =
         (0..mib / 16).map(|_| world.submit(Duration::ZERO, RequestSpec::get(16 * MIB).of(NEAR))).collect();
@@ -33,7 +33,7 @@ fn small_requests_to_an_unreachable_server_hold_bulk_back_only_briefly() {
 
 #[test]
 fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
-    // A hundredth of the rate over sixty times the distance has about as many bytes in flight.
+    // With a hundredth of the rate and sixty times the round trip, the far path has about as many bytes in flight.
     let far = Server { stream_rate: f64::INFINITY, ..Server::new(120, Protocol::H1).behind(GIGABIT / 100.0) };
     let mut world = near_and(far);
     for _ in 0..4 {
@@ -41,7 +41,7 @@ fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
     }
     let took = bulk_ends(&mut world, 1024);
     assert!(took < Duration::from_secs(11), "{took:?}");
-    // The best rate counts bytes that waited behind a lost packet and are read at once, so it is up to twice the path's.
+    // Bytes that waited for a lost packet are read at once. So the best measured rate can be twice the path's rate.
     for (origin, rate) in [(NEAR, GIGABIT), (FAR, GIGABIT / 100.0)] {
         let seen = world.dispatcher.path(OriginId(origin)).rate.unwrap_or_default();
         assert!((0.5..2.2).contains(&(seen / rate)), "{origin}: {seen} of {rate}");
@@ -51,7 +51,7 @@ fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
 #[test]
 fn bulk_that_waits_in_one_direction_keeps_none_from_going_in_the_other() {
     let mut world = near_and(Server::new(20, Protocol::H1));
-    // Uploads don't begin beside many small ones. Downloads don't wait for them.
+    // A bulk upload doesn't begin while there are many small uploads. Downloads must not wait for either.
     for _ in 0..400 {
         world.submit(Duration::ZERO, RequestSpec::put(512 * KIB).of(NEAR));
     }
@@ -72,11 +72,11 @@ fn connections_to_several_addresses_carry_more_than_one_of_them() {
     assert!(two < one.mul_f64(0.65), "{two:?}, {one:?} over one");
 }
 
-// Uploads: their parts in turn, and bulk in send buffers beside small requests.
+// Uploads: the order of their parts, and the limits on send buffers of bulk while there are small requests.
 
 const SMALL_AT: Duration = Duration::from_secs(2);
 
-/// Some nine seconds of bulk, and one small request beside it.
+/// Runs about nine seconds of bulk, with one small request during it.
 fn shared(bulk: RequestSpec, small: RequestSpec, protocol: Protocol) -> World {
     let path = Server { freight: protocol, ..Server::new(20, protocol) };
     run(World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1), bulk, small)
@@ -101,7 +101,8 @@ fn small_attempts_limit_the_send_buffers_of_bulk_for_a_while() {
             else {
                 panic!("{protocol:?}: {announced:?}");
             };
-            // The limit comes once the path is known. Bytes read at once behind a lost packet make its rate seem higher at first.
+            // The limit comes once the path is known. This takes a moment, because bytes that waited for a lost packet are read at once and
+            // make the rate seem higher at first.
             assert!(
                 (SMALL_AT..SMALL_AT + Duration::from_millis(1500)).contains(first),
                 "{protocol:?}: {first:?}"
@@ -128,7 +129,7 @@ fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
         let path = Server { freight: protocol, ..Server::new(20, protocol) };
         let mut world = World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1);
         world.tells_acknowledged = false;
-        // More bytes at once than those to which bulk yields on an unknown path.
+        // These are more bytes than bulk would yield to on a path of unknown rate.
         for _ in 0..200 {
             world.submit(SMALL_AT, RequestSpec::put(256 * KIB));
         }
@@ -165,18 +166,18 @@ fn a_slow_upload_finishes_its_parts_in_turn() {
         world.submit(Duration::ZERO, RequestSpec::put(16 * MIB));
     }
     world.run();
-    // Two parts take 5.4 s. Four side by side would take 10.7 s, and none would end before.
+    // Two parts take 5.4 s. If four were sent at once, all would end only after 10.7 s.
     let within = Duration::from_secs(6).as_nanos();
     let finished =
         world.requests.iter().filter(|request| request.ended.is_some_and(|at| u128::from(at) < within));
     assert_eq!(finished.count(), 2);
 }
 
-// One object over many links, down and up: its time as a multiple of the link's best, the number of lanes, and the part of its packets that
-// was lost.
+// One object over many links, down and up. The results are its time as a multiple of the link's best time, the number of lanes, and the
+// share of lost packets.
 //
-// The links are those of the rig's `oneobject`, with and without a server that caps each connection. `cargo test -p laneway-lanes --lib
-// one_object -- --nocapture` prints the table, for rate-based senders (BBR) and loss-based ones (CUBIC).
+// The links are those of the test rig's job `oneobject`, with and without a server that limits each connection. `cargo test -p
+// laneway-lanes --lib one_object -- --nocapture` prints the table, for rate-based senders (BBR) and loss-based ones (CUBIC).
 
 const LINKS: [RigLink; 7] = [
     RigLink(0.25, 1000, 1024, 0.0),
@@ -188,7 +189,7 @@ const LINKS: [RigLink; 7] = [
     RigLink(100.0, 1000, 8192, 0.0),
 ];
 
-/// The cap of a server on each connection in bytes a second, as real stores have.
+/// The limit of a server on each connection in bytes per second, such as real stores have.
 const CAP: f64 = 20e6;
 
 #[derive(Clone, Copy, Debug)]
@@ -251,7 +252,7 @@ fn one_object_takes_what_its_link_allows_over_few_lanes() {
         let total = match (cell.control, is_clean, is_far) {
             (CongestionControl::Rate, _, true) => 2.1,
             (CongestionControl::Rate, ..) => 1.35,
-            // If the queue is short, one loss-based stream takes 1.6 times the least time.
+            // If the queue is short, one loss-based stream takes 1.6 times the best time.
             (CongestionControl::Loss, true, false) => 1.8,
             (CongestionControl::Loss, ..) => 4.0,
         };

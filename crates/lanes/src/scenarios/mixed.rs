@@ -1,4 +1,5 @@
-//! The job of small and large objects, over links of all kinds, and the best time that the links permit.
+//! The mixed job: small and large objects at the same time, over many kinds of links. Its times are compared with the best times that the
+//! links permit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,11 +10,11 @@ use rand::seq::SliceRandom;
 use super::*;
 use crate::simulator::{Bottleneck, CongestionControl, Wire, on_wire};
 
-/// A link of the rig: one-way milliseconds, Mbit/s, KiB of queue, percent lost.
+/// A link of the test rig: one-way delay in milliseconds, rate in Mbit/s, queue in KiB, and percent of lost packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RigLink(pub(super) f64, pub(super) u64, pub(super) u64, pub(super) f64);
 
-/// The job over any network. The servers share the objects.
+/// A mixed job over any network. The objects are distributed over the servers.
 #[derive(Clone, Debug)]
 pub(super) struct MixedJob {
     pub(super) wires: Vec<Wire>,
@@ -24,7 +25,7 @@ pub(super) struct MixedJob {
     pub(super) seed: u64,
 }
 
-/// Seconds until half of the small objects, nearly all of them, and all objects have arrived.
+/// The seconds until half of the small objects, 99 % of them, and all objects have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) small_p50: f64,
@@ -32,18 +33,18 @@ pub(super) struct Times {
     pub(super) total: f64,
 }
 
-/// The figures of a job.
+/// The results of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobFigures {
     pub(super) times: Times,
-    /// The times as multiples of the links' best.
+    /// The times as multiples of the links' best times.
     pub(super) over_floor: Times,
     pub(super) lanes: usize,
-    /// The part of the bytes that was lost.
+    /// The share of the sent bytes that was lost.
     pub(super) lost: f64,
 }
 
-/// The protocols and directions.
+/// The combinations of protocol and direction. True means uploads.
 pub(super) const CASES: [(Protocol, bool); 4] =
     [(Protocol::H1, false), (Protocol::H2, false), (Protocol::H1, true), (Protocol::H2, true)];
 
@@ -61,7 +62,7 @@ impl RigLink {
         Server { stream_rate: f64::INFINITY, ..Server::new(0, protocol).at(vec![path]) }
     }
 
-    /// The job as on the rig: four objects of 256 MiB, and 200 of 32 to 512 KiB.
+    /// Returns the job that the test rig runs: four objects of 256 MiB, and 200 of 32 to 512 KiB.
     pub(super) fn mixed(
         self,
         protocol: Protocol,
@@ -80,7 +81,7 @@ impl RigLink {
     }
 }
 
-/// Shuffles the sizes by the seed. Without random loss, nothing else differs between seeds.
+/// Shuffles the sizes by the seed. On a link without random loss, seeds differ only by this.
 fn shuffled(mut sizes: Vec<u64>, seed: u64) -> Vec<u64> {
     sizes.shuffle(&mut StdRng::seed_from_u64(seed));
     sizes
@@ -96,7 +97,8 @@ impl MixedJob {
         world.dispatcher = Dispatcher::by(rules, rules.connections_max);
         for (i, bytes) in self.large.iter().enumerate() {
             let server = i % self.servers.len();
-            // The sizes of files are known, and they go in parts. The sizes of objects are unknown until they answer.
+            // The sizes of files are known, so large files are uploaded in parts. The sizes of objects are unknown until their answers
+            // begin.
             if self.is_up {
                 world.put_in_parts(*bytes, server);
             } else {
@@ -130,8 +132,8 @@ impl MixedJob {
         if self.is_up { RequestSpec::put(bytes) } else { RequestSpec::unknown(bytes) }
     }
 
-    /// Returns the best times: a connection and a request, then all small objects at the link's rate, the smallest first, and then the
-    /// large ones. Each server has its own path, but may share its link.
+    /// Returns the best possible times. After the time of a connection and a request, all small objects come at the link's rate, the
+    /// smallest first, and then the large ones. Servers may share a link.
     fn floor(&self) -> Times {
         let (mut small, mut total) = (Vec::new(), 0.0_f64);
         for (wire, each) in self.wires.iter().enumerate() {
@@ -142,7 +144,7 @@ impl MixedJob {
             let beyond =
                 servers().flat_map(|server| &server.paths).map(|path| path.bottleneck.rate).sum::<f64>();
             let rate = if self.is_up { each.up.rate } else { each.down.rate }.min(beyond);
-            // The time of a connection and a request on a server's shortest path.
+            // Returns the time of a connection and a request on a server's shortest path.
             let begins = |server: &Server| {
                 3.0 * server.paths.iter().map(|path| path.rtt).min().unwrap_or_default().as_secs_f64()
             };
@@ -171,14 +173,14 @@ impl MixedJob {
     }
 }
 
-// The simulated network compared with a real one: the mixed job as measured with the program on the rig's links.
+// Compares the simulated network with a real one: the mixed job was also measured with the program on the test rig's links.
 //
-// The figures are of 2026-11-23: a release build without LTO on two idle cores, one to three runs per row, with BBR senders. The jobs are
-// `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network has no processor. So
-// at 1 Gbit/s it may be faster than the rig, whose two cores run both ends. The objects' order differs.
+// The measurements are of 2026-11-23, with a release build without LTO on two idle cores, BBR senders, and one to three runs per row. The
+// jobs are `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network needs no CPU
+// time. So at 1 Gbit/s it may be faster than the rig, whose two cores run both ends. The order of the objects also differs.
 
-/// A row: the link, the number of the case, the seconds until half of the small objects, nearly all of them and all objects had arrived,
-/// and the connections.
+/// A measurement on the rig: the link, the index in [`CASES`], three durations in seconds, and the number of connections. The durations are
+/// those until half of the small objects, 99 % of them, and all objects had arrived.
 type RigRow = (RigLink, usize, [f64; 3], usize);
 
 const DOWN_H1: usize = 0;
@@ -198,7 +200,8 @@ const MEASURED: [RigRow; 10] = [
     (RigLink(10.0, 1000, 1024, 0.5), UP_H1, [0.51, 0.96, 11.73], 41),
 ];
 
-/// Factors by which the small objects' times, and the total, may differ from the rig's: on links of up to 500 Mbit/s, and on faster ones.
+/// The factors by which the small objects' times and the total time may differ from those on the rig. `WITHIN` is for links of up to 500
+/// Mbit/s, and `WITHIN_FAST` for faster ones.
 const WITHIN: [f64; 2] = [1.45, 1.05];
 const WITHIN_FAST: [f64; 2] = [1.6, 1.15];
 
@@ -226,7 +229,7 @@ fn the_mixed_job_takes_about_what_it_took_on_the_rig() {
     }
 }
 
-// The job of small and large objects, over links of all kinds.
+// The mixed job over many kinds of links.
 
 /// The eight links of the matrix, a long one and a slow one.
 const CHECKED_LINKS: [RigLink; 10] = [
@@ -245,14 +248,15 @@ const CHECKED_LINKS: [RigLink; 10] = [
 #[test]
 fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     let cells: Vec<_> = CHECKED_LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
-    // In a single run, a small object may lose its last packet twice, so take medians.
+    // In a single run, a small object's last packet may be lost twice by chance, so medians are used.
     let took = in_parallel(&cells, |(rig, (protocol, is_up))| {
         median_of(|seed| rig.mixed(*protocol, *is_up, CongestionControl::Rate, seed).run())
     });
     for (took, (rig, (protocol, is_up))) in took.into_iter().zip(cells) {
         let (over, case) = (took.over_floor, case(protocol, is_up));
         println!("{rig:?} {case}: {over:.2?}, {} lanes, {:.3} lost", took.lanes, took.lost);
-        // If sizes are unknown, the smallest objects can't go first. Half of all bytes come before the median one.
+        // If sizes are unknown, the smallest objects can't be sent first. Then half of the small objects' bytes come before the median
+        // object.
         let small_p50 = if is_up { 2.8 } else { 3.5 };
         // On a path of 10 Gbit/s and 50 ms, the job ends before the path is full.
         let is_long = rig.1 >= 10_000;
@@ -266,7 +270,8 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
 
 #[test]
 fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
-    // Random loss slows loss-based senders on any link: at 0.1 %, a connection has some 35 packets in flight.
+    // Links with random loss are left out, because it slows loss-based senders on any link. At 0.1 %, a connection has only about 35
+    // packets in flight.
     for rig in CHECKED_LINKS.into_iter().filter(|rig| rig.3 == 0.0 && rig.1 < 10_000) {
         for (protocol, is_up) in CASES {
             let took = rig.mixed(protocol, is_up, CongestionControl::Loss, 1).run();
@@ -290,7 +295,7 @@ fn a_link_that_loses_packets_has_them_sent_again() {
     assert!(lossy.times.small_p99 > lossless.times.small_p99, "{lossy:?}");
 }
 
-// Prints the matrix of links, to compare before and after a change of a rule.
+// Prints the results over the matrix of links, to compare them before and after a change of a rule.
 //
 // `cargo test -p laneway-lanes --lib matrix -- --ignored --nocapture`. `LANEWAY_CONTROL=cubic` uses loss-based senders.
 
@@ -349,7 +354,7 @@ fn matrix() {
     }
 }
 
-/// Returns the senders' congestion control.
+/// Returns the senders' congestion control, which `LANEWAY_CONTROL` sets.
 pub(super) fn control() -> CongestionControl {
     match std::env::var("LANEWAY_CONTROL").as_deref() {
         Ok("cubic") => CongestionControl::Loss,
@@ -357,7 +362,7 @@ pub(super) fn control() -> CongestionControl {
     }
 }
 
-/// Returns the median over the seeds of each figure.
+/// Returns the median of each figure over all seeds.
 pub(super) fn median_of(run: impl Fn(u64) -> JobFigures) -> JobFigures {
     let runs: Vec<_> = (1..=SEEDS).map(run).collect();
     let times = |of: fn(&JobFigures) -> Times| Times {
@@ -373,14 +378,14 @@ pub(super) fn median_of(run: impl Fn(u64) -> JobFigures) -> JobFigures {
     }
 }
 
-/// Returns a figure's median over some runs.
+/// Returns the median of a figure over these runs.
 pub(super) fn median<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> f64 {
     let mut figures: Vec<f64> = runs.iter().map(figure).collect();
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }
 
-/// Returns the result of `each` for every element, in order, computed on all cores.
+/// Calls `each` for every element, on all cores, and returns the results in the order of the elements.
 pub(super) fn in_parallel<T: Sync, U: Send>(these: &[T], each: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

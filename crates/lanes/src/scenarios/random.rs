@@ -1,4 +1,4 @@
-//! Random servers, paths, faults and loads by seed, and the worst cases among them.
+//! Tests with random servers, paths, faults and loads, and a search for the worst cases. A seed determines each case.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use super::*;
 use crate::simulator::network::{MSS, WINDOW_MAX, WINDOW_MAX_BEFORE};
 use crate::simulator::{Bottleneck, CongestionControl, Wire};
 
-/// The number of seeds to try, or their range: `1000` or `17..18`.
+/// The variable that sets the number of seeds to try (`1000`), or their range (`17..18`).
 const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
 
 /// A thread stops after this many failing seeds.
@@ -35,14 +35,14 @@ fn every_request_ends_within_the_ceiling_whatever_the_network_does() {
     assert!(failures.is_empty(), "seeds {numbers:?} of {seeds:?} fail; the first:\n{}", failures[0].1);
 }
 
-/// Returns the seeds that the variable names, or the first `most`.
+/// Returns the seeds that the variable sets, or the first `most` seeds if it isn't set.
 pub(super) fn seeds(most: u64) -> Range<u64> {
     let Ok(asked) = std::env::var(SEEDS_VARIABLE) else { return 0..most };
     let (from, to) = asked.split_once("..").unwrap_or(("0", &asked));
     from.parse().expect("a number of seeds, or a range of them")..to.parse().expect("the number of seeds")
 }
 
-/// Runs a seed. Returns why it fails, if it does.
+/// Runs a seed. If it fails, returns the seed and a description of the failure.
 fn try_seed(seed: u64) -> Option<(u64, String)> {
     let mut about = String::new();
     let panic = catch_unwind(AssertUnwindSafe(|| run(seed, &mut about))).err()?;
@@ -62,7 +62,7 @@ fn run(seed: u64, about: &mut String) {
     let count = random.random_range(1..most);
     *about = format!("{wires:?}, ceiling {ceiling}, {count} requests, {servers:#?}");
     let world = World::over(&wires, servers.clone(), ceiling, seed);
-    // Hedging is drawn apart, so that a seed makes the same world with and without it.
+    // Hedging doesn't use a random number, so that the other random numbers of a seed don't depend on it.
     let mut world = if seed.is_multiple_of(2) { world.hedging() } else { world };
     let spread = random.random_range(1..2_000_000);
     let mut alone = Duration::ZERO;
@@ -81,7 +81,7 @@ fn run(seed: u64, about: &mut String) {
     }
     world.run();
     check(&world);
-    // The worst case is twice the time of all requests one after the other, each on a connection of its own. The stalls and 5 s are added.
+    // The bound is twice the time of all requests one after the other, each on a connection of its own, plus the servers' stalls and 5 s.
     let bound = 2 * alone + world.stalled + Duration::from_secs(5);
     let longest = world.requests.iter().map(|r| r.ended.unwrap() - r.submitted).max().unwrap_or_default();
     assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, all in turn {bound:?}");
@@ -95,7 +95,8 @@ fn check(world: &World) {
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
 }
 
-/// Draws the machine's link: up to ten times slower upwards, with a queue of a millisecond to two seconds. One in four loses packets.
+/// Returns a random link of the machine. Up may be up to ten times slower than down, and its queue holds a millisecond to two seconds. One
+/// link in four loses packets.
 fn wire(random: &mut StdRng) -> Wire {
     let down = bottleneck(random, 6.0..9.5);
     let is_even = random.random_range(0..4) > 0;
@@ -103,7 +104,7 @@ fn wire(random: &mut StdRng) -> Wire {
     Wire { down, up: Bottleneck { rate: down.rate / slower, ..down } }
 }
 
-/// Draws a bottleneck whose rate is a power of ten in bytes a second.
+/// Returns a random bottleneck. `rate` is the range of the decimal logarithm of its rate in bytes per second.
 fn bottleneck(random: &mut StdRng, rate: Range<f64>) -> Bottleneck {
     let bottleneck = Bottleneck::new(10_f64.powf(random.random_range(rate)));
     let seconds = 10_f64.powf(random.random_range(-3.0..0.3));
@@ -124,7 +125,8 @@ fn server(random: &mut StdRng, wires: usize) -> Server {
         Duration::from_millis(random.random_range(1..1000))
     };
     let ending = [IdleClose::Found, IdleClose::Seen, IdleClose::Reset][random.random_range(0..3)];
-    // With an idle limit below a few round trips, every connection would be gone when it is used again.
+    // If the idle timeout is below a few round trips, every connection would be closed when it is used again. So the client must find that
+    // out before it sends a request.
     let is_patient = idle_max > Duration::from_millis(500);
     Server {
         paths: paths(random),
@@ -150,7 +152,7 @@ fn server(random: &mut StdRng, wires: usize) -> Server {
     }
 }
 
-/// Draws a server's paths. One server in three has several addresses, each with its own path.
+/// Returns random paths of a server. One server in three has several addresses, each with its own path.
 fn paths(random: &mut StdRng) -> Vec<ServerPath> {
     let rtt = 10_f64.powf(random.random_range(2.0..5.3));
     let has_one = random.random_range(0..3) > 0;
@@ -164,11 +166,11 @@ fn paths(random: &mut StdRng) -> Vec<ServerPath> {
     (0..count).map(|_| path(random)).collect()
 }
 
-/// The time of a single request on a server's worst path.
+/// An estimate of the time that a single request takes on the worst path of a server.
 struct LoneRequest {
-    /// Bytes a second.
+    /// The rate in bytes per second.
     rate: f64,
-    /// The time of a dial, a request and the rounds of slow start, with full queues.
+    /// The time of a dial, a request and the rounds of slow start, if all queues are full.
     begins: Duration,
 }
 
@@ -180,11 +182,11 @@ impl LoneRequest {
             let rtt =
                 path.rtt.as_secs_f64() + waits(&wire.down) + waits(&wire.up) + 2.0 * waits(&path.bottleneck);
             let loss = 1.0 - passed.iter().map(|bottleneck| 1.0 - bottleneck.loss).product::<f64>();
-            // A loss-based sender has sqrt(3/2p) packets in flight. Take half of that, for bad luck.
+            // With a loss rate p, a loss-based sender has about sqrt(3/2p) packets in flight. Take half of that as the worst case.
             let by_loss =
                 if loss > 0.0 { 0.5 * MSS as f64 / rtt * (1.5 / loss).sqrt() } else { f64::INFINITY };
             let rate = passed.iter().map(|bottleneck| bottleneck.rate).fold(by_loss, f64::min);
-            // Add the wait for timeouts of lost packets and dials.
+            // Add the time of timeouts, for lost packets and dials.
             let timeouts = loss * 40.0;
             (rate.min(server.stream_rate), rtt * 18.0 + timeouts)
         };
@@ -200,7 +202,7 @@ impl LoneRequest {
     }
 }
 
-/// Draws a request: small more often than large, and none that takes its path many seconds.
+/// Returns a random request. It is more often small than large, and none takes more than a few seconds on its path.
 fn want(random: &mut StdRng, lone: &LoneRequest) -> RequestSpec {
     let most = (2.0 * lone.rate) as u64;
     let small = random.random_range(0..FREIGHT_ABOVE.min(most));
@@ -215,12 +217,12 @@ fn want(random: &mut StdRng, lone: &LoneRequest) -> RequestSpec {
     }
 }
 
-// Prints the cases in which the dispatcher is furthest from the links' best: the mixed job over random networks, and over links far from
-// the matrix.
+// Prints the cases with the longest times compared to the links' best times. It runs the mixed job over random networks, and over links
+// that differ much from those of the matrix.
 //
 // `cargo test -p laneway-lanes --lib worst -- --ignored --nocapture`. `LANEWAY_SOAK_SEEDS=17..18` runs one seed only.
 
-/// The number of runs shown for each figure.
+/// The number of worst runs that are shown for each figure.
 const SHOWN: usize = 10;
 
 #[test]
@@ -286,7 +288,7 @@ fn line(about: &str, took: &JobFigures) -> String {
     )
 }
 
-/// A job of some ten seconds, with a tenth of its bytes in small objects.
+/// Creates a job of about ten seconds, with a tenth of its bytes in small objects.
 fn job(wires: Vec<Wire>, servers: Vec<Server>, is_up: bool, seed: u64) -> MixedJob {
     let rate = wires.iter().map(|wire| if is_up { wire.up.rate } else { wire.down.rate }).fold(0.0, f64::max);
     let large = ((8.0 * rate) as u64).clamp(16 * MIB, 1 << 30) / 4;
@@ -342,7 +344,7 @@ fn far_links(protocol: Protocol, control: CongestionControl) -> Vec<(&'static st
     ]
 }
 
-/// Draws a network without faults, and a job for it.
+/// Returns a mixed job for a random network without faults, and a description of the network.
 fn drawn(seed: u64) -> (String, MixedJob) {
     let mut random = StdRng::seed_from_u64(seed);
     let power = |random: &mut StdRng, from: f64, to: f64| 10_f64.powf(random.random_range(from..to));

@@ -1,8 +1,9 @@
 //! One direction of the network. Connections send bursts of packets through their path's bottleneck and the machine's link. Both have
-//! finite queues and lose packets. Packets of the other direction acknowledge them, and may be delayed and lost too. The dispatcher's
-//! windows, send buffers, limits on unsent bytes and yielding take effect.
+//! finite queues and lose packets. The acknowledgements are packets of the other direction, and may be delayed and lost too. The
+//! dispatcher's limits on windows, send buffers, unsent bytes and yielding bulk are applied.
 //!
-//! Simplifications: packets keep their order, HTTP/2 has no windows of its own, and an idle connection keeps its congestion window.
+//! There are three simplifications: packets keep their order, HTTP/2 has no windows of its own, and an idle connection keeps its congestion
+//! window.
 
 pub(crate) mod congestion;
 mod receiver;
@@ -27,19 +28,19 @@ use super::network::{HEADERS, MSS, Nanos, Server, Wire, on_wire};
 use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
-/// Bytes of one body that a connection writes before the next body's turn.
+/// The number of bytes that a connection writes of one body before it writes the next body.
 const CHUNK: u64 = 16 << 10;
 
-/// Bytes that the system lets one of our connections hold in its send buffer without a limit of ours.
+/// The size of the send buffer of one of our connections, if the dispatcher doesn't limit it.
 const SEND_MAX: u64 = 4 << 20;
 
-/// Bytes that a sender's program is ahead of its kernel without a limit.
+/// The maximum number of unsent bytes that a server's kernel buffers.
 const AHEAD: u64 = 256 << 10;
 
-/// The interval in which held bulk gets its allowance.
+/// The interval at which yielding bulk is permitted further bytes.
 const TURN: Nanos = 1_000_000;
 
-/// The direction of bytes, seen from us.
+/// The direction of bytes: down to the client, or up to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     Down,
@@ -55,7 +56,7 @@ impl Side {
     }
 }
 
-/// A connection, its role, its server and its path, which is numbered over all servers.
+/// The place of a connection in the network: its lane, role and server, and its path's index among all servers' paths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionSite {
     pub(crate) lane: LaneId,
@@ -67,9 +68,9 @@ pub(crate) struct ConnectionSite {
 /// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkEvent {
-    /// The first bytes of a body have come.
+    /// The first bytes of a body have arrived.
     First(AttemptId),
-    /// The whole body has come.
+    /// The whole body has arrived.
     All(AttemptId),
 }
 
@@ -78,18 +79,19 @@ enum LinkStep {
     /// A burst arrives at the machine's link.
     Enters(LaneId, UnackedBurst),
     Arrives(LaneId, UnackedBurst),
-    /// An acknowledgement of the other direction's bytes arrives at the machine's link, and then at the sender.
+    /// An acknowledgement of the other direction's bytes arrives at the machine's link (`AckEnters`), and then at the sender
+    /// (`AckArrives`).
     AckEnters(Ack),
     AckArrives(Ack),
-    /// A receiver's delayed acknowledgement is due, unless it has sent one since.
+    /// The delayed acknowledgement of a receiver is due, unless it has sent one since.
     Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
-    /// Held bulk gets its allowance, unless the valve was set again since.
+    /// Yielding bulk is permitted further bytes, unless the rate limit was set again since.
     Turn(u64),
 }
 
-/// A step, ordered by its time and then by its creation.
+/// A step. Steps are ordered by their time, and then by the order of their creation.
 #[derive(Debug)]
 struct ScheduledStep(Nanos, u64, LinkStep);
 
@@ -117,13 +119,13 @@ struct BodyInTransit {
     left: u64,
 }
 
-/// The limits of each bulk connection to an origin: its window, its send buffer, the unsent part of that, and its pace.
+/// The dispatcher's limits for each bulk connection to an origin: its window, its send buffer, its unsent bytes and its rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BulkClamps {
     pub(crate) window: Option<u32>,
     pub(crate) send_buffer: Option<u32>,
     pub(crate) unsent: u32,
-    /// Bytes a second.
+    /// The rate in bytes per second.
     pub(crate) pace: Option<u32>,
 }
 
@@ -137,7 +139,7 @@ impl Default for BulkClamps {
 pub(crate) struct Link {
     side: Side,
     servers: Vec<Server>,
-    /// The machine's links, and the paths beyond them.
+    /// The machine's links, and the paths between them and the servers.
     wires: Vec<BottleneckQueue>,
     paths: Vec<OneWayPath>,
     random: StdRng,
@@ -145,19 +147,19 @@ pub(crate) struct Link {
     bodies: FxHashMap<AttemptId, BodyInTransit>,
     valve: Option<f64>,
     allowance: f64,
-    /// The number of times that the valve was set, and whether bulk's turns are scheduled.
+    /// The number of times that the rate limit was set. `is_turning` is true while the next turn of yielding bulk is scheduled.
     set: u64,
     is_turning: bool,
-    /// The limits of each server's bulk.
+    /// The limits of bulk for each server.
     clamps: Vec<BulkClamps>,
     due: BinaryHeap<Reverse<ScheduledStep>>,
     order: u64,
     now: Nanos,
     arrived: Vec<LinkEvent>,
-    /// Acknowledgements for the other direction to carry, and those of its bytes that were carried here.
+    /// Acknowledgements that the other direction must carry, and acknowledgements of its bytes that arrived by this one.
     to_say: Vec<Ack>,
     brought: Vec<Ack>,
-    /// For each server, bytes that have arrived (downloads) or were acknowledged (uploads). Then bytes sent and lost in all.
+    /// For each server, the bytes that have arrived (downloads) or were acknowledged (uploads). Then the total of the bytes sent and lost.
     pub(crate) carried: Vec<u64>,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
@@ -209,7 +211,7 @@ impl Link {
         self.now
     }
 
-    /// Returns how long a packet now waits in the queues on a path.
+    /// Returns how long a packet that is sent now waits in the queues of a path.
     pub(super) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         let way = &self.paths[path];
         way.queue.delay(now) + self.wires[way.wire].delay(now)
@@ -219,7 +221,7 @@ impl Link {
         self.paths[path].loss
     }
 
-    /// Begins to send a body.
+    /// Starts to send a body.
     pub(super) fn begin(&mut self, now: Nanos, place: ConnectionSite, attempt: AttemptId, bytes: u64) {
         self.now = now;
         let (lane, clamp) = (place.lane, self.clamp(place));
@@ -246,12 +248,12 @@ impl Link {
         }
     }
 
-    /// Returns how many bytes of a body aren't written yet.
+    /// Returns how many bytes of a body the sender hasn't written yet.
     pub(crate) fn unwritten(&self, lane: LaneId, attempt: AttemptId) -> u64 {
         self.flows.get(&lane).map_or(0, |flow| flow.unwritten(attempt))
     }
 
-    /// Shortens a running body by `bytes` at its end.
+    /// Shortens a body that is being sent by `bytes` at its end.
     pub(crate) fn cut(&mut self, lane: LaneId, attempt: AttemptId, bytes: u64) {
         if let (Some(flow), Some(body)) = (self.flows.get_mut(&lane), self.bodies.get_mut(&attempt))
             && flow.cut(attempt, bytes)
@@ -279,12 +281,12 @@ impl Link {
         &mut self.clamps[origin.0]
     }
 
-    /// Returns how many connections have bulk to send.
+    /// Returns the number of connections that have bulk to send.
     pub(crate) fn bulk_lanes(&self) -> usize {
         self.flows.values().filter(|flow| flow.is_bulk() && flow.bodies() > 0).count()
     }
 
-    /// Returns, for each connection to a server, the bytes carried so far and TCP's figures.
+    /// Returns the bytes moved so far and TCP's measurements for each connection to a server.
     pub(crate) fn said_by_tcp(
         &self,
         now: Nanos,
@@ -298,14 +300,14 @@ impl Link {
         })
     }
 
-    /// Returns the running bodies, with their remaining bytes.
+    /// Returns the bodies that are being sent, with their remaining bytes.
     pub(crate) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
         let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
         all.sort();
         all.into_iter()
     }
 
-    /// Handles the next event at its time, and adds arrivals to `arrived`.
+    /// Processes the next step, and adds arrivals to `arrived`.
     pub(super) fn step(&mut self, arrived: &mut Vec<LinkEvent>) {
         let Some(Reverse(ScheduledStep(at, _, due))) = self.due.pop() else { return };
         self.now = at;
@@ -332,12 +334,12 @@ impl Link {
         arrived.append(&mut self.arrived);
     }
 
-    /// Returns the acknowledgements that the other direction has to carry.
+    /// Takes the acknowledgements that the other direction must carry.
     pub(super) fn acknowledgements(&mut self) -> Vec<Ack> {
         std::mem::take(&mut self.to_say)
     }
 
-    /// Returns the acknowledgements that were carried to the senders of the other direction.
+    /// Takes the acknowledgements that have arrived at the senders of the other direction.
     pub(super) fn brought(&mut self) -> Vec<Ack> {
         std::mem::take(&mut self.brought)
     }
@@ -375,7 +377,7 @@ impl Link {
         self.pump(ack.lane);
     }
 
-    /// Lets a receiver send its pending acknowledgement now, because its program answers.
+    /// Sends a receiver's delayed acknowledgement now, because it can go with data that its program sends.
     pub(super) fn acknowledge(&mut self, now: Nanos, lane: LaneId) {
         self.now = now;
         if self.flows.get(&lane).is_some_and(|flow| flow.receiver.is_silent()) {
@@ -388,7 +390,7 @@ impl Link {
         self.due.push(Reverse(ScheduledStep(self.now + after, self.order, due)));
     }
 
-    /// Returns the limit on bytes that a connection accepts beyond those read.
+    /// Returns the dispatcher's limit on a connection's receive window.
     fn clamp(&self, place: ConnectionSite) -> Option<u64> {
         let window = self.clamps[place.server].window.map(u64::from);
         window.filter(|_| self.side == Side::Down && place.role == Role::Freight)
@@ -398,7 +400,7 @@ impl Link {
         role == Role::Freight && self.valve.is_some()
     }
 
-    /// Writes and sends as much as is allowed.
+    /// Writes and sends as much as all limits permit.
     fn pump(&mut self, lane: LaneId) {
         let Some(ConnectionSite { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else {
             return;
@@ -428,7 +430,8 @@ impl Link {
         self.watch(lane);
     }
 
-    /// Sends a burst, up to a packet that is lost. The lost one goes alone.
+    /// Sends a burst up to the first packet that random loss drops. If that is the first one of the burst, only this packet is sent, and
+    /// lost.
     fn leaves(&mut self, lane: LaneId, burst: UnackedBurst) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let way = &mut self.paths[flow.place.path];
@@ -443,7 +446,7 @@ impl Link {
         self.sets_out(lane, burst);
     }
 
-    /// A burst arrives at its path's bottleneck. Packets without room are dropped.
+    /// Passes a burst to its path's bottleneck. Packets that don't fit into the queue are dropped.
     fn sets_out(&mut self, lane: LaneId, burst: UnackedBurst) {
         let way = &mut self.paths[self.flows[&lane].place.path];
         let (fit, at) = way.queue.pass(self.now, burst.segments().max(1), per_packet(burst));
@@ -464,21 +467,21 @@ impl Link {
         }
     }
 
-    /// Returns the part of a burst that has found room.
+    /// Returns the part of a burst that fits into a queue.
     fn fits(&mut self, burst: UnackedBurst, packets: u64) -> Option<UnackedBurst> {
         let fits = burst.first(burst.bytes.min(packets * MSS));
         self.lost += burst.bytes - fits.bytes;
         (packets > 0).then_some(fits)
     }
 
-    /// Returns how many bytes a connection's sender may write into its kernel.
+    /// Returns how many bytes a sender's program may write to its kernel now.
     fn room(&self, lane: LaneId) -> u64 {
         let flow = &self.flows[&lane];
         let sender = &flow.sender;
         if self.side == Side::Down {
             return AHEAD.saturating_sub(sender.unsent());
         }
-        // On average the kernel fills three quarters of a buffer before it asks for more.
+        // On average three quarters of a buffer are filled, because the kernel asks for more only when a third is free.
         let clamps = self.clamps[flow.place.server];
         let clamp = clamps.send_buffer.filter(|_| flow.is_bulk());
         let buffer = clamp.map_or(SEND_MAX, |bytes| u64::from(bytes) * 3 / 4);
@@ -505,7 +508,7 @@ impl Link {
         if self.side == Side::Down {
             self.carried[flow.place.server] += burst.bytes;
         }
-        // The head of an answer is always read, since it tells whether bulk follows.
+        // The head of an answer is always read, since only it shows if bulk follows.
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
         if at_once {
@@ -515,7 +518,7 @@ impl Link {
         self.at(DELAYED, LinkStep::Says(lane, said));
     }
 
-    /// Lets a receiver send an acknowledgement.
+    /// Sends an acknowledgement of a receiver.
     fn says(&mut self, lane: LaneId) {
         let Some(place) = self.flows.get(&lane).map(|flow| flow.place) else { return };
         let clamp = self.clamp(place);
@@ -524,13 +527,13 @@ impl Link {
         self.to_say.push(Ack { lane, path: flow.place.path, received, blocks, edge });
     }
 
-    /// Returns the bytes of a new body that are read to learn its kind.
+    /// Returns how many bytes of yielding bulk are read although it yields: the first segment of a new body, which contains the head.
     fn head(&self, lane: LaneId) -> u64 {
         let is_new = self.bodies.values().any(|body| body.lane == lane && body.left == body.bytes);
         if is_new { MSS } else { 0 }
     }
 
-    /// Lets the receiver's program read at most `most` bytes.
+    /// Makes the receiver's program read at most `most` bytes.
     fn reads(&mut self, lane: LaneId, most: u64) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let bytes = flow.receiver.unread().min(most);
@@ -571,7 +574,7 @@ impl Link {
         self.pump(lane);
     }
 
-    /// Moves at most `most` bytes of held bulk, by reading or writing.
+    /// Moves at most `most` bytes of yielding bulk, by reading or writing.
     fn moves(&mut self, lane: LaneId, most: u64) -> u64 {
         if self.side == Side::Down {
             let Some(before) = self.flows.get(&lane).map(|flow| flow.receiver.read) else { return 0 };
@@ -589,7 +592,8 @@ impl Link {
         written
     }
 
-    /// Gives held bulk its allowance for one interval, the connections in turn. Bulk that is no longer held moves.
+    /// Permits yielding bulk the bytes of one interval, and moves them on its connections in turn. If bulk no longer yields, moves all that
+    /// it can.
     fn turn(&mut self) {
         self.is_turning = self.valve.is_some();
         let rate = self.valve.unwrap_or(f64::INFINITY);

@@ -1,4 +1,4 @@
-//! Links, servers and paths, and the network that they form. The acknowledgements of one direction are packets of the other.
+//! The simulated network, with its links, servers and paths. The acknowledgements of one direction are packets of the other.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Network {
         [self.down.next(), self.up.next()].into_iter().flatten().min()
     }
 
-    /// Handles the next event at its time. Adds arrivals to `arrived`, and returns their direction.
+    /// Processes the next event. Adds arrivals to `arrived`, and returns their direction.
     pub(crate) fn step(&mut self, arrived: &mut Vec<LinkEvent>) -> Side {
         let is_down = match (self.down.next(), self.up.next()) {
             (Some(down), Some(up)) => down <= up,
@@ -49,7 +49,7 @@ impl Network {
         attempt: AttemptId,
         bytes: u64,
     ) {
-        // The other end's pending acknowledgement goes with it.
+        // A delayed acknowledgement of the other direction is sent together with these bytes.
         self.link(side.other()).acknowledge(now, place.lane);
         self.exchange(now);
         self.link(side).begin(now, place, attempt, bytes);
@@ -67,12 +67,12 @@ impl Network {
         self.up.close(lane);
     }
 
-    /// Returns how long a packet and its answer now wait in the queues on a path.
+    /// Returns how long a packet that is sent now and its answer wait in the queues of a path.
     pub(crate) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         self.down.delay(now, path) + self.up.delay(now, path)
     }
 
-    /// Returns the chance that a packet on a path is lost, as the mean of both directions.
+    /// Returns the probability that a packet on a path is lost. It is the mean of both directions.
     pub(crate) fn loss(&self, path: usize) -> f64 {
         (self.down.loss(path) + self.up.loss(path)) / 2.0
     }
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// A request: the bytes of its body and of its answer's body.
+/// A request: the sizes of its body and of its answer's body, and its server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestSpec {
     pub(crate) up: u64,
@@ -103,7 +103,7 @@ pub(crate) struct RequestSpec {
     /// True if the dispatcher knows the answer's size.
     pub(crate) known: bool,
     pub(crate) origin: usize,
-    /// The number of the object that it is a part of.
+    /// The index of the object of which this request is a part.
     pub(crate) part_of: Option<usize>,
 }
 
@@ -133,24 +133,24 @@ impl RequestSpec {
     }
 }
 
-/// Nanoseconds since the world's start.
+/// Virtual time in nanoseconds, from the start of the simulation.
 pub(crate) type Nanos = u64;
 
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-/// Bytes of a body in a packet, and the bytes of its headers on the wire: IPv4, and TCP with timestamps.
+/// The maximum bytes of data in a packet, and the bytes of its headers (IPv4, and TCP with timestamps).
 pub(crate) const MSS: u64 = 1448;
 pub(crate) const HEADERS: u64 = 52;
 
-/// Returns the bytes on the wire for these bytes of bodies.
+/// Returns the number of bytes on the wire, with headers, for these bytes of data.
 pub(crate) fn on_wire(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(MSS) * HEADERS
 }
 
-/// A place where packets wait: its rate in bytes a second (infinite without a bottleneck), its queue in bytes, and the part of the packets
-/// that is lost at random.
+/// A bottleneck: its rate in bytes per second, the size of its queue in bytes, and the share of packets that are lost at random. An
+/// infinite rate means that it isn't a bottleneck.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Bottleneck {
     pub(crate) rate: f64,
@@ -161,18 +161,18 @@ pub(crate) struct Bottleneck {
 impl Bottleneck {
     pub(crate) const NONE: Self = Self { rate: f64::INFINITY, queue: 0, loss: 0.0 };
 
-    /// A bottleneck with a queue of 8 ms, at least 128 KiB, and without loss.
+    /// Creates a bottleneck without random loss, whose queue holds 8 ms, but at least 128 KiB.
     pub(crate) fn new(rate: f64) -> Self {
         Self { rate, queue: (rate * 0.008).max(131_072.0) as u64, loss: 0.0 }
     }
 
-    /// A bottleneck in the units of the rig's link names: megabits a second, KiB, percent.
+    /// Creates a bottleneck from the units in the names of the test rig's links: Mbit/s, KiB of queue and percent of loss.
     pub(crate) fn of(mbit: u64, queue_kib: u64, loss_percent: f64) -> Self {
         Self { rate: mbit as f64 * 125e3, queue: queue_kib << 10, loss: loss_percent / 100.0 }
     }
 }
 
-/// One of the machine's links. Several servers may lie behind one link.
+/// One of the machine's network links. Several servers may be reached over one link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Wire {
     pub(crate) down: Bottleneck,
@@ -180,13 +180,13 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// The same bottleneck in both directions.
+    /// Creates a link with the same bottleneck in both directions.
     pub(crate) fn both(bottleneck: Bottleneck) -> Self {
         Self { down: bottleneck, up: bottleneck }
     }
 }
 
-/// The path beyond the machine's link to one of a server's addresses, the same in both directions.
+/// The path between the machine's link and one of a server's addresses. It is the same in both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct ServerPath {
     pub(crate) rtt: Duration,
@@ -194,30 +194,30 @@ pub(crate) struct ServerPath {
 }
 
 impl ServerPath {
-    /// A path without a bottleneck.
+    /// Creates a path without a bottleneck.
     pub(crate) fn new(rtt: Duration) -> Self {
         Self { rtt, bottleneck: Bottleneck::NONE }
     }
 }
 
-/// Half of the 32 MiB of `tcp_rmem` that Linux has since 6.16. Before, the maximum was 6 MiB.
+/// The maximum receive window: half of the maximum of `tcp_rmem`, which is 32 MiB in Linux since 6.16 and was 6 MiB before.
 pub(crate) const WINDOW_MAX: u64 = 16 << 20;
 pub(crate) const WINDOW_MAX_BEFORE: u64 = 3 << 20;
 
 /// A server and the paths to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
-    /// One path for each of its addresses. New connections take them in turn.
+    /// One path for each of its addresses. New connections use them in turn.
     pub(crate) paths: Vec<ServerPath>,
-    /// The number of the machine's link before it.
+    /// The index of the machine's link over which the server is reached.
     pub(crate) wire: usize,
-    /// The most bytes a second that it sends or takes on one stream.
+    /// The maximum rate of one stream in bytes per second, in either direction.
     pub(crate) stream_rate: f64,
     pub(crate) express: Protocol,
     pub(crate) freight: Protocol,
-    /// The time that a request takes beside the round trip.
+    /// The time that the server needs for a request.
     pub(crate) service: Duration,
-    /// The server's work for a handshake. It does one at a time.
+    /// The time that the server needs for a handshake. It makes one at a time.
     pub(crate) handshake: Duration,
     pub(crate) streams_max: usize,
     /// The server closes a connection after this many answers.
@@ -226,37 +226,37 @@ pub(crate) struct Server {
     pub(crate) idle_max: Duration,
     pub(crate) ending: IdleClose,
     pub(crate) control: CongestionControl,
-    /// The most bytes that either end accepts beyond those that its program has read.
+    /// The maximum receive window of either end.
     pub(crate) window_max: u64,
     pub(crate) faults: Faults,
 }
 
-/// A client's way to learn that the server has closed an idle connection.
+/// The way in which the client notices that the server has closed an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdleClose {
-    /// When the next request is about to go on it.
+    /// When the client is about to send the next request.
     Found,
-    /// When the server's end arrives.
+    /// When the server's FIN arrives.
     Seen,
-    /// By a reset that answers the next request.
+    /// By a reset that comes in answer to the next request.
     Reset,
-    /// The next request is never answered.
+    /// By a timeout, because the next request is never answered.
     Silence,
 }
 
-/// Faults per 1000 dials or requests.
+/// The numbers of faults per 1000 dials or requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) dials_fail: u32,
     pub(crate) resets: u32,
     pub(crate) stalls: u32,
-    /// HTTP/1.1: `Connection: close`. HTTP/2: GOAWAY.
+    /// Answers with `Connection: close` (HTTP/1.1) or GOAWAY (HTTP/2).
     pub(crate) drains: u32,
     pub(crate) cancels: u32,
 }
 
 impl Server {
-    /// A server with one path without a bottleneck.
+    /// Creates a server with one path without a bottleneck.
     pub(crate) fn new(rtt_ms: u64, express: Protocol) -> Self {
         Self {
             paths: vec![ServerPath::new(Duration::from_millis(rtt_ms))],
@@ -276,17 +276,17 @@ impl Server {
         }
     }
 
-    /// The same server with these faults.
+    /// Returns this server with the given faults.
     pub(crate) fn with(self, faults: Faults) -> Self {
         Self { faults, ..self }
     }
 
-    /// The same server with these paths.
+    /// Returns this server with the given paths.
     pub(crate) fn at(self, paths: Vec<ServerPath>) -> Self {
         Self { paths, ..self }
     }
 
-    /// The same server, with a path that carries `rate` bytes a second.
+    /// Returns this server with a bottleneck of `rate` bytes per second on its first path.
     pub(crate) fn behind(mut self, rate: f64) -> Self {
         self.paths[0].bottleneck = Bottleneck::new(rate);
         self
@@ -305,13 +305,14 @@ impl BottleneckQueue {
         Self { rate: bottleneck.rate, room: bottleneck.queue as f64, free_at: 0 }
     }
 
-    /// Takes as many of these packets of `each` bytes as it has room for. Returns their number, and when the last of them has left.
+    /// Accepts as many of these packets of `each` bytes as fit into the queue. Returns their number, and the time at which the last of them
+    /// has left.
     pub(crate) fn pass(&mut self, now: Nanos, packets: u64, each: f64) -> (u64, Nanos) {
         if self.rate.is_infinite() {
             return (packets, now);
         }
         let waiting = self.delay(now) as f64 * 1e-9 * self.rate;
-        // An empty bottleneck takes one packet, however small its queue.
+        // An empty bottleneck accepts one packet, even if its queue is smaller than that.
         let least = u64::from(waiting == 0.0);
         let fit = (((self.room - waiting) / each).max(0.0) as u64).max(least).min(packets);
         if fit > 0 {
@@ -320,20 +321,20 @@ impl BottleneckQueue {
         (fit, self.free_at)
     }
 
-    /// Returns how long a packet that arrives now waits.
+    /// Returns how long a packet that arrives now has to wait.
     pub(crate) fn delay(&self, now: Nanos) -> Nanos {
         self.free_at.saturating_sub(now)
     }
 }
 
-/// One direction of the path to one address: its own bottleneck, its loss, and the machine's link before it.
+/// One direction of the path to one address: its own bottleneck, its loss, and the index of the machine's link.
 #[derive(Debug)]
 pub(crate) struct OneWayPath {
     pub(crate) half: Nanos,
     pub(crate) wire: usize,
     pub(crate) queue: BottleneckQueue,
     pub(crate) loss: f64,
-    /// Packets until the next one is lost.
+    /// The number of packets until the next one is lost.
     until_lost: u64,
 }
 
@@ -346,7 +347,7 @@ impl OneWayPath {
         way
     }
 
-    /// Returns how many of these packets come before one that is lost. At 0, the first of them is lost.
+    /// Returns how many of these packets come before the next random loss. If it returns 0, the first of them is lost.
     pub(crate) fn spares(&mut self, packets: u64, random: &mut StdRng) -> u64 {
         if self.until_lost == 0 {
             self.draw(random);
@@ -357,7 +358,7 @@ impl OneWayPath {
         spared
     }
 
-    /// Draws the number of packets until the next loss.
+    /// Chooses the random number of packets until the next loss.
     fn draw(&mut self, random: &mut StdRng) {
         if self.loss > 0.0 {
             let chance: f64 = random.random_range(f64::MIN_POSITIVE..1.0);

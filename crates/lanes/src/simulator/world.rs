@@ -1,4 +1,4 @@
-//! The world around the dispatcher, in virtual time.
+//! A simulation of everything around the dispatcher, in virtual time: driver, network, servers and a program's requests.
 
 mod driver;
 mod hedging;
@@ -21,10 +21,10 @@ use crate::dispatch::{
     AttemptId, Direction, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, Role, Rules, TcpSample,
 };
 
-/// A run with more steps than this will never end.
+/// If a run needs more steps than this, it is assumed never to end.
 const STEPS_MAX: usize = 200_000;
 
-/// Bytes of a request's and an answer's head.
+/// The size in bytes of a request's head, and of an answer's.
 const HEAD: u64 = 400;
 
 /// A request and its results.
@@ -35,14 +35,14 @@ pub(crate) struct SimulatedRequest {
     pub(crate) ended: Option<Nanos>,
     /// True if no lane could be opened for it.
     pub(crate) failed: bool,
-    /// The lanes that it was sent on.
+    /// The lanes on which it was sent.
     pub(crate) lanes: Vec<LaneId>,
-    /// The number of those lanes that the server had closed before.
+    /// The number of those lanes that the server had already closed.
     pub(crate) stale: u32,
     pub(crate) role: Role,
     running: bool,
     pub(crate) bounces: u32,
-    /// True if another request brings the later half of its bytes. Over h1, the connection then ends with it.
+    /// True if another request has taken over the end of its range. Over HTTP/1.1, its connection can't be used again.
     is_cut: bool,
 }
 
@@ -66,7 +66,7 @@ impl SimulatedRequest {
 #[derive(Debug)]
 struct SimulatedConnection {
     origin: usize,
-    /// The number of its path, among all servers' paths.
+    /// The index of its path among all servers' paths.
     path: usize,
     role: Role,
     /// `None` until it is open.
@@ -91,7 +91,7 @@ enum WorldStep {
     Serve(AttemptId, LaneId),
     GiveUp(AttemptId, LaneId),
     Reset(LaneId),
-    /// The server has closed a connection that was idle since then, and the client hears of it.
+    /// The client learns that the server has closed a connection, if it was idle since this time.
     IdleEnds(LaneId, Nanos),
     Stale(AttemptId, LaneId),
     Valve(Side, Option<u64>, usize),
@@ -104,25 +104,25 @@ pub(crate) struct World {
     pub(crate) lanes_peak: usize,
     /// The total time for which servers were silent.
     pub(crate) stalled: Duration,
-    /// The last rate of each direction's bulk, and the number of rates so far.
+    /// The last rate limit of bulk for each direction, and the number of limits so far.
     pub(crate) yields: [(Option<u64>, usize); 2],
-    /// Send buffer sizes with their times, and the number of connections that uploaded bulk then.
+    /// The limits of send buffers with their times, and the number of connections that uploaded bulk at that time.
     pub(crate) send_buffers: Vec<(Duration, Option<u32>, usize)>,
-    /// Requests sent, and hedges asked for.
+    /// The numbers of sent requests and of requested hedges.
     pub(crate) sent: u64,
     pub(crate) hedged: u64,
-    /// True if the system tells how many bytes were acknowledged.
+    /// True if the simulated operating system can tell how many bytes were acknowledged.
     pub(crate) tells_acknowledged: bool,
     objects: Vec<LargeObject>,
-    /// Spare freight lanes of each server, as the dispatcher last said.
+    /// The number of spare freight lanes for each server, as the dispatcher last reported it.
     spare: Vec<usize>,
-    /// Bytes that the connections had carried at the last report to the dispatcher.
+    /// The bytes that each connection had moved at the last report to the dispatcher.
     reported: BTreeMap<(Side, LaneId), u64>,
-    /// Bytes that had been lost at that time, for each server.
+    /// The bytes that had been lost at that time, for each server.
     reported_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
-    /// All servers' paths, each with its server's number, and the addresses of each server.
+    /// The paths of all servers, each with the index of its server. `addresses` has the addresses of each server.
     paths: Vec<(usize, ServerPath)>,
     addresses: Vec<Addresses>,
     ceiling: usize,
@@ -132,21 +132,21 @@ pub(crate) struct World {
     due: BinaryHeap<Reverse<(Nanos, u64, WorldStep)>>,
     order: u64,
     pub(crate) network: Network,
-    /// Arrivals on the link that moved last.
+    /// The arrivals of the last step, in the direction `side`.
     arrived: Vec<LinkEvent>,
     side: Side,
     connections: BTreeMap<LaneId, SimulatedConnection>,
-    /// When each server has finished the handshakes begun so far.
+    /// For each server, the time at which it has finished all handshakes so far.
     shaken: Vec<Nanos>,
 }
 
 impl World {
-    /// A world whose servers are reached over one link of `rate` bytes a second in each direction.
+    /// Creates a world whose servers are reached over one link of `rate` bytes per second in each direction.
     pub(crate) fn new(rate: f64, servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
         Self::over(&[Wire::both(Bottleneck::new(rate))], servers, ceiling, seed)
     }
 
-    /// A world whose servers are reached over these links.
+    /// Creates a world whose servers are reached over these links.
     pub(crate) fn over(wires: &[Wire], servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
         let of_each = servers.iter().enumerate();
         let paths: Vec<_> =
@@ -185,7 +185,7 @@ impl World {
     }
 
     pub(crate) fn submit(&mut self, after: Duration, want: RequestSpec) -> AttemptId {
-        // As for a store whose protocol is known from its kind.
+        // The client expects the right protocol, as it does for a known store.
         let protocol = self.servers[want.origin].express;
         self.tell(DispatchEvent::Expected { origin: OriginId(want.origin), protocol });
         let attempt = AttemptId(self.requests.len() as u64);
@@ -195,12 +195,12 @@ impl World {
         attempt
     }
 
-    /// Lets the program announce requests to an origin, whether they come or not.
+    /// Makes the program announce requests to an origin, which it needn't submit.
     pub(crate) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
         self.at(nanos(after), WorldStep::Anticipate(origin, attempts));
     }
 
-    /// Lets the machine stand still. Every server forgets it.
+    /// Simulates a suspend of the machine, during which every server closes its connections.
     pub(crate) fn stand_still(&mut self) {
         self.tell(DispatchEvent::Slept);
         self.carry_out();
@@ -237,7 +237,7 @@ impl World {
             let until = [due, tick, self.next_look()].into_iter().flatten().min();
             let arrived = self.flow(until.unwrap_or(Nanos::MAX));
             let Some(now) = arrived.or(until) else {
-                // Only acknowledgements were still in flight.
+                // Only acknowledgements are in flight.
                 assert_eq!(self.dispatcher.attempts(), 0, "attempts are forgotten");
                 break;
             };
@@ -275,7 +275,7 @@ impl World {
         self.tell(DispatchEvent::Tick);
     }
 
-    /// Returns TCP's figures of the connection to a server that has carried most since the last report.
+    /// Returns TCP's measurements of the connection to a server that has moved the most bytes since the last report.
     fn busiest(&mut self, origin: usize) -> Option<TcpSample> {
         let mut busiest: (u64, Option<TcpSample>) = (0, None);
         for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
@@ -291,7 +291,7 @@ impl World {
         busiest.1.map(|flow| TcpSample { disordered, ..flow })
     }
 
-    /// Lets the links run until `until`, or until an arrival. Returns the time of the arrival.
+    /// Runs the network until `until`, or until an arrival. Returns the time of the arrival.
     fn flow(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
             let at = self.network.next().filter(|at| *at <= until)?;
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// Handles the arrivals.
+    /// Processes the arrivals.
     fn arrive(&mut self) {
         for arrived in std::mem::take(&mut self.arrived) {
             match (self.side, arrived) {
@@ -370,7 +370,7 @@ impl World {
         self.connections.get(&lane).is_some_and(|c| c.riding.contains(&attempt))
     }
 
-    /// Returns how long each of these took from its submission, the shortest first.
+    /// Returns the times from submission to end of these requests, the shortest first.
     pub(crate) fn times(&self, attempts: &[AttemptId]) -> Vec<Duration> {
         let took = |w: &AttemptId| {
             let request = &self.requests[w.0 as usize];
@@ -381,13 +381,13 @@ impl World {
         times
     }
 
-    /// Returns when the last of these ended.
+    /// Returns the time at which the last of these requests ended.
     pub(crate) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
         let ends = attempts.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }
 
-    /// Returns when the last request ended.
+    /// Returns the time at which the last of all requests ended.
     pub(crate) fn last_end(&self) -> Duration {
         let ends = self.requests.iter().map(|r| r.ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())

@@ -1,11 +1,11 @@
-//! The bytes that the network has carried for an origin's connections.
+//! Counts the bytes that the network has carried for an origin's connections.
 //!
-//! Bytes that the kernel has taken may stay in its buffers for long. It takes four megabytes from each connection as soon as it opens.
-//! Counted as sent, they made a path of 200 Mbit/s seem a quarter faster. So uploads count acknowledged bytes.
+//! Written bytes may stay in the kernel's buffers for long. The kernel accepts four megabytes from each new connection at once. When these
+//! bytes counted as sent, a path of 200 Mbit/s seemed a quarter faster. So for uploads, acknowledged bytes count.
 //!
-//! For downloads, bytes behind a lost packet can be read only after that packet has come again, and then all at once. On a full path of 200
-//! Mbit/s and 120 ms, one second showed from 80 to 290 Mbit/s, and lanes were added for nothing. So bytes that wait behind a lost packet
-//! count at once, at either end.
+//! For downloads, bytes after a lost packet can be read only when that packet has been retransmitted, and then all at once. On a full path
+//! of 200 Mbit/s and 120 ms, the rate in single seconds seemed to be from 80 to 290 Mbit/s, so useless lanes were added. So bytes that wait
+//! for a lost packet count when they arrive, in both directions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,36 +13,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::PathSignals;
 use crate::dispatch::{Direction, TcpSample};
 
-/// Counts the bytes carried over all connections, open and closed.
+/// Counts the bytes of all connections, open and closed.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficMeter(Mutex<Sockets>);
 
 #[derive(Debug, Default)]
 struct Sockets {
     open: Vec<SocketTraffic>,
-    /// Bytes of the closed connections.
+    /// The bytes of the closed connections.
     closed: ByteCounts,
-    /// The totals of the last count: bytes acknowledged, and segments sent again.
+    /// The largest totals so far: acknowledged bytes, and retransmitted segments.
     up: u64,
     resent: u64,
-    /// True if the path of any connection hasn't told which bytes the peer has.
+    /// True if the system couldn't tell the unacknowledged bytes of some connection.
     is_up_unknown: bool,
 }
 
-/// Bytes that an origin's connections have moved.
+/// The bytes that an origin's connections have moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginBytes {
-    /// Bytes from the servers so far. The sum never falls. Where the system tells no more, it counts the bytes read.
+    /// The bytes that have arrived so far. The sum never falls. On some systems it counts only the bytes that were read.
     pub(crate) down: u64,
-    /// Our bytes that the servers have. The sum never falls. `None` once a connection's path doesn't tell.
+    /// The bytes that the servers have acknowledged. The sum never falls. `None` on systems that can't tell it.
     pub(crate) up: Option<u64>,
-    /// The figures of the connection that has carried most since the last time.
+    /// TCP's measurements of the connection that has moved the most bytes since the last call.
     pub(crate) flow: Option<TcpSample>,
-    /// Segments that we have sent again so far.
+    /// The number of segments that we have retransmitted so far.
     pub(crate) resent: u64,
 }
 
-/// Bytes in each direction, heads and TLS included, and segments that we have sent again.
+/// The bytes in each direction, including heads and TLS, and the number of retransmitted segments.
 #[derive(Clone, Copy, Debug, Default)]
 struct ByteCounts {
     down: u64,
@@ -50,25 +50,25 @@ struct ByteCounts {
     resent: u64,
 }
 
-/// An open connection's part of the sums.
+/// The part of an open connection in the sums.
 #[derive(Debug)]
 struct SocketTraffic {
     signals: Arc<dyn PathSignals>,
     program: Arc<ProgramBytes>,
-    /// Bytes that it had carried at the last count. They never fall.
+    /// The bytes that the connection had moved at the last call.
     carried: ByteCounts,
-    /// Its packets that were sent again, or came behind a missing one.
+    /// The number of its packets that were retransmitted or came out of order.
     disordered: u64,
 }
 
-/// Bytes that the program has read and written.
+/// The bytes of a connection that this program has read and written.
 #[derive(Debug, Default)]
 struct ProgramBytes {
     read: AtomicU64,
     written: AtomicU64,
 }
 
-/// One connection's part, from before its first byte until its socket is closed.
+/// The registration of a connection in the sums. It exists from before its first byte until its socket is closed.
 #[derive(Debug)]
 pub(super) struct SocketRegistration {
     list: Arc<TrafficMeter>,
@@ -76,7 +76,7 @@ pub(super) struct SocketRegistration {
 }
 
 impl TrafficMeter {
-    /// Returns the bytes carried so far, and TCP's figures.
+    /// Returns the bytes moved so far, and TCP's measurements.
     pub(crate) fn moved(&self) -> OriginBytes {
         let mut sockets = self.lock();
         let mut sum = sockets.closed;
@@ -120,7 +120,7 @@ impl ByteCounts {
 
 impl SocketTraffic {
     fn carried(&mut self) -> ByteCounts {
-        // Bytes written between the two calls count the next time.
+        // Bytes that are written between these two reads are counted at the next call.
         let written = self.program.written.load(Relaxed);
         let up = written.saturating_sub(self.signals.unacknowledged().unwrap_or_default());
         let came = self.program.read.load(Relaxed) + self.signals.waiting().unwrap_or_default();
@@ -147,12 +147,12 @@ impl SocketRegistration {
         Self { list, program }
     }
 
-    /// Takes note of bytes that the program has read.
+    /// Counts bytes that this program has read.
     pub(super) fn read(&self, bytes: usize) {
         self.program.read.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Takes note of bytes that the kernel has taken.
+    /// Counts bytes that this program has written to the kernel.
     pub(super) fn wrote(&self, bytes: usize) {
         self.program.written.fetch_add(bytes as u64, Relaxed);
     }
@@ -201,7 +201,7 @@ mod tests {
     use super::super::platform::SocketSignals;
     use super::*;
 
-    /// A registered connection, and its other end.
+    /// Returns a registered connection, and its other end.
     async fn pair(list: &Arc<TrafficMeter>) -> (TcpStream, SocketRegistration, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -210,7 +210,7 @@ mod tests {
         (near, listed, far)
     }
 
-    /// Writes as many bytes as the kernel takes.
+    /// Writes as many bytes as the kernel accepts.
     fn fill(tcp: &TcpStream, listed: &SocketRegistration) -> u64 {
         let written = std::iter::from_fn(|| tcp.try_write(&[7; 64 * 1024]).ok());
         written.inspect(|bytes| listed.wrote(*bytes)).map(|bytes| bytes as u64).sum()

@@ -1,20 +1,20 @@
-//! Limits on the bytes that a socket holds, and the signals of its path, as far as the system offers them.
+//! Limits on the bytes that a socket buffers, and measurements of its path, as far as the operating system offers them.
 //!
-//! Each function is optional: docs/platforms.md tells the effect of its absence. `linux` implements them all. On other systems, `fallback`
-//! leaves everything to TCP and knows nothing of the path.
+//! Each function is optional. docs/platforms.md explains the effect if it is missing. `linux` implements all of them. On other systems,
+//! `fallback` sets no limits and has no measurements.
 //!
-//! - `clamp`: the peer may have at most this many bytes in flight towards us; 0 lifts the limit. Without it small answers wait a little
-//!   longer behind bulk. Returns whether the limit lasts. If not, TCP lifts it when it next gives the socket more memory. It lasts only
-//!   once the buffer is large enough to be locked.
-//! - `low_water`: the socket becomes readable only once this many bytes have arrived, or the end. Without it bulk is read in smaller
-//!   chunks.
-//! - `send_buffer`: the send buffer holds at most this many bytes, including those sent but not acknowledged. 0 returns it to TCP's own
-//!   tuning.
-//! - `unsent`: the socket accepts at most this many bytes that TCP may not send yet (`TCP_NOTSENT_LOWAT`). The writer is woken when half of
+//! - `clamp` limits the receive window, and so the bytes that the peer may have in flight. 0 removes the limit. Without it, small answers
+//!   wait a little longer behind bulk. It returns whether the limit is permanent. It is permanent only if the receive buffer is already
+//!   large enough to be locked at its size. Otherwise TCP removes the limit when it next enlarges the buffer.
+//! - `low_water` makes the socket readable only when this many bytes have arrived, or the end of the stream. Without it, bulk is read in
+//!   smaller chunks.
+//! - `send_buffer` limits the bytes in the send buffer, including those that are sent but not acknowledged. 0 gives the buffer back to
+//!   TCP's own tuning.
+//! - `unsent` limits the bytes that the socket accepts but that TCP can't send yet (`TCP_NOTSENT_LOWAT`). The writer is woken when half of
 //!   them are left.
-//! - `pace`: the connection sends at most this many bytes a second; `u32::MAX` leaves it to TCP. Without it uploads overflow a path's queue
-//!   after each part.
-//! - `SocketSignals`: the path's signals, as [`PathSignals`](super::PathSignals).
+//! - `pace` limits the rate at which the connection sends, in bytes per second. `u32::MAX` means no limit. Without it, uploads overflow the
+//!   path's queue at the start of each part.
+//! - `SocketSignals` implements [`PathSignals`](super::PathSignals), the measurements of the path.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;

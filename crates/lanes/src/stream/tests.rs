@@ -1,4 +1,4 @@
-//! Reads of TLS connections. A rustls server writes, and everything stays in memory.
+//! Tests how TLS connections are read. A rustls server writes to an in-memory stream.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{BufferedSocket, READ_BUFFER_BYTES, ReadBuffer, RecordBatcher, SPARE_
 type Client = RecordBatcher<client::TlsStream<BufferedSocket<DuplexStream>>>;
 type Server = server::TlsStream<DuplexStream>;
 
-/// Room for all bytes that a test writes, between client and server.
+/// A buffer between client and server that is large enough for all bytes of a test.
 const ROOMY: usize = 8 << 20;
 
 async fn connected(room: usize, version: &'static SupportedProtocolVersion) -> (Client, Server) {
@@ -43,7 +43,7 @@ async fn connected(room: usize, version: &'static SupportedProtocolVersion) -> (
     (RecordBatcher::new(client.unwrap()), server.unwrap())
 }
 
-/// Writes a record. Bytes beyond 16 KiB become more records.
+/// Writes one TLS record, or several if there are more than 16 KiB.
 async fn record(server: &mut Server, bytes: &[u8]) {
     server.write_all(bytes).await.unwrap();
     server.flush().await.unwrap();
@@ -122,7 +122,7 @@ async fn what_follows_a_body_in_the_same_read_is_kept() {
         client.consume(taken);
         left -= taken;
     }
-    // As HTTP/2 reads, into a buffer of its own.
+    // Read into another buffer, as the crate `h2` does.
     let mut head = vec![0; next.len()];
     client.read_exact(&mut head).await.unwrap();
     assert_eq!(head, next);

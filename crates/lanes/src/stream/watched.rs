@@ -1,4 +1,4 @@
-//! A socket that records when it last moved a byte.
+//! A socket that records when it last moved bytes, and applies the limits on bulk.
 
 use std::io;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use super::platform::{self, BufferLocks, SocketSignals};
 use super::{PathSignals, Traffic};
 use crate::dispatch::Role;
 
-/// The interval in which a window clamp is set again if the kernel doesn't keep it.
+/// The interval after which a limit of the receive window is set again, if the kernel doesn't keep it.
 const CLAMP_AGAIN_MS: u64 = 5;
 
-/// When a connection last moved a byte. Every task that waits on the connection shares this.
+/// Records when a connection last moved bytes, and which limits apply to it. Every task that waits on the connection shares this.
 #[derive(Debug)]
 pub(crate) struct IoProgress {
     since: Instant,
-    /// Milliseconds after `since`.
+    /// The time at which bytes last moved, in milliseconds after `since`.
     last_ms: AtomicU64,
     /// State shared with the other connections to the origin.
     traffic: Arc<Traffic>,
@@ -33,11 +33,11 @@ pub(crate) struct IoProgress {
     sends_bulk: AtomicBool,
     /// Bytes that must have arrived before a reader is woken.
     low_water: AtomicU32,
-    /// The signals of its path, while it is open.
+    /// The measurements of its path, while it is open.
     signals: Mutex<Option<Arc<dyn PathSignals>>>,
     is_given_up: AtomicBool,
     given_up: Notify,
-    /// Set for a request whose answer may take minutes.
+    /// True for a connection with a request whose answer may take minutes.
     may_be_silent: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ impl IoProgress {
         }
     }
 
-    /// Takes note of a request whose answer may take minutes, such as a large copy's.
+    /// Records that a request's answer may take minutes, such as the answer to a large copy.
     pub(crate) fn allow_silence(&self) {
         self.may_be_silent.store(true, Ordering::Relaxed);
     }
@@ -66,7 +66,7 @@ impl IoProgress {
         self.may_be_silent.load(Ordering::Relaxed)
     }
 
-    /// Ends every task's wait on the connection.
+    /// Makes every task that waits on the connection fail.
     pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
         self.given_up.notify_waiters();
@@ -76,7 +76,7 @@ impl IoProgress {
         self.is_given_up.load(Ordering::Acquire)
     }
 
-    /// Resolves when the connection is given up.
+    /// Resolves when [`give_up`](Self::give_up) is called.
     pub(crate) async fn given_up(&self) {
         let given_up = self.given_up.notified();
         if !self.is_given_up() {
@@ -88,18 +88,18 @@ impl IoProgress {
         self.note_at(Instant::now());
     }
 
-    /// Takes note that bytes moved at this time.
+    /// Records that bytes moved at this time.
     pub(crate) fn note_at(&self, now: Instant) {
         let last = now.saturating_duration_since(self.since);
         self.last_ms.store(last.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Sets the role of the answers from the next read on. Bulk keeps to the window of the origin's connections.
+    /// Sets the role of the answers from the next read on. For bulk, the window limit of the origin's connections applies.
     pub(crate) fn receives(&self, role: Role) {
         self.receives_bulk.store(role == Role::Freight, Ordering::Relaxed);
     }
 
-    /// Returns how many bytes may be in flight towards us. 0 leaves it to TCP.
+    /// Returns the limit of the receive window in bytes. 0 means no limit but TCP's.
     pub(crate) fn window(&self) -> u32 {
         match self.receives_bulk.load(Ordering::Relaxed) {
             true => self.traffic.window.load(Ordering::Relaxed),
@@ -107,21 +107,21 @@ impl IoProgress {
         }
     }
 
-    /// Lets reads sleep until this many bytes have arrived, from the next read on. Ask only for bytes that surely come, or a read may sleep
-    /// for ever.
+    /// From the next read on, wakes a reader only when this many bytes have arrived. They must be certain to come, or the read may wait for
+    /// ever.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
 
-    /// Sets whether bulk is sent from the next write on. The kernel then takes no more of it than the origin's connections may hold. Small
-    /// bodies are left to TCP.
+    /// Sets if the bytes from the next write on are bulk. For bulk, the limits on the send buffers of the origin's connections apply. For
+    /// small bodies there is no limit but TCP's.
     pub(crate) fn sends(&self, is_bulk: bool) {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
-    /// Returns how many of the written bytes the peer hasn't acknowledged. `None` if the path doesn't tell.
+    /// Returns how many of the written bytes the peer hasn't acknowledged. Returns `None` if the system can't tell.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
-        // While this holds the lock on its signals, the socket can't be closed.
+        // The socket can't be closed while `signals` is locked here, so its descriptor is valid.
         self.signals().as_ref()?.unacknowledged()
     }
 
@@ -129,7 +129,7 @@ impl IoProgress {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns for how long the connection has moved nothing.
+    /// Returns the time since the connection last moved bytes.
     pub(crate) fn idle(&self, now: Instant) -> Duration {
         let last = self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
         now.saturating_duration_since(last)
@@ -139,17 +139,17 @@ impl IoProgress {
 /// A socket that records its progress.
 #[derive(Debug)]
 pub(crate) struct WatchedSocket {
-    /// Declared before the socket, so that it is dropped while the socket is still open.
+    /// This is declared before the socket, so that it is dropped while the socket is still open.
     listed: SocketRegistration,
     tcp: TcpStream,
     progress: Arc<IoProgress>,
-    /// The window clamp that is set.
+    /// The present limit of the receive window.
     clamped: u32,
-    /// The value of `last_ms` when a clamp that doesn't last was set.
+    /// The value of `last_ms` when the limit was set. `None` if the limit is permanent.
     clamp_again: Option<u64>,
-    /// The low-water mark that is set.
+    /// The present low-water mark.
     low_water: u32,
-    /// The present send buffer, the part of it that may be unsent, and the pace.
+    /// The present limits of the send buffer, of its unsent bytes, and of the rate.
     sending: (u32, u32, u32),
     locks: BufferLocks,
 }
@@ -170,7 +170,7 @@ impl WatchedSocket {
         }
     }
 
-    /// Sets the wanted window if it differs from the present one, or if the present one doesn't last.
+    /// Sets the limit of the receive window if it has changed, or if the kernel may have removed it.
     fn keep_clamped(&mut self) {
         let wanted = self.progress.window();
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);

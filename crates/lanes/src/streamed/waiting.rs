@@ -1,4 +1,4 @@
-//! Received bytes of a body that wait for their reader. A connection's thread adds them, and the reader takes them.
+//! The buffer between a connection, whose thread adds bytes of a body, and the reader, who takes them.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::Head;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// Most bytes that wait to be read. Beyond them the connection isn't read further.
+/// The maximum number of bytes that wait to be read. Then the connection isn't read further.
 pub(crate) const ROOM: usize = 1 << 20;
 
 #[derive(Default)]
@@ -21,17 +21,17 @@ struct BufferState {
     bytes: usize,
     /// The reader that waits for chunks.
     reader: Option<Waker>,
-    /// The connection that waits for room.
+    /// The connection that waits for free space.
     connection: Option<Waker>,
 }
 
 impl BodyBuffer {
-    /// Takes the head. The reader gets it with the first bytes.
+    /// Stores the head. The reader gets it when the first bytes of the body have come.
     pub(crate) fn begin(&self, head: Head) {
         self.lock().head = Some(head);
     }
 
-    /// Takes more bytes.
+    /// Adds bytes.
     pub(crate) fn fill(&self, chunk: Bytes) {
         let mut state = self.lock();
         state.bytes += chunk.len();
@@ -41,7 +41,7 @@ impl BodyBuffer {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns whether there is room for more.
+    /// Returns whether more bytes may be added.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.bytes < ROOM {
@@ -51,15 +51,15 @@ impl BodyBuffer {
         Poll::Pending
     }
 
-    /// Returns the head once bytes have followed it. Before that, the answer may still change its lane. The caller is woken by the next
-    /// bytes.
+    /// Returns the head once bytes of the body have come. Before that, the request may still be sent again on another lane. If it returns
+    /// `None`, the next bytes wake the caller.
     pub(crate) fn head_if_any(&self, context: &mut Context<'_>) -> Option<Head> {
         let mut state = self.lock();
         state.reader = Some(context.waker().clone());
         if state.chunks.is_empty() { None } else { state.head.take() }
     }
 
-    /// Returns the next bytes, if any. The caller is woken by the next ones.
+    /// Returns the next bytes, if any. Further bytes wake the caller.
     pub(crate) fn take(&self, context: &mut Context<'_>) -> Option<Bytes> {
         let mut state = self.lock();
         state.reader = Some(context.waker().clone());
@@ -71,7 +71,7 @@ impl BodyBuffer {
         Some(chunk)
     }
 
-    /// Returns how many bytes wait.
+    /// Returns how many bytes wait to be read.
     pub(crate) fn bytes(&self) -> usize {
         self.lock().bytes
     }

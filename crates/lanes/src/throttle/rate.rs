@@ -1,58 +1,59 @@
-//! The rate of requests to a throttling server.
+//! Limits the rate of requests to a server that throttles.
 //!
-//! Laneway searches for the rate that the server bears. The rate doubles every third of a second until the next throttle. Then it is cut,
-//! and creeps back towards the throttled rate. So the server's token bucket is seldom overdrawn, and by little: at 200 requests a second
-//! with 20 tokens, the rate stays between 160 and 230. A quarter above the old limit, the search begins anew.
+//! Laneway searches for the rate that the server accepts. The rate doubles every third of a second until the next throttle. Then it is
+//! reduced, and rises slowly towards the rate that was throttled. So the server's token bucket seldom runs empty: with a limit of 200
+//! requests per second and 20 tokens, the rate stays between 160 and 230. If the rate reaches a quarter more than the throttled one, the
+//! fast search begins again.
 
 use std::time::{Duration, Instant};
 
-/// A throttle cuts the rate to this part of it.
+/// A throttle multiplies the rate by this factor.
 const CUT: f64 = 0.7;
 
-/// The first limit, as a part of the good answers per second before the first throttle.
+/// The first limit is this part of the successful answers per second before the first throttle.
 const FIRST: f64 = 0.9;
 
-/// No search begins below the first number, and no rate falls below the second, in requests a second.
+/// The minimum of the first limit, and the minimum of any limit, in requests per second.
 const FIRST_MIN: f64 = 10.0;
 const RATE_MIN: f64 = 1.0;
 
-/// During the search, every good answer raises the rate by this many requests a second. It doubles in 0.35 s.
+/// During the search, every successful answer raises the rate by this many requests per second. So it doubles in 0.35 s.
 const SEARCHING: f64 = 2.0;
 
-/// In a second, the rate creeps up by this part of the throttled rate. That recovers a cut in four seconds.
+/// After a throttle, the rate rises by this part of the throttled rate per second. So it reaches that rate again in four seconds.
 const CREEPING: f64 = 0.075;
 
-/// If the rate reaches this multiple of the throttled rate, the server bears more now.
+/// If the rate reaches this multiple of the throttled rate, the server accepts more now, and the search begins again.
 const PASSED: f64 = 1.25;
 
-/// At this multiple of the rate before the first throttle, the limit no longer binds.
+/// If the limit reaches this multiple of the rate before the first throttle, it is removed.
 const FREE: f64 = 2.0;
 
 /// Answers are counted over windows of this length.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// A window that took this long had a pause without answers in it.
+/// A window that is this long contains a pause without answers.
 const IDLE: Duration = WINDOW.saturating_mul(2);
 
-/// While the rate grows, the last window's answers are fewer than the rate allows now, by at most this factor.
+/// While the rate grows, the last window had fewer answers than the rate now allows, by at most this factor.
 const LAGS: f64 = 1.5;
 
-/// A rate, in requests a second.
+/// The limit on the rate of requests, in requests per second.
 #[derive(Debug)]
 pub(super) struct RequestRate {
     now: f64,
-    /// The rate that was throttled last. `None` during a search.
+    /// The rate that was last throttled. `None` during the search.
     too_much: Option<f64>,
     cut_at: Instant,
     free_above: f64,
     window_began: Instant,
     answers: u32,
-    /// Answers a second in the last full window. Infinite if there was none, or after a pause.
+    /// The answers per second in the last full window. It is the largest number if there was no full window, or after a pause.
     answered: f64,
 }
 
 impl RequestRate {
-    /// The rate after the first throttle. `sent` and `good` are the requests sent and good answers per second before it.
+    /// Creates the limit after the first throttle. `sent` and `good` are the requests and the successful answers per second before it.
     pub(super) fn new(sent: f64, good: f64, now: Instant) -> Self {
         let rate = (good * FIRST).max(FIRST_MIN);
         Self {
@@ -66,18 +67,18 @@ impl RequestRate {
         }
     }
 
-    /// Requests a second.
+    /// Returns the limit in requests per second.
     pub(super) fn now(&self) -> f64 {
         self.now
     }
 
-    /// Takes note of a throttle of a request admitted at `admitted`. Returns whether the rate is cut. Requests admitted before the last cut
-    /// say nothing about the rate since.
+    /// Records a throttle of a request that was admitted at `admitted`. Returns whether the rate is reduced. It isn't if the request was
+    /// admitted before the last reduction, because it shows nothing about the new rate.
     pub(super) fn throttled(&mut self, admitted: Instant, now: Instant) -> bool {
         self.count(now);
         let is_new = admitted >= self.cut_at;
         if is_new {
-            // If the lanes carried less than the rate allows, the smaller rate was throttled.
+            // If fewer requests were sent than the limit allows, the smaller rate is the one that was throttled.
             let too_much = self.now.min(self.answered * LAGS);
             self.too_much = Some(too_much);
             self.now = (too_much * CUT).max(RATE_MIN);
@@ -86,12 +87,12 @@ impl RequestRate {
         is_new
     }
 
-    /// Takes note of a good answer. Returns whether the rate no longer limits anything.
+    /// Records a successful answer. Returns whether the limit can be removed.
     pub(super) fn succeeded(&mut self, now: Instant) -> bool {
         self.count(now);
         self.too_much = self.too_much.filter(|too_much| self.now < too_much * PASSED);
         self.now += match self.too_much {
-            // In a second, there are as many good answers as the rate says.
+            // The number of answers per second is about the rate, so this adds `CREEPING` per second.
             Some(too_much) => too_much * CREEPING / self.now,
             None => SEARCHING,
         };
@@ -101,7 +102,7 @@ impl RequestRate {
     fn count(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.window_began);
         if elapsed >= WINDOW {
-            // A pause without requests says nothing about the lanes' rate.
+            // A window with a pause doesn't show the rate at which requests are sent.
             let is_idle = elapsed >= IDLE;
             self.answered = if is_idle { f64::MAX } else { f64::from(self.answers) / elapsed.as_secs_f64() };
             (self.window_began, self.answers) = (now, 0);

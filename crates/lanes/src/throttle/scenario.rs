@@ -1,4 +1,4 @@
-//! Thousands of requests to a server with a token bucket, in virtual time.
+//! Simulates thousands of requests to a server with a token bucket, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Admission, AdmissionPass, AdmissionRequest, Throttles};
 
-/// A server whose limit in requests a second changes at given times.
+/// A server whose limit changes. `limits` has the times in seconds, and the limits in requests per second.
 struct Server {
     limits: Vec<(f64, f64)>,
     burst: f64,
@@ -26,10 +26,10 @@ impl Server {
 }
 
 struct ThrottledRun {
-    /// The time of the last good answer.
+    /// The time of the last successful answer.
     seconds: f64,
     refused: usize,
-    /// Good answers in each second.
+    /// The number of successful answers in each second.
     good: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ enum ClientStep {
     Ask,
 }
 
-/// A hot object is given up after this many refusals.
+/// The client stops requesting a hot object after this many refusals.
 const GIVEN_UP: usize = 20;
 
 fn run(
@@ -52,8 +52,8 @@ fn run(
     run_with(limits, burst, rtt, (requests, under_way, at_once), 0)
 }
 
-/// Makes `requests`, of which at most `under_way` ask for admission at once. While nothing is limited, `at_once` are in flight. Each has
-/// its own object. The first `hot` of them are always refused.
+/// Makes `requests` requests, each for another object. At most `under_way` of them exist at once, and at most `at_once` are in flight. The
+/// server always refuses the first `hot` objects.
 fn run_with(
     limits: &[(f64, f64)],
     burst: f64,
@@ -124,7 +124,7 @@ fn run_with(
                 }
             }
         }
-        // As in the engine: a request that was limited while it waited for a lane must ask again.
+        // As in the engine, a request must ask again if a throttle came while it waited for a lane.
         while on_wire < at_once
             && let Some(n) = unsent.pop_front()
         {
@@ -133,7 +133,7 @@ fn run_with(
                 continue;
             }
             on_wire += 1;
-            // The server takes a tenth of a millisecond for each.
+            // The server needs a tenth of a millisecond for each request.
             plan(
                 &mut steps,
                 now + rtt / 2 + Duration::from_micros(100) * (on_wire as u32),
@@ -192,7 +192,7 @@ fn one_hot_object_or_two_delay_no_other() {
         let alone = run(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64)).seconds;
         for hot in [1, 2] {
             let beside = run_with(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64), hot);
-            // Hot objects use a slot in flight now and then.
+            // Requests for hot objects sometimes take the place of others in flight.
             assert!(
                 beside.seconds <= alone * 1.05,
                 "{hot} hot, {rtt:?}: {} s, {alone} s alone",

@@ -19,11 +19,12 @@ use crate::engine::settings::Settings;
 use crate::plan::copies::CopySizes;
 use crate::{Client, Engine, Error};
 
-/// Configures a [`Client`]. Speed needs no settings.
+/// Configures a [`Client`]. The default settings are already the fastest.
 ///
 /// [`ClientBuilder::from_env`] starts with the process's environment variables, as the program does.
-/// [`Client::builder`] starts with the public services, and reads only the variables for credentials and for
-/// AWS's region and endpoint. A method's setting overrides both.
+/// [`Client::builder`] starts with the public endpoints of the clouds, and reads only the variables for
+/// credentials and for AWS's region and endpoint. A value set by a method overrides the default and the
+/// variable.
 ///
 /// The client sends its messages to `tracing`, for the program's own subscriber: see [the crate's
 /// page](crate#messages).
@@ -32,12 +33,12 @@ pub struct ClientBuilder {
     settings: Settings,
     engine: Option<Engine>,
     budgets: EngineBuilder,
-    /// Variables with unreadable values that no method has overridden.
+    /// The `LANEWAY_` variables whose values can't be parsed and that no method has overridden.
     unreadable: Vec<Unreadable>,
 }
 
 impl Client {
-    /// Starts to build a client that uses the public services.
+    /// Starts to build a client that uses the public endpoints of the clouds.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -45,7 +46,7 @@ impl Client {
     /// Returns a client that is configured by the environment variables: see [`ClientBuilder::from_env`].
     ///
     /// # Errors
-    /// As [`ClientBuilder::build`].
+    /// Fails as [`ClientBuilder::build`] does.
     pub fn from_env() -> Result<Self, Error> {
         ClientBuilder::from_env().build()
     }
@@ -72,14 +73,16 @@ impl ClientBuilder {
     /// | `LANEWAY_CUSTOMER_KEY`, `LANEWAY_SOURCE_CUSTOMER_KEY` | [`customer_key`](Self::customer_key), [`source_customer_key`](Self::source_customer_key): 32 bytes or their base64 |
     /// | `XDG_STATE_HOME`, `HOME` | [`upload_journals`](Self::upload_journals) below `laneway/uploads` there, or below `~/.local/state` |
     ///
-    /// A bad value of a `LANEWAY_` variable is an error of [`build`](Self::build), unless a method overrides
-    /// the variable. A bad value of another variable is an error of the first call that needs it.
+    /// If the value of a `LANEWAY_` variable is invalid, [`build`](Self::build) returns an error, unless a
+    /// method overrides the variable. If the value of another variable is invalid, the first call that needs
+    /// it returns the error.
     pub fn from_env() -> Self {
         Self::of(Environment::process())
     }
 
-    /// Does the same with the given variables and no others, for a program that acts for several users.
-    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` stay the process's own.
+    /// Does the same as [`from_env`](Self::from_env) with the given variables instead of the process's, for a
+    /// program that acts for several users. Only `SSL_CERT_FILE` and `SSL_CERT_DIR` still come from the
+    /// process's environment.
     pub fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -120,8 +123,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the base URL of the S3 API. Without it, variables and the profile decide, and AWS's endpoint is
-    /// the default.
+    /// Sets the base URL of the S3 API. Without this setting, it comes from the variables, then from the
+    /// profile, and otherwise is AWS's endpoint.
     #[must_use]
     pub fn s3_endpoint(mut self, url: impl Into<String>) -> Self {
         self.settings.store.s3_endpoint = Some(url.into());
@@ -135,7 +138,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses these AWS keys, and doesn't look for others.
+    /// Uses this AWS access key, and doesn't look for other credentials.
     #[must_use]
     pub fn access_key(mut self, key: AccessKey) -> Self {
         self.settings.store.access_key = Some(key);
@@ -150,10 +153,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses this key of a Google service account for GCS, instead of looking for credentials. It is the text
-    /// (JSON) of the file that Google's console hands out. A
-    /// [`credential_provider`](Self::credential_provider) overrides it. A bad key is an error of the first
-    /// call that needs it, and the error doesn't repeat the key.
+    /// Uses this key of a Google service account for GCS, instead of looking for credentials. `json` is the
+    /// content of the key file that Google's console offers for download. A
+    /// [`credential_provider`](Self::credential_provider) overrides it. If the key is invalid, the first call
+    /// that needs it returns an error, which doesn't contain the key.
     #[must_use]
     pub fn service_account_key(mut self, json: impl Into<String>) -> Self {
         self.settings.store.service_account_key = Some(json.into());
@@ -167,7 +170,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the project that GCS bills, instead of the bucket owner's project.
+    /// Sets the project that GCS bills for requests, instead of the project that owns the bucket.
     #[must_use]
     pub fn user_project(mut self, project: impl Into<String>) -> Self {
         self.settings.store.user_project = Some(project.into());
@@ -181,7 +184,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the requester pay for requests and transfers, on S3.
+    /// Declares that the requester, not the bucket's owner, pays for requests and transfers. S3 requires this
+    /// for requester-pays buckets.
     #[must_use]
     pub fn request_payer(mut self, pays: bool) -> Self {
         self.settings.store.request_payer = pays;
@@ -202,7 +206,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes S3 use a bucket key between objects and the KMS key, which saves requests to KMS.
+    /// Makes S3 use an S3 Bucket Key: a key for the whole bucket, made with the KMS key, from which S3 makes
+    /// the keys of new objects. This saves requests to KMS.
     #[must_use]
     pub fn kms_bucket_key(mut self, enabled: bool) -> Self {
         self.settings.store.encryption.bucket_key = Some(enabled);
@@ -216,15 +221,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Encrypts new objects, and reads others, with a key that the store doesn't keep (SSE-C). `None`
-    /// overrides the environment's key.
+    /// Encrypts new objects, and decrypts existing ones, with a key that the store doesn't keep (SSE-C).
+    /// `None` overrides the key from the environment variable.
     #[must_use]
     pub fn customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.customer_key = key.into();
         self.without(environment::CUSTOMER_KEY)
     }
 
-    /// Sets the key that decrypts the sources of copies, if it differs from the key of the copies.
+    /// Sets the key (SSE-C) that decrypts the sources of copies, if it differs from the key that encrypts the
+    /// copies.
     #[must_use]
     pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.source_customer_key = key.into();
@@ -234,9 +240,9 @@ impl ClientBuilder {
     /// Adds a header to each request to the store, before it is signed.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header. The same for a header that
-    /// decides where a request goes, where it ends or how its connection is kept, such as `Host`,
-    /// `Content-Length` and `Range`.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header, or if Laneway must set the
+    /// header itself. Such headers decide where a request goes, where it ends, which bytes it asks for, or
+    /// how its connection is kept: `Host`, `Content-Length` and `Range`, for example.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
         let header: HeaderName =
             name.parse().map_err(|_| Error::usage("", format!("{name:?} is not a header name")))?;
@@ -244,15 +250,16 @@ impl ClientBuilder {
             let message = format!("{header} can't be added: it belongs to the request's framing");
             return Err(Error::usage("", message));
         }
-        // The error leaves the value out: it may be a secret.
+        // Leave the value out of the error, because it may be a secret.
         let value = HeaderValue::from_str(value)
-            .map_err(|_| Error::usage("", format!("the value of {header} holds a control character")))?;
+            .map_err(|_| Error::usage("", format!("the value of {header} contains a control character")))?;
         self.settings.store.headers.push((header, value));
         Ok(self)
     }
 
-    /// Puts the name of an S3 bucket into the path instead of the host name. Without it, the profile
-    /// (`s3.addressing_style`) and then the endpoint decide.
+    /// Puts the name of an S3 bucket into the URL's path, or into the host name if `in_path` is false.
+    /// Without this setting, the profile (`s3.addressing_style`) decides. Without that, it depends on the
+    /// endpoint.
     #[must_use]
     pub fn s3_path_style(mut self, in_path: bool) -> Self {
         self.settings.store.s3_path_style = Some(in_path);
@@ -280,7 +287,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Decides when S3 requests carry checksums that the store checks.
+    /// Sets when Laneway sends checksums with S3 requests, so that the store can check the bytes it receives.
     #[must_use]
     pub fn request_checksums(mut self, when: RequestChecksums) -> Self {
         self.settings.store.request_checksums = Some(when);
@@ -294,16 +301,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the function that asks a person for the code of the named MFA device, for profiles with an
-    /// `mfa_serial`. It may block.
+    /// Sets the function that asks the user for the code of an MFA device, for profiles with an `mfa_serial`.
+    /// Its argument is the device's name. The function may block.
     #[must_use]
     pub fn mfa_prompt(mut self, ask: impl Fn(&str) -> io::Result<String> + Send + Sync + 'static) -> Self {
         self.settings.store.mfa_prompt = Some(Arc::new(ask));
         self
     }
 
-    /// Trusts the certificates of this PEM file, besides the platform's. [`build`](Self::build) reads the
-    /// file.
+    /// Trusts the certificates in this PEM file, in addition to the platform's. [`build`](Self::build) reads
+    /// the file.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.network.ca_files.push(path.into());
@@ -326,7 +333,7 @@ impl ClientBuilder {
     }
 
     /// Connects to these hosts directly, without a proxy. Takes names (with their subdomains), `.suffixes`,
-    /// addresses, networks (`10.0.0.0/8`) and `*`. All but networks may have a `:port`.
+    /// addresses, networks (`10.0.0.0/8`) and `*`. Any of them may end in a `:port`, except networks.
     #[must_use]
     pub fn no_proxy<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         let lower = |host: H| host.into().to_ascii_lowercase();
@@ -334,8 +341,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets a host's addresses, for private endpoints that DNS doesn't know. Laneway connects to them in turn
-    /// and doesn't resolve the name.
+    /// Sets a host's IP addresses, for private endpoints that DNS doesn't know. Laneway connects to these
+    /// addresses in turn and doesn't look the name up.
     #[must_use]
     pub fn resolve(mut self, host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let addresses = addresses.into_iter().collect();
@@ -360,7 +367,7 @@ impl ClientBuilder {
         self.without(environment::RETRY_FOR)
     }
 
-    /// Forgets that a variable is unreadable, because a method overrides it.
+    /// Ignores the unreadable value of a variable, because a method overrides the variable.
     fn without(mut self, variable: &str) -> Self {
         self.unreadable.retain(|unreadable| unreadable.name != variable);
         self
@@ -375,12 +382,12 @@ impl ClientBuilder {
         let ours = String::from_utf8_lossy(ours.as_bytes()).into_owned();
         let whole = HeaderValue::try_from(format!("{ours} {product}"));
         self.settings.user_agent = whole
-            .map_err(|_| Error::usage("", "a user agent holds neither control characters nor line breaks"))?;
+            .map_err(|_| Error::usage("", "a user agent can't contain control characters or line breaks"))?;
         Ok(self)
     }
 
-    /// Sets the object size from which copies inside a store go part by part. Tests lower it, because they
-    /// would otherwise have to copy GiBs.
+    /// Sets the object size from which Laneway copies an object inside a store part by part. Tests lower this
+    /// size, because they would otherwise have to copy GiBs.
     #[doc(hidden)]
     #[must_use]
     pub fn copy_sizes(mut self, sizes: CopySizes) -> Self {
@@ -390,7 +397,7 @@ impl ClientBuilder {
 
     /// Sets the folder for the journals of large uploads, so that an interrupted upload can be resumed.
     /// Laneway creates the folder when needed. Without this setting, there are no journals, and Laneway tries
-    /// to abort an interrupted upload. Anyone who can read a journal can write to its upload, so only the
+    /// to abort an interrupted upload. A journal's content is enough to write to its upload, so only the
     /// file's owner may read it.
     #[must_use]
     pub fn upload_journals(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -400,7 +407,7 @@ impl ClientBuilder {
 
     /// Adds a dialect that the caller implements. URLs with the dialect's scheme
     /// ([`Provider::other`](crate::Provider::other)) then name objects of its store, in every verb and job.
-    /// If several dialects have the same scheme, the last one counts.
+    /// If several dialects have the same scheme, the client uses the one that was added last.
     #[must_use]
     pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
         self.settings.dialects.retain(|other| other.provider() != dialect.provider());
@@ -423,7 +430,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets [`EngineBuilder::memory`] of the process's engine. This method,
+    /// Sets [`EngineBuilder::memory`] for the engine that this process's clients share. This method,
     /// [`connections_max`](Self::connections_max) and [`bandwidth_limit`](Self::bandwidth_limit) have no
     /// effect if another client has started that engine before, or if [`engine`](Self::engine) is set.
     #[must_use]
@@ -432,14 +439,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets [`EngineBuilder::connections_max`] of the process's engine.
+    /// Sets [`EngineBuilder::connections_max`] for the engine that this process's clients share.
     #[must_use]
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.budgets = self.budgets.connections_max(connections);
         self
     }
 
-    /// Sets [`EngineBuilder::bandwidth_limit`] of the process's engine.
+    /// Sets [`EngineBuilder::bandwidth_limit`] for the engine that this process's clients share.
     #[must_use]
     pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
         self.budgets = self.budgets.bandwidth_limit(bytes_per_second);
@@ -448,7 +455,7 @@ impl ClientBuilder {
 }
 
 impl fmt::Debug for ClientBuilder {
-    /// Prints no secret.
+    /// Leaves out secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientBuilder").field("store", &self.settings.store).finish_non_exhaustive()
     }

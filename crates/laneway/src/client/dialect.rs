@@ -1,5 +1,5 @@
-//! Adds stores that Laneway doesn't know. The caller implements a [`Dialect`] for such a store. Every verb
-//! and job then reaches the store under URLs with a scheme of its own. See
+//! Adds support for stores that Laneway doesn't know. The caller implements a [`Dialect`] for such a store
+//! and chooses a URL scheme for it. Every call and job then accepts URLs with this scheme. See
 //! [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
 
 mod in_memory;

@@ -1,4 +1,4 @@
-//! The listing of the `ls` command.
+//! Listings by URL, with patterns, as the `ls` command needs them.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -19,8 +19,8 @@ use crate::location::pattern::Pattern;
 use crate::location::url;
 use crate::{Error, Filter, ListRequest, Location};
 
-/// Number of batches of entries, each at most a page, that may wait for a listing's reader. Beyond this
-/// number, the listing waits.
+/// The number of batches that may wait for the caller to read them. A batch has at most one page's entries.
+/// When that many batches wait, the listing pauses.
 const PORTIONS_WAITING_MAX: usize = 2;
 
 /// An entry of a listing.
@@ -35,16 +35,17 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A running listing: a stream of its entries. It fetches a bounded number of pages ahead of its reader. Dropping it ends the
-/// requests. In the child of a `fork`, the next entry of a listing that the parent began is an error.
+/// A running listing: a stream of its entries. Laneway fetches a limited number of pages ahead of the caller.
+/// Dropping the listing ends its requests. In the child of a `fork`, the next entry of a listing that the
+/// parent began is an error.
 #[derive(Debug)]
 pub struct Listing {
     entries: OfProcess<Coming>,
-    /// True once all entries have been sent. If the channel closes before that, the task that fills it has
-    /// died.
+    /// True once all entries have been sent. If the channel closes earlier, the task that sends them has
+    /// died, and the listing ends with an error.
     is_whole: Arc<AtomicBool>,
     at: String,
-    /// The filter, and the number of bytes at the start of each key that the filter ignores.
+    /// The filter, and the number of bytes at the start of each key that it ignores.
     filter: (Filter, usize),
     is_over: bool,
 }
@@ -68,7 +69,7 @@ impl Listing {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
                 Err(Ended::Unheard) => {}
-                // This fails only if the reader has dropped the listing.
+                // Sending fails only if the caller has dropped the listing, and then needs no error.
                 Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
@@ -77,7 +78,7 @@ impl Listing {
 
     pub(crate) fn failed(error: Error) -> Self {
         let (out, listing) = Self::begun(String::new());
-        // The channel has room for one.
+        // This can't fail, because the channel is empty and has room for the error.
         let _ = out.try_send(Err(error));
         listing
     }
@@ -88,7 +89,7 @@ impl Listing {
         (out, Self { entries, is_whole: Arc::default(), at, filter: Default::default(), is_over: false })
     }
 
-    /// Returns the next entry, or `None` at the end. Nothing follows an error.
+    /// Returns the next entry, or `None` at the end. The listing ends after an error.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -116,7 +117,7 @@ impl Listing {
             || filter.takes(meta.id.key.get(*top_len..).unwrap_or_default(), meta.size, meta.updated)
     }
 
-    /// Takes the next batch, and returns the error if it ends the listing.
+    /// Takes the next batch from the channel. Returns the error if the listing ends with one.
     fn take(&mut self, portion: Option<Result<Vec<Entry>, Error>>) -> Option<Error> {
         let error = match portion {
             Some(Ok(mut entries)) => {
@@ -185,9 +186,9 @@ type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Depth {
-    /// One level.
+    /// Only the level directly below the prefix.
     Level,
-    /// All levels, in this order.
+    /// All levels, with the objects in this order.
     All(Order),
 }
 
@@ -232,7 +233,7 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     let depth = Depth::of(request);
     let soft_deleted = request.soft_deleted;
     let what = What { depth, all_versions: request.all_versions || soft_deleted, soft_deleted };
-    // A pattern that ends in a slash lists the content of the folders that match, as a shell does.
+    // A pattern that ends in a slash lists the content of the folders that match, as `ls */` does in a shell.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
         for folder in &folders {
@@ -338,8 +339,8 @@ async fn matching(
     Ok(found)
 }
 
-/// Folders that were already listed. In a listing in order, all keys of a folder are neighbours, so the last
-/// one is enough.
+/// The folders that were already listed, so that each is listed once. In a listing in order, all keys of a
+/// folder follow each other, so it is enough to remember the last folder.
 enum Folders {
     Last(String),
     All(HashSet<String>),
@@ -350,7 +351,7 @@ impl Folders {
         if in_order { Self::Last(String::new()) } else { Self::All(HashSet::new()) }
     }
 
-    /// Remembers all folders from now on.
+    /// From now on, remembers all folders, because the listing turned out to have no order.
     fn remember_all(&mut self) {
         if let Self::Last(last) = self {
             *self = Self::All(HashSet::from([std::mem::take(last)]));
@@ -369,8 +370,8 @@ impl Folders {
     }
 }
 
-/// Lists one level, or everything, below a prefix. If an object has exactly the prefix as its key, lists it
-/// too.
+/// Lists one level, or everything, below a prefix. Also lists the object whose key is exactly the prefix, if
+/// it exists.
 async fn level(
     store: &Store,
     provider: Provider,
@@ -384,7 +385,8 @@ async fn level(
         list.delimiter = Some("/".to_owned());
     }
     let mut pages = pages_in(store, list, depth.order());
-    // Send both requests at once, so that neither costs the other a round trip.
+    // Look up the object and list the prefix concurrently. One after the other, they would take one more
+    // round trip.
     let id = ObjectId::new(bucket, key);
     let mut found = false;
     let first = if key.is_empty() || key.ends_with('/') {
@@ -400,7 +402,8 @@ async fn level(
                 send(out, vec![Entry::Object(Box::new(meta))]).await?;
             }
             Err(e) if e.is_not_found() => {}
-            // The caller may be allowed to list but not to read objects. Then the page alone counts.
+            // The caller may be allowed to list but not to read objects. Then ignore the failed lookup if the
+            // page has entries.
             Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
             {
                 tracing::debug!(error = %e, "the object whose key is the prefix can't be looked up");
@@ -433,7 +436,8 @@ async fn own_versions(store: &Store, list: List, out: &Out) -> Result<bool, Ende
     let mut found = false;
     while let Some(page) = pages.next().await {
         let objects = page?.objects;
-        // The key itself sorts before all other keys that begin with it.
+        // The key itself sorts before all longer keys that begin with it. So after the first other key, no
+        // more of its versions follow.
         let is_over = objects.last().is_some_and(|last| last.id.key != key);
         let own = objects.into_iter().filter(|object| object.id.key == key);
         let portion: Vec<Entry> = own.map(|object| Entry::Object(Box::new(object))).collect();

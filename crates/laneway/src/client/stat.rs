@@ -1,4 +1,4 @@
-//! The store's metadata of objects.
+//! Requests the metadata that a store has of objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::engine::fork::OfProcess;
 use crate::engine::state::ClientState;
 use crate::{Error, Location};
 
-/// Number of objects that are requested at once.
+/// The number of objects whose metadata is requested concurrently.
 const AT_ONCE: usize = 64;
 
 /// The access of an object beside its metadata: tags, and the grants of its access control list.
@@ -45,11 +45,11 @@ pub(crate) async fn access(
     Ok(access)
 }
 
-/// The store's metadata of several objects, in the order of the request, each with its own outcome. Dropping
-/// it ends the requests.
+/// The metadata of several objects, in the order of the request. Each object has its own outcome: metadata or
+/// an error. Dropping this value ends the requests.
 #[derive(Debug)]
 pub struct Stats {
-    /// Objects whose answers have not been taken yet.
+    /// Objects whose answers the caller has not taken yet.
     places: vec::IntoIter<Location>,
     answers: OfProcess<mpsc::Receiver<Result<ObjectMeta, Error>>>,
 }
@@ -73,11 +73,12 @@ impl Stats {
         (stats, fill)
     }
 
-    /// Returns the error for the first object and nothing for the others, because the engine can't start.
+    /// Returns the error for the first object and leaves out the others. It is for an engine that can't
+    /// start.
     pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
         places.truncate(1);
         let (out, stats) = Self::begun(places);
-        // The channel has room for one.
+        // This can't fail, because the channel is empty and has room for the error.
         let _ = out.try_send(Err(error));
         stats
     }

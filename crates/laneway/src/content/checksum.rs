@@ -1,5 +1,5 @@
-//! Computes checksums of bytes as they pass, combines the checksums of slices, and compares them with a
-//! store's.
+//! Computes checksums of bytes while they are transferred, combines the checksums of slices, and compares the
+//! result with the checksums that a store reports.
 
 mod combine;
 
@@ -20,7 +20,8 @@ pub(crate) struct Wanted {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
     pub(crate) crc32: bool,
-    /// MD5s can't be combined, so one sink must see all bytes in order.
+    /// The MD5s of two ranges can't be combined into that of both, so a single sink must receive all bytes in
+    /// order.
     pub(crate) md5: bool,
 }
 
@@ -28,7 +29,7 @@ impl Wanted {
     /// The checksum that uploads need.
     pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
-    /// Returns the checksums of both sets.
+    /// Returns the union of both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             crc32c: self.crc32c || other.crc32c,
@@ -38,8 +39,9 @@ impl Wanted {
         }
     }
 
-    /// Returns the checksum to compute for a comparison: the cheapest one that the store has. If it has none
-    /// that can be computed, returns CRC32C, so that source and copy can still be compared.
+    /// Returns the checksum to compute of received bytes: the cheapest one that the store also reports. If
+    /// the store reports none that can be computed, returns CRC32C, so that source and copy can still be
+    /// compared with each other. `in_order` says that the bytes arrive in order, as MD5 needs.
     pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
         if stored.crc32c.is_some() {
@@ -58,7 +60,7 @@ impl Wanted {
     }
 }
 
-/// A checksum that can be combined: the checksum of the whole follows from those of its parts.
+/// A checksum that can be combined: that of a whole object can be computed from those of its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crc {
     Crc32c,
@@ -67,7 +69,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// Returns the checksum to compare, from the checksums that a store has for an object.
+    /// Returns the combinable checksum by which to compare an object, if the store reports one.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -80,7 +82,8 @@ impl Crc {
         }
     }
 
-    /// Returns the checksum by which this algorithm digests parts, if that checksum can be combined.
+    /// Returns the checksum that S3 computes of each part under this algorithm, if it is one that can be
+    /// combined.
     pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Option<Self> {
         match algorithm {
             PartsAlgorithm::Crc32c => Some(Self::Crc32c),
@@ -93,7 +96,7 @@ impl Crc {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
-    /// Returns the set with this checksum alone.
+    /// Returns the set that holds only this checksum.
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Self::Crc32c => Wanted::CRC32C,
@@ -223,7 +226,8 @@ impl Run {
         sums
     }
 
-    /// Compares the run with a store's checksums of the same bytes.
+    /// Compares the run with the checksums that a store reports for the same bytes. Returns the kind of the
+    /// checksum that was compared, or `Unverified` if both have none in common.
     ///
     /// # Errors
     /// A text with the name of the checksum that differs, and both values.
@@ -272,7 +276,8 @@ impl Run {
     }
 }
 
-/// Returns the checksum that S3 keeps of an object whose parts have these CRC32Cs (big endian, concatenated).
+/// Returns the composite CRC32C that S3 keeps of an object whose parts have these CRC32Cs. It is the CRC32C
+/// of the parts' checksums, written big endian one after the other.
 pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
     for part in parts {
@@ -282,15 +287,16 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
 }
 
 /// Writes a checksum as Laneway shows it everywhere: the base64 form of its bytes, the highest byte first.
-/// Both stores' headers and listings use this form, so users can compare the two by eye.
+/// GCS and S3 use this form in their headers and listings, so users can compare the texts by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)
 }
 
-/// Bytes that [`hash`] reads at a time.
+/// The number of bytes that [`hash`] reads at a time.
 const BUFFER: usize = 256 * 1024;
 
-/// Returns the length, CRC32C, CRC64NVME and MD5 of these bytes, in the form in which stores report them.
+/// Returns the length of these bytes, and their CRC32C, CRC64NVME and MD5, which can be compared with the
+/// checksums that a store reports.
 ///
 /// ```
 /// let (size, sums) = laneway::hash(&b"123456789"[..])?;

@@ -1,10 +1,10 @@
-//! Content types by file extension.
+//! Guesses content types from file extensions.
 
-/// Guesses the content type from the extension, as other tools do. Returns `None` to leave the choice to the
-/// store.
+/// Guesses the content type from the extension, as other tools do. Returns `None` for an unknown extension.
+/// Then Laneway sends no content type, and the store chooses one.
 pub(crate) fn guess(name: &str) -> Option<&'static str> {
     let base = name.rsplit('/').next().unwrap_or(name);
-    // A leading dot begins a hidden name, not an extension.
+    // The dot of a hidden file such as `.profile` doesn't begin an extension.
     let (stem, extension) = base.rsplit_once('.')?;
     if stem.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Compression of files during upload, which stores them with `Content-Encoding: gzip`.
+//! Compresses files during upload, and stores them with `Content-Encoding: gzip`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -12,19 +12,19 @@ use laneway_store::PutOptions;
 
 use crate::Error;
 
-/// Makes caches and GCS return compressed objects as they are stored. `gcloud storage cp --gzip-local` sets
-/// the same value.
+/// Without this value, GCS and caches decompress an object for clients that don't accept gzip. `gcloud
+/// storage cp --gzip-local` sets the same value.
 const CACHE_CONTROL: &str = "no-transform";
 
-/// Chooses the local files that are compressed with gzip before they are uploaded. It takes files whose names
-/// end in a dot and one of the given extensions, in the same case. Without extensions it takes no file.
+/// Chooses the local files that Laneway compresses with gzip before it uploads them: those whose names end in
+/// a dot and one of the given extensions, in the same case. Without extensions it chooses no file.
 ///
 /// A compressed object has `Content-Encoding: gzip` and the content type of its uncompressed name. It has
 /// `Cache-Control: no-transform` unless the caller sets another value. Its size and checksums are those of
 /// the compressed bytes. Compressing the same file always gives the same bytes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gzip {
-    /// The endings, each with its leading dot.
+    /// The endings of names, such as `.html`.
     endings: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Gzip {
         let ending = |extension: T| {
             let plain = extension.as_ref().trim().trim_start_matches('.');
             match plain {
-                "" => Err(Error::usage("", "an extension of files to compress is empty")),
+                "" => Err(Error::usage("", "the list of extensions to compress contains an empty one")),
                 _ if plain.contains('/') => Err(Error::usage(plain, "is not a file extension")),
                 _ => Ok(format!(".{plain}")),
             }
@@ -65,7 +65,7 @@ impl Gzip {
 impl FromStr for Gzip {
     type Err = Error;
 
-    /// Reads extensions separated by commas.
+    /// Parses extensions that are separated by commas, such as `html,txt`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::extensions(text.split(','))
     }
@@ -78,16 +78,16 @@ pub(crate) fn described(mut put: PutOptions) -> PutOptions {
     put
 }
 
-/// Compresses the bytes of `input` as they are read. The gzip header names neither file nor time, so equal
-/// bytes become equal objects.
+/// Compresses the bytes of `input` as they are read. The gzip header contains neither a file name nor a time,
+/// so equal files become equal objects.
 pub(crate) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
     GzBuilder::new().mtime(0).read(input, Compression::default())
 }
 
-/// Compresses all bytes of `input`. Only the result is held in memory.
+/// Compresses all bytes of `input`. Only the compressed bytes are held in memory.
 ///
 /// # Errors
-/// Those of `input`.
+/// An error of reading `input`.
 pub(crate) fn compress(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     compressed(input).read_to_end(&mut bytes)?;

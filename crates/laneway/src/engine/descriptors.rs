@@ -1,28 +1,29 @@
-//! Limits of open files, directories and connections. If the process may open fewer descriptors than these
-//! need together, each gets a share.
+//! Limits on open files, directories and connections. If the process may open fewer file descriptors than
+//! usual, each of these limits is lowered in proportion.
 
 use std::sync::OnceLock;
 
-/// With this many descriptors, each limit has its usual value. 256 are for connections, 128 for directories
-/// of a destination, and 64 for each of four threads that walk a folder. 32 are for 16 large files with their
-/// journals, and the rest is for the host program.
+/// If the process may open this many descriptors or more, each limit has its usual value. Of them, 256 are
+/// for connections, 128 for directories of a destination, and 64 for each of four threads that walk a folder.
+/// Another 32 are for 16 large files with their journals, and the remaining ones are for the host program.
 const USUAL: u64 = 1024;
-/// The engine's own limit of connections.
+/// The usual limit of connections.
 const CONNECTIONS_USUAL: usize = 256;
 
-/// Returns how many descriptors of a kind this process may open, at least one. `usual` is the usual number.
+/// Returns how many descriptors this process may open for one purpose, at least one. `usual` is their number
+/// if the process may open 1024 descriptors or more.
 pub(crate) fn allowed(usual: usize) -> usize {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
     let limit = *LIMIT.get_or_init(|| rustix::process::getrlimit(rustix::process::Resource::Nofile).current);
     share(usual, limit)
 }
 
-/// Returns the limit of connections, if the process may open fewer than usual.
+/// Returns the limit of connections, or `None` if the usual limit needn't be lowered.
 pub(crate) fn connections_max() -> Option<usize> {
     Some(allowed(CONNECTIONS_USUAL)).filter(|allowed| *allowed < CONNECTIONS_USUAL)
 }
 
-/// Returns the share of a limit. Without a limit, returns `usual`.
+/// Returns `usual`, lowered in proportion if `limit`, the process's limit of descriptors, is low.
 fn share(usual: usize, limit: Option<u64>) -> usize {
     match limit {
         Some(limit) if limit < USUAL => (usual as u64 * limit / USUAL).max(1) as usize,

@@ -13,8 +13,8 @@ pub(crate) const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
 pub(crate) const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
 pub(crate) const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 
-/// A `LANEWAY_` variable that can't be read. It is an error unless the program overrides the variable by a
-/// setting. `aws` also ignores a bad variable that an option overrides
+/// A `LANEWAY_` variable whose value can't be parsed. It is an error unless the program overrides the
+/// variable with a setting. The `aws` program, too, ignores a bad variable that an option overrides
 /// (<https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html>).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unreadable {
@@ -28,7 +28,7 @@ impl From<Unreadable> for Error {
     }
 }
 
-/// Returns the settings in these variables, and the variables that can't be read.
+/// Returns the settings in these variables, and the variables whose values can't be parsed.
 pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) {
     let (mut settings, mut unreadable) = (Settings::default(), Vec::new());
     let variable = |name: &str| environment.get(name);
@@ -43,7 +43,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     if let Some(text) = variable(RETRY_FOR) {
         match parse_duration(text.trim()) {
             Ok(time) => settings.set_retry_for(time),
-            // Like the messages about other variables, this one leaves out the value.
+            // Leave the value out of the message, as the messages about other variables do.
             Err(_) => {
                 let why = "is not a time; write a number with ms, s, m or h, such as 90s, or 0".to_owned();
                 unreadable.push(Unreadable { name: RETRY_FOR, why });

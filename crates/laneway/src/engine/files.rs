@@ -1,4 +1,5 @@
-//! Threads for file operations, which would block the network's threads.
+//! Threads for file operations. On the network's threads, these blocking operations would delay all
+//! transfers.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -12,7 +13,8 @@ use crate::engine::threads::{Builder, Condvar, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A bounded pool of threads. A thread starts if there is a task and none is idle. Tasks run in order.
+/// A bounded pool of threads. A new thread starts when a task arrives and no thread is idle. The threads take
+/// tasks in the order of their arrival.
 #[derive(Clone)]
 pub(crate) struct Files {
     shared: Arc<Shared>,
@@ -39,8 +41,9 @@ impl Files {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns how many threads pay off on this many cores. Disks work on several requests at once. A read
-    /// from the page cache keeps one core busy.
+    /// Returns the number of threads for a machine with this many cores. There are more threads than cores,
+    /// because a disk serves several requests at once. But a read from the page cache occupies a core, so
+    /// many more threads wouldn't help.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }
@@ -67,7 +70,7 @@ impl Files {
     fn push(&self, task: Task) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
         if state.closed {
-            // The threads may have ended already. Then nothing would run the task.
+            // The threads may have ended already, so that no thread would run the task.
             return Err(Error::cancelled("a file operation"));
         }
         let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
@@ -78,7 +81,7 @@ impl Files {
                 Err(e) if state.threads == 0 => {
                     return Err(Error::local("a file thread", "can't be started", e));
                 }
-                // The threads that run already will take the task.
+                // No further thread could start, but an existing one will run the task.
                 Err(_) => {}
             }
         }
@@ -88,7 +91,7 @@ impl Files {
         Ok(())
     }
 
-    /// Lets the threads end once the queue is empty, and takes no more tasks.
+    /// Refuses further tasks, and ends the threads once the queue is empty.
     pub(crate) fn close(&self) {
         lock(&self.shared.state).closed = true;
         self.shared.wake.notify_all();
@@ -112,7 +115,7 @@ fn serve(shared: &Shared) {
     }
 }
 
-/// Locks a mutex. No code that can panic runs under the lock.
+/// Locks a mutex. It ignores poisoning, because no code that can panic runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

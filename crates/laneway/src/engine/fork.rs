@@ -1,9 +1,9 @@
 //! Values that a forked child must not use, because they belong to its parent.
 //!
-//! A child has none of its parent's threads. If such a thread held a lock at the fork, the lock is never
-//! released in the child. So a child neither reads nor drops values that its parent's threads used, and makes
-//! its own. Processes are distinguished by their ids. A child in another namespace that has its parent's id
-//! is not recognised.
+//! A forked child has a copy of its parent's memory, but none of the parent's other threads. If such a thread
+//! held a lock at the fork, the lock is never released in the child. So a child neither reads nor drops
+//! values that its parent's threads used, and makes its own. This module recognises a child by its process
+//! id. It doesn't recognise a child in another PID namespace whose id equals its parent's.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::process;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
-/// A value that a child process must not touch.
+/// A value that only the process that made it may use. In a forked child it is neither readable nor dropped.
 pub(crate) struct OfProcess<T> {
     process: u32,
     value: Option<T>,
@@ -30,7 +30,7 @@ impl<T> OfProcess<T> {
     pub(crate) fn into_inner(mut self) -> Option<T> {
         match self.process == process::id() {
             true => self.value.take(),
-            // The child must not drop the value.
+            // `Drop` forgets the value, because the child must not drop it.
             false => None,
         }
     }
@@ -41,7 +41,7 @@ impl<T> OfProcess<T> {
 }
 
 impl<T> OfProcess<T> {
-    /// Polls the value. Returns `None` at once in a child.
+    /// Polls the value. In a child of the process that made it, returns `None` at once.
     pub(crate) fn poll_with<O>(&mut self, poll: impl FnOnce(&mut T) -> Poll<O>) -> Poll<Option<O>> {
         match self.get_mut() {
             Some(value) => poll(value).map(Some),
@@ -50,7 +50,8 @@ impl<T> OfProcess<T> {
     }
 }
 
-/// In a child, completes with `None` at once, because the thread that would complete the future is missing.
+/// In a forked child, completes with `None` at once, because the child lacks the thread that would wake the
+/// future.
 impl<F: Future + Unpin> Future for OfProcess<F> {
     type Output = Option<F::Output>;
 
@@ -76,11 +77,12 @@ impl<T: fmt::Debug> fmt::Debug for OfProcess<T> {
     }
 }
 
-/// One value for each process, made when the process first needs it.
+/// A separate value for each process. A forked child makes its own when it first needs one.
 pub(crate) struct PerProcess<T> {
     of: OfProcess<T>,
-    /// The value of the child, which holds the values of its own children, and so on. Only the child sets it.
-    /// So at a fork, no thread of the parent can be in the middle of setting it.
+    /// The value for a forked child, which in turn holds the value for the child's own child, and so on. Only
+    /// a child sets this field. So when its parent forks, no thread of the parent can be in the middle of
+    /// setting it.
     child: OnceLock<Box<Self>>,
 }
 
@@ -94,7 +96,8 @@ impl<T: Default> PerProcess<T> {
         loop {
             match generation.of.get() {
                 Some(value) => return value,
-                // Making the value takes no lock that a further fork could leave locked.
+                // Making the value takes no lock. So if this process forks at that moment, no lock stays
+                // locked in its child.
                 None => generation = generation.child.get_or_init(|| Box::new(Self::new())),
             }
         }

@@ -1,4 +1,5 @@
-//! The work thread. It is separate from any runtime of the host program, so a busy runtime can't stall it.
+//! The engine's work thread, which runs the async tasks of clients. It is separate from any async runtime of
+//! the host program, so a busy runtime can't stall it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -16,11 +17,12 @@ use tokio::task::AbortHandle;
 use crate::Error;
 use crate::engine::fork::OfProcess;
 
-/// The size of the work thread's stack. Only used pages take memory. A sync between stores in an unoptimised
-/// build needs a little more than the usual 2 MiB, because its futures pass each other by value.
+/// The size of the work thread's stack. Only pages that are used take memory. The usual size of 2 MiB is
+/// slightly too small for a sync between stores in an unoptimised build, which moves large futures over the
+/// stack.
 const STACK: usize = 8 << 20;
 
-/// A runtime on its own thread. Dropping it ends the thread.
+/// An async runtime on its own thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
@@ -28,7 +30,7 @@ pub(crate) struct Runtime {
     _stop: oneshot::Sender<()>,
 }
 
-/// A running task. Dropping it ends the task.
+/// A handle to a running task. Dropping it aborts the task.
 #[derive(Debug)]
 pub(crate) struct Task(OfProcess<AbortHandle>);
 
@@ -60,7 +62,7 @@ impl Runtime {
             .name("laneway-work".into())
             .stack_size(STACK)
             .spawn(move || {
-                // The wait ends when the sender is dropped.
+                // This runs the tasks until `Runtime` and its sender are dropped.
                 let _ = runtime.block_on(stopped);
             })
             .map_err(failed)?;
@@ -80,8 +82,8 @@ impl Runtime {
     /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; `ErrorKind::Cancelled` if the runtime ended first, or in a child that was forked
-    /// meanwhile.
+    /// The task's error; `ErrorKind::Cancelled` if the runtime ended first, or in a child that was forked
+    /// before the task was done.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -95,13 +97,13 @@ impl Runtime {
         }
     }
 
-    /// Does the same as [`run`](Self::run), but polls the task on the waiting thread if this thread waits for
-    /// nothing else (in [`wait`]). This saves half of the thread switches. Elsewhere, an executor may not
-    /// poll the future for a long time. Then it would delay other calls that wait for its memory or its
-    /// connection.
+    /// Does the same as [`run`](Self::run), but polls the task on the calling thread if that thread is inside
+    /// [`wait`], where it does nothing else. This saves half of the thread switches. On any other executor
+    /// the task runs on the work thread, because the executor might not poll it for a long time. The task
+    /// would then keep memory or a connection that other calls wait for.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Fails as [`run`](Self::run) does.
     pub(crate) async fn run_here<T: Send + 'static>(
         &self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -112,7 +114,8 @@ impl Runtime {
         self.with_timers(task).await
     }
 
-    /// Wraps a future so that any thread can poll it: there it uses this runtime's timers.
+    /// Wraps a future so that a thread outside of this runtime can poll it. The future then uses this
+    /// runtime's timers.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let handle = self.handle.clone();
         async move {
@@ -127,11 +130,12 @@ impl Runtime {
 }
 
 thread_local! {
-    /// True while [`wait`] polls a call on this thread, which does nothing else until the call is done.
+    /// True while [`wait`] polls a call on this thread. Then this thread does nothing else until the call is
+    /// done.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Restores the earlier value of `WAITS`, even if a poll panics.
+/// Restores the previous value of `WAITS` when it is dropped, even if a poll panics.
 struct Waits(bool);
 
 impl Drop for Waits {
@@ -140,11 +144,11 @@ impl Drop for Waits {
     }
 }
 
-/// A thread that sleeps between two polls.
+/// A thread that blocks between two polls, with the flag that wakes it.
 struct Sleeping {
     thread: Thread,
-    /// True after a wake-up. The thread's own park token isn't enough, because the polled code may park too
-    /// and consume it.
+    /// Set by a wake-up. The token of `Thread::unpark` alone isn't enough, because the polled code may itself
+    /// park the thread and consume the token.
     is_woken: AtomicBool,
 }
 
@@ -155,9 +159,9 @@ impl Wake for Sleeping {
     }
 }
 
-/// Waits on this thread for a call, at most for `at_most`. The thread runs most of the call itself. The
-/// caller must need this thread for nothing else: a call that isn't polled holds resources that other calls
-/// wait for.
+/// Blocks this thread until a call is done, at most for `at_most`. The thread itself runs most of the call.
+/// It must do nothing else meanwhile, because a call that isn't polled keeps memory or a connection that
+/// other calls wait for.
 pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&sleeping));
@@ -181,7 +185,7 @@ pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     }
 }
 
-/// Waits on this thread for a call, without a limit of time.
+/// Blocks this thread until a call is done, without a time limit.
 pub(crate) fn block_on<F: Future>(call: F) -> F::Output {
     let mut call = pin!(call);
     loop {

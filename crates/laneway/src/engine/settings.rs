@@ -13,22 +13,23 @@ use crate::plan::copies::CopySizes;
 /// Settings of a client, as its builder collects them.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Endpoints, credentials, headers.
+    /// The settings that concern stores: endpoints, credentials, encryption and added headers.
     pub(crate) store: laneway_store::Settings,
     pub(crate) network: Network,
     pub(crate) user_agent: HeaderValue,
     pub(crate) retry_for: Duration,
-    /// The retry time for a server that has never answered.
+    /// The retry time for a server that has never answered. By default it is shorter, because the server's
+    /// name, port or proxy may be wrong.
     pub(crate) retry_unanswered_for: Duration,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
-    /// The caller's dialects, each for URLs of its own scheme.
+    /// The dialects that the caller added, each for one URL scheme.
     pub(crate) dialects: Vec<Arc<dyn Dialect>>,
     pub(crate) epoch: Instant,
 }
 
 impl Settings {
-    /// Returns the properties of a kind of store, or `None` if this client has no dialect for it.
+    /// Returns what a provider's stores support, or `None` if this client has no dialect for the provider.
     pub(crate) fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         let own = self.dialects.iter().find(|dialect| dialect.provider() == provider);
         own.map(|dialect| dialect.capabilities()).or_else(|| capabilities_of(provider))

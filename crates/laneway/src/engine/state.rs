@@ -14,23 +14,23 @@ use crate::engine::settings::Settings;
 use crate::plan::copies::CopySizes;
 use crate::{Engine, Error};
 
-/// The running engine, and the stores of a client.
+/// A client's state: the running engine, the client's settings, and a store for each provider.
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) lanes: Lanes,
     pub(crate) files: Files,
-    /// Number of threads that the machine runs at once.
+    /// The number of threads that the machine can run at the same time.
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
     pub(crate) machinery: Arc<Machinery>,
-    /// The stores of the clouds and of the caller's dialects.
+    /// A slot for each known cloud and for each dialect that the caller added.
     stores: Vec<(Provider, Slot)>,
     settings: laneway_store::Settings,
     epoch: Instant,
 }
 
-/// A provider's store, which is made at its first use.
+/// The place for a provider's store. The store is made at its first use.
 #[derive(Debug, Default)]
 struct Slot {
     store: OnceLock<Store>,
@@ -38,7 +38,7 @@ struct Slot {
 }
 
 impl ClientState {
-    /// Starts the engine, unless it runs. Opens no connection, and makes no store.
+    /// Starts the engine, unless it already runs. Opens no connection, and makes no store of a cloud.
     ///
     /// # Errors
     /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
@@ -83,7 +83,8 @@ impl ClientState {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
     }
 
-    /// Returns true at the first call for a provider. Each large upload calls this when it begins.
+    /// Returns true at the first call for a provider, and false later. Each large upload calls this when it
+    /// begins, and the first one also aborts abandoned uploads.
     pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
         self.slot(provider).is_some_and(|slot| !slot.has_uploaded.swap(true, Ordering::Relaxed))
     }
@@ -103,12 +104,12 @@ impl ClientState {
         self.stores.iter().find(|(other, _)| *other == provider).map(|(_, slot)| slot)
     }
 
-    /// Returns every kind of store that the client has.
+    /// Returns the providers whose URLs this client accepts.
     pub(crate) fn providers(&self) -> impl Iterator<Item = Provider> {
         self.stores.iter().map(|(provider, _)| *provider)
     }
 
-    /// Returns the store of a provider, which is made at its first use.
+    /// Returns a provider's store. Makes it at its first use.
     ///
     /// # Errors
     /// If an endpoint isn't a URL, or this client has no dialect for the scheme.
@@ -123,13 +124,14 @@ impl ClientState {
         Ok(slot.get_or_init(|| store))
     }
 
-    /// Returns the time since the epoch of the settings.
+    /// Returns the time since [`ClientBuilder::epoch`](crate::ClientBuilder::epoch).
     pub(crate) fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
 }
 
-/// Returns the error for URLs of a scheme that only another client's dialect serves.
+/// Returns the error for a URL whose scheme needs a dialect that this client doesn't have. Another client may
+/// have it.
 pub(crate) fn no_dialect(provider: Provider) -> Error {
     let why = "this client has no dialect for such URLs: ClientBuilder::dialect adds one";
     Error::usage(format!("{}://", provider.scheme()), why)

@@ -1,4 +1,4 @@
-//! The kinds of failures, by which callers distinguish them.
+//! The kinds of errors, by which callers distinguish them.
 
 /// The kind of a failure, by which a caller can decide what to do. A kind's number and name never change.
 /// Later versions may add kinds with new numbers.
@@ -10,7 +10,7 @@
 pub enum ErrorKind {
     /// The object, bucket or path doesn't exist.
     NotFound = 1,
-    /// The object exists, and the write was allowed only if it doesn't.
+    /// The object exists, and the write required that it doesn't.
     AlreadyExists = 2,
     /// The object isn't in the state that the request requires.
     Precondition = 3,
@@ -20,7 +20,7 @@ pub enum ErrorKind {
     Permission = 5,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated = 6,
-    /// The store asked to slow down at every attempt.
+    /// The store asked Laneway to slow down at every attempt.
     Throttled = 7,
     /// The store failed at every attempt, or its answer makes no sense.
     Server = 8,
@@ -32,9 +32,9 @@ pub enum ErrorKind {
     Integrity = 11,
     /// The range lies outside the object, or is empty.
     InvalidRange = 12,
-    /// The store refuses the request, whatever the object's state.
+    /// The store refuses the request as invalid. It would refuse it in any state of the object.
     Invalid = 13,
-    /// The request as a whole makes no sense, because of a mistake by the caller. Nothing was sent.
+    /// The request as a whole is invalid, because of a mistake by the caller. Nothing was sent.
     Usage = 14,
     /// Laneway refuses a name or a combination that would be unsafe or ambiguous.
     Refused = 15,
@@ -44,13 +44,13 @@ pub enum ErrorKind {
     Archived = 17,
     /// The source changed, vanished or can't be read.
     Source = 18,
-    /// The destination doesn't accept the bytes.
+    /// Writing to the destination failed.
     Destination = 19,
     /// A file operation failed.
     Local = 20,
     /// The call or job was cancelled before it was done.
     Cancelled = 21,
-    /// The engine itself failed: a bug in this library.
+    /// The engine itself failed because of a bug in this library.
     Internal = 22,
 }
 
@@ -81,8 +81,8 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// Returns the kind's number, for code that can't use the name: bindings, logs, exit codes. No kind has
-    /// number 0.
+    /// Returns the kind's number, for code that needs a number instead of a name: bindings and exit codes,
+    /// for example. No kind has the number 0.
     pub fn code(self) -> u32 {
         self as u32
     }
@@ -99,20 +99,22 @@ impl ErrorKind {
 
     fn described(self) -> (&'static str, &'static str) {
         match self {
-            Self::NotFound => ("not_found", "the object, bucket or path isn't there"),
+            Self::NotFound => ("not_found", "the object, bucket or path doesn't exist"),
             Self::AlreadyExists => ("already_exists", "the object exists, and must not be replaced"),
-            Self::Precondition => ("precondition", "the object isn't in the state that was asked for"),
-            Self::NotModified => ("not_modified", "the object has not changed, there is nothing to fetch"),
-            Self::Permission => ("permission", "the store doesn't allow it"),
-            Self::Unauthenticated => ("unauthenticated", "no credentials, or none that the store accepts"),
-            Self::Throttled => ("throttled", "the store asked to slow down until the attempts ran out"),
+            Self::Precondition => ("precondition", "the object isn't in the state that the request requires"),
+            Self::NotModified => ("not_modified", "the object has not changed, so there is nothing to fetch"),
+            Self::Permission => ("permission", "the credentials don't permit the request"),
+            Self::Unauthenticated => {
+                ("unauthenticated", "there are no credentials, or the store doesn't accept them")
+            }
+            Self::Throttled => ("throttled", "the store asked to slow down at every attempt"),
             Self::Server => ("server", "the store failed, or its answer makes no sense"),
-            Self::Transport => ("transport", "no answer, or not a whole one"),
+            Self::Transport => ("transport", "no answer came, or an incomplete one"),
             Self::Timeout => ("timeout", "the deadline of the call passed"),
-            Self::Integrity => ("integrity", "bytes or checksums differ from what they must be"),
+            Self::Integrity => ("integrity", "bytes or checksums differ from the expected ones"),
             Self::InvalidRange => ("invalid_range", "the range lies outside the object"),
-            Self::Invalid => ("invalid", "the store refuses the request, whatever its state"),
-            Self::Usage => ("usage", "the command makes no sense as a whole"),
+            Self::Invalid => ("invalid", "the store refuses the request as invalid"),
+            Self::Usage => ("usage", "the command as a whole is invalid, so nothing was done"),
             Self::Refused => ("refused", "a name or a combination that would be unsafe or ambiguous"),
             Self::Unsupported => ("unsupported", "the store can't do this"),
             Self::Archived => ("archived", "the object has to be restored from an archive first"),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use laneway_lanes::Tally;
 
-/// A running job's counters. Reading them costs the job nothing.
+/// A running job's counters. Reading them doesn't slow the job down.
 #[derive(Debug, Default)]
 pub struct Progress {
     items_found: AtomicU64,
@@ -15,7 +15,7 @@ pub struct Progress {
     bytes_done: AtomicU64,
     bytes_there: AtomicU64,
     tally: OnceLock<Tally>,
-    /// True if sent bytes count as moved before the store confirms them.
+    /// True if bytes count as transferred once they are sent, before the store confirms them.
     counts_sent: AtomicBool,
 }
 
@@ -25,7 +25,7 @@ impl Progress {
         self.items_found.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of the found items whose size is known.
+    /// Returns the total size of the items found so far, without those of unknown size.
     pub fn bytes_found(&self) -> u64 {
         self.bytes_found.load(Ordering::Relaxed)
     }
@@ -40,22 +40,21 @@ impl Progress {
         self.items_done.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that this run needn't move, because an earlier run of the same request has moved
-    /// them.
+    /// Returns the bytes that this run needn't transfer, because an interrupted run of the same request has
+    /// transferred them.
     pub fn bytes_there(&self) -> u64 {
         self.bytes_there.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes moved, including those of unfinished items and those that [were
-    /// there](Self::bytes_there). During uploads this counts the bytes sent, without the bytes of failed
-    /// attempts.
+    /// Returns the bytes transferred so far, including those of unfinished items and those of [an earlier
+    /// run](Self::bytes_there). In an upload these are the bytes sent, without the bytes of failed attempts.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         if !self.counts_sent.load(Ordering::Relaxed) {
             return done;
         }
-        // A byte is counted as sent before it is counted as lost. So read the lost bytes first: the
-        // difference can't fall below 0.
+        // A byte is counted as sent before it is counted as lost. So reading the lost bytes first ensures
+        // that the difference isn't negative.
         let lost = self.tally().bytes_lost();
         let sent = self.tally().bytes_sent().saturating_sub(lost) + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
@@ -68,11 +67,11 @@ impl Progress {
 
     /// Sets the tally of the job's requests.
     pub(crate) fn counts_in(&self, tally: &Tally) {
-        // This runs before anyone reads the tally.
+        // This can't fail, because the job sets the tally before anything reads it.
         let _ = self.tally.set(tally.clone());
     }
 
-    /// Counts sent bytes as moved before the store confirms them.
+    /// From now on, counts bytes as transferred once they are sent, before the store confirms them.
     pub(crate) fn counts_sent(&self) {
         self.counts_sent.store(true, Ordering::Relaxed);
     }
@@ -94,26 +93,27 @@ impl Progress {
         self.items_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Subtracts moved bytes that turned out to be wrong. They are moved again.
+    /// Subtracts transferred bytes that turned out to be wrong. Laneway transfers them again.
     pub(crate) fn taken_back(&self, bytes: u64) {
         let less = |done: u64| Some(done.saturating_sub(bytes));
         let _ = self.bytes_done.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Subtracts an object that was found and moved but turned out to be wrong. It is found and moved again.
+    /// Subtracts an object whose bytes turned out to be wrong, both from the found and from the transferred
+    /// bytes. Laneway starts it again from the beginning, and counts it again.
     pub(crate) fn begun_again(&self, bytes: u64) {
         let less = |found: u64| Some(found.saturating_sub(bytes));
         let _ = self.bytes_found.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         self.taken_back(bytes);
     }
 
-    /// Counts bytes that this run needn't move, because an earlier run has moved them.
+    /// Counts bytes that this run needn't transfer, because an earlier run has transferred them.
     pub(crate) fn there(&self, bytes: u64) {
         self.bytes_there.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts bytes of an earlier run that must be moved again after all.
+    /// Subtracts bytes of an earlier run that must be transferred again after all.
     pub(crate) fn not_there(&self, bytes: u64) {
         let less = |there: u64| Some(there.saturating_sub(bytes));
         let _ = self.bytes_there.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

@@ -1,4 +1,5 @@
-//! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header, or Parquet with columns of the same names.
+//! Reads inventory reports of GCS's Storage Insights. A manifest names the shards, which are the data files.
+//! The shards are CSV with a header, or Parquet with columns of the same names.
 //! <https://cloud.google.com/storage/docs/insights/inventory-reports>
 
 use std::ops::ControlFlow;
@@ -14,8 +15,8 @@ use crate::Error;
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
-    /// The number of objects in the shard. It may be a JSON number, or a string of digits, as Google maps
-    /// 64-bit integers to JSON.
+    /// The number of objects in all shards. The number may be a JSON number, or a string of digits, because
+    /// Google writes 64-bit integers to JSON as strings.
     records_processed: Option<serde_json::Value>,
 }
 
@@ -40,7 +41,7 @@ impl Columns {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
         if at("timeDeleted").is_none() && at("generation").is_none() {
             return Err(
-                "the header of this shard has neither timeDeleted nor generation, so old versions would look like objects",
+                "the header of this shard has neither timeDeleted nor generation, so old versions would look like live objects",
             );
         }
         Ok(Self {
@@ -62,8 +63,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     let manifest: Manifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is not a manifest of an inventory report: {e}")))?;
     let announced = manifest.records_processed.as_ref().map(|count| {
-        number(count)
-            .ok_or_else(|| refused(format!("has a records_processed that is no number: {count:.100}")))
+        number(count).ok_or_else(|| refused(format!("its records_processed isn't a number: {count:.100}")))
     });
     let announced = announced.transpose()?;
     let mut rows_read = 0_u64;
@@ -105,13 +105,14 @@ fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Opti
     }
     let name = field(Some(columns.name)).ok_or_else(|| taker.broken(line, "it has no name"))?;
     let size = field(Some(columns.size)).and_then(|size| size.parse().ok());
-    let size: u64 = size.ok_or_else(|| taker.broken(line, "its size is no number"))?;
+    let size: u64 = size.ok_or_else(|| taker.broken(line, "its size isn't a number"))?;
     let mut meta = ObjectMeta::new(ObjectId::new(bucket, name), size);
     meta.checksums = checksums(field(columns.crc32c), field(columns.md5))
         .ok_or_else(|| taker.broken(line, "a checksum is not in base64"))?;
     meta.updated = row.time(columns.updated);
     if let Some(generation) = field(columns.generation) {
-        let generation = generation.parse().map_err(|_| taker.broken(line, "its generation is no number"))?;
+        let generation =
+            generation.parse().map_err(|_| taker.broken(line, "its generation isn't a number"))?;
         meta.version = Some(Version::Generation(generation));
     }
     meta.etag = field(columns.etag).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The output of `ls -r --json`: one object per line.
+//! Reads the output of `ls -r --json`, which has one object per line.
 
 use std::io::BufRead;
 
@@ -28,7 +28,7 @@ struct Record {
     delete_marker: bool,
 }
 
-/// Returns whether a line is such a record.
+/// Returns whether a line is a record of `ls --json`.
 pub(super) fn is_record(line: &[u8]) -> bool {
     serde_json::from_slice::<Record>(line).is_ok()
 }
@@ -49,7 +49,10 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
             }
             "object" => {}
             "prefix" | "bucket" => {
-                return Err(taker.unfit(line.number, "was not made with -r, and lacks what lies below here"));
+                return Err(taker.unfit(
+                    line.number,
+                    "was not made with -r, so it lacks the objects below this prefix or bucket",
+                ));
             }
             "error" => return Err(taker.broken(line.number, "the listing has failed here")),
             "usage" | "stats" | "warning" => continue,

@@ -31,7 +31,7 @@ impl Origin {
     /// Returns the inventory at a location. `store` returns the store of a provider.
     ///
     /// # Errors
-    /// Those of `store`; `ErrorKind::Usage` for a stream.
+    /// The errors of `store`, or `ErrorKind::Usage` for a stream.
     pub(super) fn of<'a>(
         at: &Location,
         store: impl FnOnce(Provider) -> Result<&'a Store, Error>,
@@ -39,11 +39,12 @@ impl Origin {
         match (at, at.as_object()) {
             (Location::Local(path), _) => Ok(Self::File(path.clone())),
             (_, Some((provider, id))) => Ok(Self::Object(Box::new((store(provider)?.clone(), id)))),
-            (_, None) => Err(Error::usage(at.to_string(), "an inventory is a file or an object")),
+            (_, None) => Err(Error::usage(at.to_string(), "an inventory must be a file or an object")),
         }
     }
 
-    /// Returns the format of inventories that the service of the inventory's store writes.
+    /// Returns the format in which the provider of the inventory's store writes inventories. `None` for a
+    /// local file.
     pub(super) fn format(&self) -> Option<InventoryFormat> {
         match self {
             Self::File(_) => None,
@@ -62,7 +63,7 @@ impl Origin {
 pub(super) struct Named<'a> {
     /// The file's bucket, if the manifest names it.
     pub(super) bucket: Option<&'a str>,
-    /// The file's key, or its name beside the manifest.
+    /// The file's full key, or only its file name if it lies in the manifest's folder.
     pub(super) key: &'a str,
     /// The MD5 of the stored file, in hexadecimal.
     pub(super) md5: Option<&'a str>,
@@ -86,7 +87,7 @@ impl DataFile {
     /// Compares the file with the MD5 in the manifest, before anything reads it.
     ///
     /// # Errors
-    /// If the MD5 differs, because the file is incomplete or another one.
+    /// If the MD5 differs, because the file is incomplete, or isn't the one that the manifest describes.
     fn check_md5(&mut self, expected: &str) -> Result<(), Error> {
         let unreadable = |e| Error::local(&self.name, "can't be read as an inventory", e);
         let mut buffer = vec![0; BUFFER_LEN];
@@ -102,7 +103,7 @@ impl DataFile {
         let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         if !found.eq_ignore_ascii_case(expected) {
             let why = format!(
-                "its MD5 is {found}, and the inventory's manifest says {expected}: it is damaged or not whole"
+                "its MD5 is {found}, but the inventory's manifest says {expected}: the file is damaged or incomplete"
             );
             return Err(Error::integrity(&self.name, why));
         }
@@ -110,17 +111,19 @@ impl DataFile {
     }
 }
 
-/// Opens the files of an inventory. It blocks its thread, and first fetches an object into a temporary file.
+/// Opens the files of an inventory. If a file is an object in a store, fetches the object into a temporary
+/// file first. Blocks.
 pub(super) struct Opener {
     pub(super) origin: Origin,
     runtime: Handle,
     tally: Option<Tally>,
-    /// The channel for batches. It closes once the receiver is gone, and then fetching ends.
+    /// The channel for batches. The channel closes once the receiver is gone. Then fetching ends.
     out: Out,
 }
 
 impl Opener {
-    /// Must be called on the runtime of the store's calls. The requests count in the caller's tally.
+    /// Must be called in a task of the tokio runtime that runs the store's calls. The requests are added to
+    /// the caller's [`Tally`].
     pub(super) fn new(origin: Origin, out: Out) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }
@@ -138,8 +141,9 @@ impl Opener {
         }
     }
 
-    /// Opens a data file. If the manifest is local, the file lies beside it, or at its place in a copy of the
-    /// whole bucket. If the manifest is in a store, the file lies where the manifest says.
+    /// Opens a data file. If the manifest is local, looks for the file in the manifest's folder, and in a
+    /// folder `data` inside or next to that folder. Also looks for it at its key in a local copy of the whole
+    /// bucket. If the manifest is in a store, the file lies where the manifest says.
     ///
     /// # Errors
     /// If the file doesn't exist, can't be read, or differs from the manifest's description.
@@ -174,8 +178,8 @@ impl Opener {
     }
 }
 
-/// Returns the place of a data file in a store. A key with a slash names an object in the bucket that the
-/// manifest gives. A plain name lies beside the manifest.
+/// Returns the id of a data file in a store. A key with a slash is an object's full key in the bucket that
+/// the manifest names. A name without a slash is that of an object in the manifest's folder.
 fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
     match named.key.contains('/') {
         true => ObjectId::new(named.bucket.unwrap_or(&manifest.bucket), named.key),
@@ -197,19 +201,21 @@ fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
         [folder.join(name), folder.join("data").join(name), folder.join("..").join("data").join(name)];
     let above = folder.ancestors().map(|above| above.join(key.trim_start_matches('/')));
     beside.into_iter().chain(above).find(|path| path.is_file()).ok_or_else(|| {
-        let why = format!("the data file {key} of this inventory is not here");
+        let why = format!("the data file {key} of this inventory was not found near this manifest");
         Error::not_found(manifest.display().to_string(), why)
     })
 }
 
-/// The most slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
+/// The maximum number of concurrent slices of [`SLICE_MIN`] bytes. Each slice reserves memory from the
+/// engine's budget.
 const SLICES_MAX: usize = 4;
 
-/// Fetches one version of an object into a temporary file, and compares it with the store's checksum. In a
-/// file, a reader can seek, and memory stays bounded.
+/// Fetches one version of an object into a temporary file, and compares it with the store's checksum. A file
+/// lets the reader seek, and keeps memory bounded.
 ///
 /// # Errors
-/// The store's error; a checksum that differs; a temporary file that can't be written. Writing blocks.
+/// The store's error. Also an error if the checksum differs, or the temporary file can't be written. Writing
+/// blocks.
 async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let at = || url(store.provider(), id);
     let unwritable = |e| Error::local(at(), "can't be kept in a temporary file", e);

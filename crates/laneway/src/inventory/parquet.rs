@@ -18,7 +18,7 @@ mod without {
 
     impl Rows {
         pub(in super::super) fn open(data: DataFile, _columns: &[&str]) -> Result<Self, Error> {
-            let why = "is Parquet, which only a build with the feature parquet-inventory reads";
+            let why = "is a Parquet file, which Laneway reads only if it was built with the feature parquet-inventory";
             Err(Error::refused(data.name, why))
         }
 
@@ -106,7 +106,8 @@ mod reading {
                 if let Some(time) = time(field) {
                     into.times.push((column, time));
                 }
-                let text = text(field).ok_or_else(|| (number, format!("its {name} is no text or number")))?;
+                let text = text(field)
+                    .ok_or_else(|| (number, format!("its {name} is neither text nor a number")))?;
                 into.texts.push_field(&text);
             }
             Ok(Some(number))
@@ -194,7 +195,7 @@ mod reading {
             file
         }
 
-        /// Returns the number of a file's rows, or its defect.
+        /// Returns the number of a file's rows, or a message that says what is wrong with the file.
         fn read(bytes: &[u8]) -> Result<usize, String> {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
@@ -209,7 +210,7 @@ mod reading {
             Ok(count)
         }
 
-        /// The crate panics on some of these files.
+        /// The `parquet` crate panics on some of these files.
         #[test]
         fn a_bit_that_is_wrong_anywhere_in_a_file_is_an_error_at_most() {
             let file = file();

@@ -68,7 +68,7 @@ impl Rows {
     /// Reads these columns of a Parquet file. Leaves out columns that the file lacks.
     ///
     /// # Errors
-    /// If the file isn't Parquet. Always, if the library is built without the feature `parquet-inventory`.
+    /// If the file isn't Parquet, or if the library is built without the feature `parquet-inventory`.
     pub(super) fn parquet(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
         Ok(Self::Parquet(parquet::Rows::open(data, columns)?))
     }
@@ -76,7 +76,7 @@ impl Rows {
     /// Returns the names of the columns in the file.
     ///
     /// # Errors
-    /// The defect of the header.
+    /// A message that says what is wrong with the header.
     pub(super) fn names(&mut self) -> Result<StringRecord, String> {
         match self {
             Self::Csv(rows) => rows.headers().cloned().map_err(|e| e.to_string()),
@@ -88,7 +88,7 @@ impl Rows {
     /// end.
     ///
     /// # Errors
-    /// The line or row, and its defect.
+    /// The number of the line or row, and a message that says what is wrong with it.
     pub(super) fn next(&mut self, row: &mut Row) -> Result<Option<u64>, (u64, String)> {
         match self {
             Self::Csv(rows) => {

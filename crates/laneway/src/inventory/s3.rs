@@ -1,6 +1,6 @@
-//! S3 Inventory. `manifest.json` names the data files and their columns. CSV files are compressed with gzip,
-//! have no header, and URL-encode the keys. Parquet files have column names of their own, and plain keys.
-//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
+//! Reads S3 Inventory. `manifest.json` names the data files and their columns. CSV files are compressed with
+//! gzip, have no header, and URL-encode the keys. Parquet files contain the names of their columns, and don't
+//! encode keys. <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
 use laneway_store::{InventoryFormat, ObjectId, ObjectMeta, Version};
 use percent_encoding::percent_decode_str;
@@ -32,7 +32,7 @@ struct DataFile {
 
 enum Format {
     Csv(Columns),
-    /// Each file names its own columns.
+    /// Each Parquet file names its own columns.
     Parquet,
 }
 
@@ -88,7 +88,8 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
             )));
         }
     };
-    // If the inventory was copied to another store, the data files lie beside the manifest.
+    // If the inventory was copied to a store of another provider, its data files are in the manifest's
+    // bucket.
     let is_where_written = opener.origin.format() == Some(InventoryFormat::S3Inventory);
     let bucket = manifest.destination_bucket.as_deref().filter(|_| is_where_written).map(bucket_of);
     for DataFile { key, md5 } in &manifest.files {
@@ -132,12 +133,12 @@ fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Opti
     }
     let key = field(Some(columns.key)).unwrap_or_default();
     let key = match columns.is_encoded {
-        true => decoded_key(key).ok_or_else(|| taker.broken(line, "its key is no URL-encoded UTF-8"))?,
+        true => decoded_key(key).ok_or_else(|| taker.broken(line, "its key isn't URL-encoded UTF-8"))?,
         false if key.is_empty() => return Err(taker.broken(line, "it has no key")),
         false => key.to_owned(),
     };
     let size = field(Some(columns.size)).and_then(|size| size.parse().ok());
-    let size: u64 = size.ok_or_else(|| taker.broken(line, "its size is no number"))?;
+    let size: u64 = size.ok_or_else(|| taker.broken(line, "its size isn't a number"))?;
     let mut meta = ObjectMeta::new(ObjectId::new(bucket, key), size);
     meta.updated = row.time(columns.updated);
     if let Some(etag) = field(columns.etag).map(|etag| etag.trim_matches('"')).filter(|etag| !etag.is_empty())
@@ -148,7 +149,7 @@ fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Opti
     Ok(Some(meta))
 }
 
-/// Decodes a key. The service encodes it like a form field, where a plus is a space.
+/// Decodes a key. S3 encodes it like a form field, where a plus means a space.
 fn decoded_key(encoded: &str) -> Option<String> {
     let spaced = encoded.replace('+', " ");
     let key = percent_decode_str(&spaced).decode_utf8().ok()?;

@@ -1,10 +1,10 @@
-//! Finds destinations that exist already, for jobs that leave existing destinations alone. The requests go
-//! out before any upload. A page of a listing answers for up to a thousand neighbouring keys, and a HEAD for
-//! one key.
+//! Finds out which destinations exist already, for jobs that skip existing destinations. It sends its
+//! requests before the uploads. A page of a listing shows this for up to a thousand neighbouring keys, a HEAD
+//! for only one key.
 //!
-//! A listed page is remembered as a stretch of the keyspace: for every key in it, we know whether it exists.
-//! Keys come in order, so few stretches are needed at a time, whatever the number of objects. Each write also
-//! has a precondition, because an object may appear after the lookup.
+//! Each listed page is remembered as a stretch of the keyspace: an interval of keys, with those in it that
+//! exist. Items come in the order of their keys, so a few stretches are enough for any number of objects.
+//! Each write also has a precondition, because an object may appear after the lookup.
 
 use std::collections::VecDeque;
 
@@ -15,38 +15,42 @@ use laneway_store::{List, ObjectId, Page, Store};
 use crate::job::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error};
 
-/// The reason for leaving a destination alone.
+/// The reason with which a job skips an item whose destination exists.
 pub(crate) const EXISTS: &str = "the destination exists";
-/// The reason if the store reports that the destination exists, but doesn't allow a lookup.
+/// The same reason, if the store refused the write because the destination exists, but doesn't permit Laneway
+/// to look it up.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
-/// The most stretches that are kept: some 64,000 keys, a few MiB.
+/// The maximum number of remembered stretches. They hold about 64,000 keys, which take a few MiB.
 const STRETCHES_MAX: usize = 64;
-/// For at least this many keys of a tree, a page is requested. A page costs as much as one or two HEADs.
+/// Laneway requests a page for at least this many unknown keys of one tree. A page costs as much as one or
+/// two HEADs.
 const LISTED_MIN: usize = 2;
-/// For at least this many keys that were named one by one, a page is requested. Such keys need not be
-/// neighbours.
+/// Laneway requests a page for at least this many unknown keys that the caller named one by one. Such keys
+/// may lie far apart, so that a page shows only few of them.
 const NAMED_LISTED_MIN: usize = 32;
-/// A page is poor if it answers for fewer than this many of the wanted keys, because other objects lie
-/// between them.
+/// A page is poor if it shows fewer than this many of the wanted keys, because many other objects lie between
+/// them.
 const POOR: usize = 8;
-/// After this many poor pages, the remaining keys get a HEAD each.
+/// After this many poor pages, Laneway sends a HEAD for each remaining key.
 const POOR_MAX: usize = 2;
-/// The most HEAD requests under way at once.
+/// The maximum number of concurrent HEAD requests.
 const HEADS_MAX: usize = 64;
-/// The longest key in bytes that a store accepts. Longer keys are never looked up.
+/// The maximum length in bytes of a key that stores accept. Longer keys can't exist, so Laneway doesn't look
+/// them up.
 const KEY_MAX: usize = 1024;
 
 /// Remembers which of a job's destinations exist.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// The place of the listings: bucket and prefix.
+    /// The bucket and prefix that the stretches belong to.
     place: (String, String),
     stretches: VecDeque<Stretch>,
-    /// True once a listing was refused or has turned out to be useless.
+    /// True if pages can't show which keys exist: the store lists without order, a listing failed, or a page
+    /// was out of order or ended before the wanted key. Then Laneway sends HEADs.
     is_unlisted: bool,
 }
 
-/// A part of the keyspace whose existing keys are known.
+/// An interval of the keyspace in which all existing keys are known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stretch {
     from: String,
@@ -57,8 +61,8 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Returns the stretch that a page covers from `from` on. Returns `None` if the page covers nothing, or
-    /// isn't in order.
+    /// Returns the stretch from `from` to the page's last key, or to the end of the prefix if no page
+    /// follows. Returns `None` if the page isn't in order, or ends before `from`.
     fn of(from: &str, page: &Page) -> Option<Self> {
         let keys: Vec<String> = page.objects.iter().map(|meta| meta.id.key.clone()).collect();
         if !keys.is_sorted() {
@@ -81,14 +85,15 @@ impl Stretch {
 }
 
 impl Existing {
-    /// Returns which of these objects of one bucket exist, in their order. `tree` is the prefix of the tree
-    /// that they belong to, if any. If a lookup fails, the object counts as missing.
+    /// Returns for each of these objects, which are in the same bucket, if it exists. `tree` is the prefix of
+    /// the tree that they belong to, if any. If a lookup fails, the object counts as missing.
     pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
         let Some(first) = ids.first() else { return Vec::new() };
         let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
         let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
         keys.sort_unstable();
-        // Matches of a pattern may lie outside the tree's prefix.
+        // Use the tree's prefix only if all keys lie below it, which need not hold for the matches of a
+        // pattern.
         let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
         let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
         self.look_at(&first.bucket, prefix);
@@ -103,17 +108,20 @@ impl Existing {
         stream::iter(answers).buffered(HEADS_MAX).collect().await
     }
 
-    /// Drops the stretches if they belong to another bucket or prefix.
+    /// Sets the bucket and prefix for the following lookups. Forgets all stretches if these belong to another
+    /// bucket or prefix.
     fn look_at(&mut self, bucket: &str, prefix: &str) {
         if self.place.0 != bucket || self.place.1 != prefix {
             *self = Self { place: (bucket.to_owned(), prefix.to_owned()), ..Self::default() };
         }
     }
 
-    /// Requests pages as long as each page answers for many of the keys. The keys are in order.
+    /// Requests pages of a listing for the keys, which are in order. Stops when a HEAD for each remaining key
+    /// is cheaper.
     async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
         let mut poor = 0;
-        // A page without order proves nothing about the keys between its own.
+        // In a listing without order, a key that is missing on a page may follow on a later page. So pages
+        // can't show that a key doesn't exist.
         self.is_unlisted |= !store.lists_in_order(&self.place.0);
         while !self.is_unlisted && poor < POOR_MAX {
             let mut unknown = keys.iter().filter(|key| self.known(key).is_none());
@@ -124,8 +132,8 @@ impl Existing {
             }
             let (bucket, prefix) = &self.place;
             let mut list = List::new(bucket, prefix);
-            // The first page begins at the prefix's start. If the prefix is new or has few objects, this page
-            // answers for all of it.
+            // The first page begins at the prefix's start. If the prefix has at most a page of objects, this
+            // page shows all of them.
             let is_first = self.stretches.is_empty();
             let first = if is_first { prefix } else { *first };
             if !is_first {
@@ -134,7 +142,7 @@ impl Existing {
             let stretch = match store.list(&list).await {
                 Ok(page) => Stretch::of(first, &page),
                 Err(error) => {
-                    tracing::debug!(%error, "destinations are looked up one by one");
+                    tracing::debug!(%error, "destinations can't be listed, so they are looked up one by one");
                     None
                 }
             };
@@ -154,7 +162,7 @@ impl Existing {
         self.stretches.push_back(stretch);
     }
 
-    /// Returns whether the object exists, if a listing has shown it.
+    /// Returns whether the object exists, or `None` if no stretch covers its key.
     fn known(&self, key: &str) -> Option<bool> {
         if key.len() > KEY_MAX {
             return Some(false);
@@ -166,9 +174,9 @@ impl Existing {
     }
 }
 
-/// Ends an item that should become an object. With `no_clobber`, an item with an existing destination is
-/// skipped. Laneway looks the destination up first, because stores refuse writes for other reasons too, some
-/// with the same status.
+/// Ends an item whose destination is an object. If `no_clobber` is set and the destination exists, the failed
+/// write becomes a skipped item. Laneway looks the destination up first, because a store may refuse a write
+/// with the same status for other reasons.
 pub(crate) async fn end(
     job: &Running,
     request: &CopyRequest,
@@ -180,7 +188,7 @@ pub(crate) async fn end(
         Err(error) if request.no_clobber && (error.is_precondition() || error.is_conflict()) => {
             match store.head(id, None).await {
                 Ok(_) => job.skip(begun, bytes, EXISTS).await,
-                // The caller may be permitted to write but not to look up.
+                // The credentials may permit writing an object but not reading its metadata.
                 Err(look) if look.is_permission() && error.is_precondition() => {
                     job.skip(begun, bytes, SAID_TO_EXIST).await;
                 }
@@ -191,18 +199,18 @@ pub(crate) async fn end(
     }
 }
 
-/// Looks up one object. If the lookup fails, the object counts as missing: the caller may only be permitted
-/// to write, and the write reports any other problem.
+/// Looks up one object. If the lookup fails, the object counts as missing. The credentials may permit only
+/// writing, and any other problem becomes an error of the write.
 async fn head(store: Store, id: ObjectId) -> bool {
     store.head(&id, None).await.is_ok()
 }
 
-/// Returns a text that sorts just before a key. Hardly any other key lies between the two. Returns `None` for
-/// the empty key.
+/// Returns a text that sorts just before a key, for a listing that starts after this text and so includes the
+/// key. Hardly any other key lies between the two. Returns `None` for the empty key.
 fn before(key: &str) -> Option<String> {
     let (at, last) = key.char_indices().next_back()?;
     let mut before = key[..at].to_owned();
-    // U+D800 to U+DFFF are surrogates, not characters.
+    // The code points from U+D800 to U+DFFF are surrogates, not characters, so skip them.
     let less = match last as u32 {
         0 => None,
         0xe000 => char::from_u32(0xd7ff),
@@ -217,7 +225,7 @@ fn before(key: &str) -> Option<String> {
     Some(before)
 }
 
-/// Returns the common beginning of ordered keys, up to a slash.
+/// Returns the longest common prefix of ordered keys that ends in a slash, or the empty text.
 fn common_prefix<'a>(keys: &[&'a str]) -> &'a str {
     let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return "" };
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,6 @@
-//! Looks up the sizes of objects that the user named one by one. If there are many, a page of a listing gives
-//! the sizes of many objects at once. Then small objects need not wait behind large ones.
+//! Looks up the sizes of objects that the user named one by one. If there are many of them, a listing shows
+//! the sizes sooner than the objects' own answers. With the sizes, Laneway can download small objects without
+//! waiting for large ones.
 
 use std::collections::HashMap;
 
@@ -11,25 +12,25 @@ use crate::job::running::Running;
 use crate::listing::Source;
 use crate::{CopyRequest, Location};
 
-/// From this many named objects on, a listing pays off. Downloads of fewer objects would all have begun
-/// before its answer.
+/// The minimum number of named objects for a listing. Downloads of fewer objects would all have begun before
+/// the listing's answer.
 const NAMED_MIN: usize = 32;
-/// The most pages that are read for each thousand named objects. If more pages are needed, most of the listed
-/// keys aren't wanted.
+/// The maximum number of pages to read for each thousand named objects. If that isn't enough, most of the
+/// listed keys aren't wanted, and listing on would be a waste.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
 type SizesByKey = Vec<(String, u64)>;
 
-/// The sizes of a request's named objects, as far as a lookup has found them.
+/// The sizes that a lookup has found so far, for the objects that a request names.
 pub(crate) struct Sizes {
-    /// The results of the lookup as they arrive. The first sizes arrive several round trips before the last
-    /// ones.
+    /// The sizes that arrive from the lookup, page by page. The first arrive several round trips before the
+    /// last, so they are used before the lookup ends.
     coming: Option<mpsc::UnboundedReceiver<SizesByKey>>,
     known: HashMap<String, u64>,
 }
 
 impl Sizes {
-    /// Begins to look up the objects that the request names one by one, if that pays off.
+    /// Starts to look up the objects that the request names one by one, if there are enough of them.
     pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
@@ -42,7 +43,7 @@ impl Sizes {
         let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
             let (out, coming) = mpsc::unbounded_channel();
-            // Open the connections for the objects while the listing is under way.
+            // Open connections for the downloads while the listing is under way.
             store.anticipate(&lookup.list.bucket, lookup.keys);
             tokio::spawn(tally::scope(tally::current(), async move { lookup.find(&store, &out).await }));
             coming
@@ -50,8 +51,8 @@ impl Sizes {
         Self { coming, known: HashMap::new() }
     }
 
-    /// Returns the size of a named object, once it is known. Returns `None` when the lookup has ended without
-    /// it.
+    /// Waits for the size of a named object and returns it. Returns `None` if the lookup ends without finding
+    /// the object.
     pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
         loop {
             if let Some(size) = self.known.get(key) {
@@ -70,13 +71,14 @@ impl Sizes {
 struct Lookup {
     provider: Provider,
     list: List,
-    /// Number of keys to look up.
+    /// The number of keys to look up.
     keys: usize,
     pages_max: usize,
 }
 
 impl Lookup {
-    /// Returns the lookup for sources that are one object each, or `None` if it doesn't pay off.
+    /// Returns the lookup for sources of one object each. Returns `None` if there are too few of them, or if
+    /// they lie in several buckets.
     fn of<'a>(sources: impl Iterator<Item = &'a Location>) -> Option<Self> {
         let (mut place, mut keys): (Option<(Provider, &str)>, Vec<&str>) = (None, Vec::new());
         for source in sources {
@@ -90,18 +92,21 @@ impl Lookup {
         let (first, last) = (keys.iter().min()?, keys.iter().max()?);
         let prefix = common_prefix(first, last);
         let mut list = List::new(bucket, prefix);
-        // Skip keys before the first wanted one. A prefix of that key sorts before it.
+        // Skip the keys before the first wanted one: start after this key without its last character, which
+        // sorts before it.
         list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
-        // The space makes the listing end right behind the last wanted key.
+        // `end_before` excludes its key, so append a space. The listing then includes the last wanted key and
+        // ends right after it.
         list.end_before = Some(format!("{last} "));
         let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
         Some(Self { provider, list, keys: keys.len(), pages_max })
     }
 
-    /// Sends the requests. If the listing fails, the objects' own answers give their sizes.
+    /// Requests the pages. Ignores a failure of the listing, because the answers to the downloads also show
+    /// the sizes.
     async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<SizesByKey>) {
         let found = |objects: Vec<ObjectMeta>| {
-            // This fails only if the job was cancelled, which drops the receiver.
+            // Sending fails only if the job was cancelled, which drops the receiver.
             let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());
         };
         for _ in 0..self.pages_max {
@@ -115,7 +120,7 @@ impl Lookup {
     }
 }
 
-/// Returns the common beginning of both keys, cut at a character boundary.
+/// Returns the longest common prefix of both keys, in whole characters.
 fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
     &first[..first.floor_char_boundary(len)]

@@ -1,4 +1,4 @@
-//! Runs a job's items: as many small ones as the memory budget holds, and a few large ones beside them.
+//! Runs a job's items: as many small ones as the memory limit allows, and at the same time a few large ones.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,31 +12,32 @@ use tokio::sync::mpsc;
 use crate::engine::descriptors;
 use crate::job::running::Running;
 
-/// The most large items at once. Each has several slices or parts under way, so more items would only keep
-/// more files open.
+/// The maximum number of concurrent large items. Each transfers several slices or parts at the same time, so
+/// more items would only keep more files open.
 const LARGE_MAX: usize = 16;
-/// Number of large items that may wait for their turn, so that they don't delay the small items behind them.
-/// Beyond this number, the search waits.
+/// The maximum number of large items that wait for their turn. They wait in a queue of their own, so that the
+/// search can go on to the small items behind them. At this number, the search pauses.
 const LARGE_WAITING_MAX: usize = 4096;
-/// The most units that may wait between the search and the pump.
+/// The maximum number of units that the search has found and the pump hasn't taken yet.
 const UNITS_WAITING_MAX: usize = 16;
-/// The estimated memory of an item under way besides its bytes: request, answer, names, futures. With the
-/// default budget of 64 MiB, some 1600 items are under way, and 100,000 files of 1 KB upload in less than 96
-/// MiB of resident memory.
+/// The estimated memory in bytes of a running item, in addition to its content: request, answer, names and
+/// futures. With the default limit of 64 MiB, about 1600 items run at the same time. An upload of 100,000
+/// files of 1 KB then takes less than 96 MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
 const GROUP_MAX: usize = 64;
-/// The most bytes that a group of small items reserves, unless a single item is larger.
+/// The number of reserved bytes from which a group of small items is full.
 const GROUP_COST_MAX: usize = 2 << 20;
 
-/// The time that small items under way get to end when their job is cancelled.
+/// The time for which a cancelled job waits for the small items that are under way.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.
 pub(crate) enum Unit {
-    /// Items that need `cost` bytes of the memory budget. They are dropped at most [`GRACE`] after the job is
-    /// cancelled, and begin nothing in that time.
+    /// Small items that start once `cost` bytes of memory are reserved. When the job is cancelled, they send
+    /// no new requests, and are dropped at the latest after [`GRACE`].
     Small { cost: usize, run: BoxFuture<'static, ()> },
-    /// An item that reserves its own memory, and cleans up after itself when the job is cancelled.
+    /// A large item. It reserves its own memory, and ends by itself when the job is cancelled, after it has
+    /// removed its temporary files.
     Large(BoxFuture<'static, ()>),
 }
 
@@ -44,18 +45,18 @@ pub(crate) enum Unit {
 #[derive(Clone)]
 pub(crate) struct Units(mpsc::Sender<Unit>);
 
-/// The job takes no more units.
+/// The error of a search whose job was cancelled and takes no more units.
 #[derive(Debug)]
 pub(crate) struct Cancelled;
 
-/// Returns the two ends between a search and [`pump`].
+/// Returns the channel through which a search sends units to [`pump`].
 fn units() -> (Units, mpsc::Receiver<Unit>) {
     let (units, found) = mpsc::channel(UNITS_WAITING_MAX);
     (Units(units), found)
 }
 
 impl Units {
-    /// Sends a unit, once there is room for it.
+    /// Sends a unit to the pump, once there is room for it.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -63,10 +64,10 @@ impl Units {
         self.0.send(unit).await.map_err(|_| Cancelled)
     }
 
-    /// Sends small items that need `cost` bytes of the memory budget.
+    /// Sends small items, for which the pump reserves `cost` bytes of memory.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Fails as [`send`](Self::send) does.
     pub(crate) async fn small(
         &self,
         cost: usize,
@@ -78,7 +79,7 @@ impl Units {
     /// Sends an item that reserves its own memory.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Fails as [`send`](Self::send) does.
     pub(crate) async fn large(
         &self,
         run: impl Future<Output = ()> + Send + 'static,
@@ -87,7 +88,7 @@ impl Units {
     }
 }
 
-/// Small items that begin together. They share one reservation and one trip to the file threads.
+/// Small items that begin together. They share one reservation of memory and one task on the file threads.
 #[derive(Debug)]
 pub(crate) struct Group<T> {
     items: Vec<T>,
@@ -105,7 +106,7 @@ impl<T> Group<T> {
         self.cost += ITEM_COST + bytes as usize;
     }
 
-    /// Returns whether the group must be sent before another item is added.
+    /// Returns whether the group is full, so that the caller must send it before it adds another item.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
     }
@@ -119,7 +120,7 @@ impl<T> Group<T> {
     /// Sends the group's items as one unit, if there are any.
     ///
     /// # Errors
-    /// As [`Units::send`].
+    /// Fails as [`Units::send`] does.
     pub(crate) async fn send<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         units: &Units,
@@ -133,8 +134,8 @@ impl<T> Group<T> {
     }
 }
 
-/// Runs a search and the items that it finds until both end. Returns `None` if the job was cancelled
-/// meanwhile, because an abandoned search has no result.
+/// Runs a search and the items that it finds, until both have ended. Returns the search's result, or `None`
+/// if the job was cancelled before that.
 pub(crate) async fn pumped<T, F: Future<Output = T>>(
     job: &Running,
     search: impl FnOnce(Units) -> F,
@@ -145,7 +146,8 @@ pub(crate) async fn pumped<T, F: Future<Output = T>>(
     ended.ok().filter(|_| !job.cancel.is_set())
 }
 
-/// Does the same as [`pumped`] for a search that finds all items of the job.
+/// Does the same as [`pumped`] for a search that finds all items of the job. At the end of the search, the
+/// job's progress shows that all items were found.
 pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl FnOnce(Units) -> F) {
     pumped(job, |units| async {
         search(units).await;
@@ -193,8 +195,8 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
         }
     }
     drop((reserving, large_waiting, units));
-    // A store may carry out an abandoned request, and then the job couldn't report it. So give small items
-    // time to get their answers.
+    // The store may still carry out a request that the job abandons, and the job couldn't report it. So give
+    // the small items time to receive their answers.
     let ending = async {
         while !small.is_empty() {
             tokio::select! {
@@ -203,7 +205,7 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
             }
         }
     };
-    // Don't wait if the job has stopped because no item can succeed.
+    // Don't wait if the caller has dropped the job, or if the job stopped because no item can succeed.
     if job.is_heard() && !job.is_stopped() {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }
@@ -216,7 +218,7 @@ async fn holding(reservation: Reservation, run: BoxFuture<'static, ()>) {
     drop(reservation);
 }
 
-/// Polls the future in the slot. The caller has checked that there is one.
+/// Waits for the future in the slot. Waits forever if there is none, so callers check that first.
 pub(crate) async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     match slot {
         Some(future) => future.await,

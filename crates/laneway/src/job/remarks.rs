@@ -1,4 +1,4 @@
-//! Warnings that a job gives once, at its end, for all items of a kind.
+//! Warnings that concern many items. A job reports each kind of warning once, at its end.
 
 use crate::Warning;
 
@@ -29,17 +29,18 @@ impl Items {
 }
 
 impl Remarks {
-    /// Notes an object of a listing that lies in an archive.
+    /// Records that a listed object was skipped, because it lies in an archive.
     pub(crate) fn archived(&mut self, source: &str) {
         self.archived.add(source, 0);
     }
 
-    /// Notes a sparse file whose holes have this many bytes. Laneway sends holes as zeros.
+    /// Records a sparse file whose holes have this many bytes. Laneway sends holes as zeros, so the object is
+    /// larger than the file's used disk space.
     pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
         self.sparse.add(path, bytes);
     }
 
-    /// Returns one warning for each kind of item.
+    /// Returns one warning for archived objects and one for sparse files, if there are any.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let archived = self.archived.warning(|count, _| match count {
             1 => "skipped: it is archived; restore it first".to_owned(),

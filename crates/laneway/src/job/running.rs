@@ -1,5 +1,5 @@
-//! The state that the tasks of a running job share, and the job's end. [`Job`](crate::Job) is the owner's
-//! handle.
+//! The state that the tasks of a running job share, and the reports of the job's and its items' ends.
+//! [`Job`](crate::Job) is the caller's handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,16 +16,18 @@ use crate::job::{Cancel, Canceller, JobEnds};
 use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// The number of permits for writing groups. The memory budget never allows so many groups at once.
+/// The number of permits for groups of files that are being written. It never limits the groups, because the
+/// memory limit allows fewer. To wait for all groups, the job acquires all permits.
 const WRITES_MAX: u32 = 1 << 16;
 
-/// The most missing named objects for which a job finds an explanation. Each explanation takes a request.
+/// The maximum number of missing objects for which a job looks for an explanation. Each explanation takes a
+/// request.
 const EXPLAINED_MAX: u64 = 16;
 
-/// The message if a filter leaves nothing to do.
+/// The warning if the filters exclude every item.
 pub(crate) const FILTERED: &str = "nothing passes the filters";
 
-/// The reason for skipping an item that is done according to the manifest.
+/// The reason with which a job skips an item that the manifest lists as done.
 const DONE_BEFORE: &str = "it is done, according to the manifest";
 
 /// The state that the tasks of a job share.
@@ -36,28 +38,28 @@ pub(crate) struct Running {
     pub(crate) cancel: Cancel,
     purpose: Purpose,
     common: Common,
-    /// Set when a cause that all items share has ended the job.
+    /// Set when the job has ended early, because of an error that affects all items or the manifest.
     stopped: AtomicBool,
-    /// True if missing objects count as removed.
+    /// True if the removal of an object that doesn't exist counts as done (`rm -f`).
     takes_missing: AtomicBool,
     canceller: Canceller,
-    /// One permit for each group of files that is being written. The job ends only after the last group is
-    /// written.
+    /// Has a permit for each group of files that is being written, so that the job can wait for the last
+    /// group before it ends.
     writes: Arc<Semaphore>,
     events: Option<mpsc::Sender<Event>>,
     outcomes: Outcomes,
     started: Instant,
-    /// The manifest that receives each item's outcome, if there is one.
+    /// The manifest that records each item's outcome, if the request names one.
     manifest: OnceLock<Kept>,
 }
 
-/// The purpose of a job. It decides how its items are named and counted.
+/// The purpose of a job, which decides under which operation and in which total its items are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     Plain,
-    /// Copied items are removed at their source.
+    /// Each item is copied, then removed at its source.
     Move,
-    /// Removed items are counted separately from copied ones.
+    /// Items are copied or removed, and the two are counted separately.
     Sync,
 }
 
@@ -71,7 +73,7 @@ struct Outcomes {
     skipped: AtomicU64,
     bytes: AtomicU64,
     unverified: AtomicU64,
-    /// The number of missing named objects that were explained.
+    /// The number of missing objects for which the job has looked for an explanation.
     explained: AtomicU64,
     kept: AtomicU64,
     remarks: Mutex<Remarks>,
@@ -83,18 +85,20 @@ pub(crate) struct Begun {
     pub(crate) source: String,
     pub(crate) destination: Option<String>,
     pub(crate) start: Duration,
-    /// True if the store itself enforces the precondition.
+    /// True if there is no precondition, or if the store itself enforces it.
     pub(crate) atomic: bool,
-    /// Attempts of earlier futures of this item. `laneway_lanes::attempts` counts only the attempts of the
-    /// future that ends the item.
+    /// The attempts that earlier futures of this item made. `laneway_lanes::attempts` counts only those of
+    /// the future that ends the item.
     pub(crate) attempts: u32,
-    /// The state in which the search found the source, if the job writes a manifest.
+    /// The version or modification time that the source had when the search found it, if the job writes a
+    /// manifest.
     pub(crate) state: Option<SourceState>,
-    /// The line that named the item, as `FILE:LINE`, if a file named it.
+    /// The position of the line that named the item, as `FILE:LINE`, if a list in a file did.
     pub(crate) line: Option<Box<str>>,
 }
 
-/// The state of a source, from a walk or a listing.
+/// The state of a source, by which a later run sees if the source has changed: an object's version or a
+/// file's modification time, and the size.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceState {
     text: String,
@@ -110,7 +114,7 @@ pub(crate) struct Moved {
     pub(crate) made: Made,
 }
 
-/// Describes the object that an item wrote, or read into a file.
+/// The version and checksums of the object that an item wrote, or downloaded to a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Made {
     pub(crate) version: Option<Version>,
@@ -126,7 +130,7 @@ impl Made {
 }
 
 impl Running {
-    /// Returns a job whose items all concern the `common` buckets.
+    /// Returns the state of a new job. All of its items use the buckets in `common`.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         ends: JobEnds,
@@ -158,7 +162,7 @@ impl Running {
         self.engine.store(provider)
     }
 
-    /// Begins an item. In a move, every operation counts as a part of the move.
+    /// Begins an item. In a move, copies and removals are reported with the operation `move`.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.purpose == Purpose::Move { Op::Move } else { op };
         Begun {
@@ -173,8 +177,8 @@ impl Running {
         }
     }
 
-    /// Returns a digest of the properties that a destination's store adds to new objects. It is empty for a
-    /// local destination.
+    /// Returns a digest of the settings that determine properties of new objects, such as their encryption
+    /// key. It is empty for a local destination.
     pub(crate) fn added_at(&self, destination: &Location) -> String {
         match destination {
             Location::Object { provider, .. } => {
@@ -184,8 +188,8 @@ impl Running {
         }
     }
 
-    /// Opens the manifest. From then on, the job writes each item's outcome to it, and skips items that it
-    /// lists as done.
+    /// Opens the manifest. From then on, the job records each item's outcome in it, and skips items that the
+    /// manifest lists as done.
     ///
     /// # Errors
     /// If the file isn't a manifest of this job.
@@ -198,11 +202,11 @@ impl Running {
         self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
     }
 
-    /// Does the same as [`keep_manifest`](Self::keep_manifest) for a job that moves or removes the content of
-    /// these targets.
+    /// Does the same as [`keep_manifest`](Self::keep_manifest) for a job that moves or removes the objects or
+    /// files at these targets.
     ///
     /// # Errors
-    /// As [`keep_manifest`](Self::keep_manifest).
+    /// Fails as [`keep_manifest`](Self::keep_manifest) does.
     pub(crate) async fn keep_manifest_taking(
         &self,
         targets: Targets,
@@ -219,7 +223,7 @@ impl Running {
             self.store(provider).map(Store::endpoint).unwrap_or_default()
         });
         let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
-        // This can't fail: each job opens one manifest.
+        // This can't fail, because a job opens at most one manifest.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
             self.warn(Warning { target, message }).await;
@@ -231,23 +235,24 @@ impl Running {
         self.manifest.get().is_some()
     }
 
-    /// Returns the state of a listed object, if there is a manifest.
+    /// Returns the state of a listed object, or `None` if the job has no manifest to record it.
     pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
         Some(SourceState { text: version?.to_string(), size })
     }
 
-    /// Returns the state of a file found by a walk, if there is a manifest.
+    /// Returns the state of a file that the search found, or `None` if the job has no manifest to record it.
     pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
-        // A file from before 1970 has no state here, so it is sent again.
+        // A file from before 1970 gets no state, so a later run always sends it again.
         let since = modified?.duration_since(UNIX_EPOCH).ok()?;
         Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
     }
 
-    /// If a manifest says that an item is done for the current state of its source, begins and returns the
-    /// item. A sync looks at its destination instead. A move doesn't ask the manifest: it had removed the
-    /// source, so an existing source is new.
+    /// If the manifest lists an item as done, and its source hasn't changed since, begins the item and
+    /// returns it for [`skip_done`](Self::skip_done). Only plain copies and removals use this. A sync
+    /// compares source and destination instead. A move has removed the source of an item that is done, so a
+    /// source that exists is a new one.
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
@@ -256,8 +261,8 @@ impl Running {
         is_done.then_some(begun)
     }
 
-    /// Returns whether a manifest says that an object at a destination was written from the current state of
-    /// the source.
+    /// Returns whether the manifest records that this version of the destination was written from the source
+    /// in its current state.
     pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
         let (Some(manifest), Some(state), Some(version)) = (self.manifest.get(), &begun.state, version)
         else {
@@ -267,18 +272,19 @@ impl Running {
         manifest.has_made(ends, (&state.text, state.size), version)
     }
 
-    /// Returns whether a manifest has an entry for a named source. If so, the caller requests the source's
-    /// state.
+    /// Returns whether the manifest has an entry for a source that the request names. Only then does the
+    /// caller need the source's current state, for which it sends a request.
     pub(crate) fn is_known(&self, source: &str) -> bool {
         self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
     }
 
-    /// Reports that an item was skipped because a manifest says that it is done.
+    /// Reports an item as skipped, because the manifest lists it as done.
     pub(crate) async fn skip_done(&self, begun: Begun, bytes: u64) {
         self.skip(begun, bytes, DONE_BEFORE).await;
     }
 
-    /// Returns whether an earlier run removed a missing object, according to a manifest.
+    /// Returns whether an object is missing because an earlier run removed or moved it, as the manifest
+    /// records.
     fn was_removed(&self, begun: &Begun, error: &Error) -> bool {
         let removes = matches!(begun.op, Op::Move | Op::Remove);
         removes
@@ -290,7 +296,7 @@ impl Running {
                 .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
     }
 
-    /// Makes missing objects count as removed.
+    /// From now on, counts the removal of an object that doesn't exist as done.
     pub(crate) fn takes_missing(&self) {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
@@ -299,14 +305,15 @@ impl Running {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the item's object is missing and may be.
+    /// Returns whether an item that failed still counts as done, because its object was to be removed and
+    /// doesn't exist.
     fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object
     }
 
-    /// Explains why a named object is missing. For example, its name may be a pattern without matches, or a
-    /// prefix of other objects.
+    /// If a named object is missing, looks for the reason and adds it to the error. The name may be a pattern
+    /// without matches, or a prefix of other objects.
     async fn explained(&self, begun: &Begun, error: Error) -> Error {
         let is_named =
             matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta | Op::Restore);
@@ -334,7 +341,8 @@ impl Running {
         }
     }
 
-    /// Reports an item's end. If the job's cancellation ended the item, only the summary counts it.
+    /// Reports the end of an item. If the item ended because the job was cancelled, reports nothing: the
+    /// summary counts it as not done.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let mut made = Made::default();
         let result = result.map_err(|error| error.of_line(begun.line.take()));
@@ -357,7 +365,8 @@ impl Running {
                     return;
                 }
                 let attempts = error.attempts();
-                // Report the error first. It would be lost if the job were cancelled while many events wait.
+                // Report the error before cancelling the job. A cancelled job doesn't wait for the caller to
+                // take events, so the error could be lost.
                 self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
                 return self.canceller.cancel();
             }
@@ -369,7 +378,8 @@ impl Running {
         self.tell(begun, bytes, attempts, outcome, &made).await;
     }
 
-    /// Does the same as [`end`](Self::end) for an item that a listing found. Skips an object in an archive.
+    /// Does the same as [`end`](Self::end) for an item that a listing found. If its object lies in an
+    /// archive, reports it as skipped, not as failed.
     pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         match result {
             Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
@@ -377,7 +387,7 @@ impl Running {
         }
     }
 
-    /// Reports that an item was skipped because it lies in an archive.
+    /// Reports an item as skipped, because its object lies in an archive.
     pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
         self.remarks().archived(&begun.source);
         self.skip(begun, bytes, "it is archived; restore it first").await;
@@ -387,24 +397,24 @@ impl Running {
         self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
     }
 
-    /// Reports what a dry run would have done.
+    /// Reports an item of a dry run, which a real run would have begun.
     pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
         self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
     }
 
-    /// Reports a failure before an item could begin.
+    /// Reports a failure that happened before an item could begin.
     pub(crate) async fn fail(&self, op: Op, source: String, destination: Option<String>, error: Error) {
         self.progress.found(1, 0);
         let begun = self.begin(op, source, destination);
         self.end(begun, 0, Err(error)).await;
     }
 
-    /// Counts names that are equal on both sides of a sync.
+    /// Counts items that a sync found equal on both sides.
     pub(crate) fn unchanged(&self, n: u64) {
         self.outcomes.unchanged.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts an object that took a request of its own.
+    /// Counts an object whose metadata a sync requested separately, because the listing wasn't enough.
     pub(crate) fn asked(&self) {
         self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
     }
@@ -422,7 +432,7 @@ impl Running {
         self.outcomes.failed.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes of a failed item that are kept for a later run.
+    /// Counts the transferred bytes of a failed item that are kept for a later run.
     pub(crate) fn kept(&self, bytes: u64) {
         self.outcomes.kept.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -471,7 +481,7 @@ impl Running {
         .await;
     }
 
-    /// Writes an item's end to the manifest. If the manifest can't be written, the job ends.
+    /// Records an item's outcome in the manifest. If the manifest can't be written, stops the job.
     async fn record(
         &self,
         begun: &Begun,
@@ -500,7 +510,7 @@ impl Running {
         }
     }
 
-    /// Ends the job with an error that concerns no single item.
+    /// Reports an error that concerns no single item, and stops the job.
     async fn stop_by(&self, error: Error) {
         if self.stopped.swap(true, Ordering::Relaxed) {
             return;
@@ -519,29 +529,29 @@ impl Running {
         }
     }
 
-    /// Returns whether a cause that all items share has ended the job.
+    /// Returns whether the job has ended early, because of an error that affects all items or the manifest.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the job's owner still takes events.
+    /// Returns whether the caller still has the [`Job`](crate::Job) and can take its events.
     pub(crate) fn is_heard(&self) -> bool {
         self.events.as_ref().is_some_and(|events| !events.is_closed())
     }
 
-    /// Returns a permit for an operation on a file thread. Such an operation goes on after the future that
-    /// waits for it is dropped.
+    /// Returns a permit for an operation on a file thread. The operation continues if the future that waits
+    /// for it is dropped, so the job waits for the permit before it ends.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
+        // This can't fail, because the semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
     }
 
-    /// Returns the collected warnings, each of which covers many items.
+    /// Returns the collection of items for which the job warns at its end.
     pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
         self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports the job's end.
+    /// Waits until all files are written, and reports the job's end with its summary.
     pub(crate) async fn finish(&self) {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
         if let Some(manifest) = self.manifest.get()
@@ -583,7 +593,7 @@ impl Running {
         self.send(Event::Done(summary)).await;
     }
 
-    /// Waits for `future` unless the job is cancelled first. The future is dropped then.
+    /// Waits for `future`, or drops it if the job is cancelled first.
     ///
     /// # Errors
     /// `ErrorKind::Cancelled`.

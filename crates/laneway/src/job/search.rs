@@ -1,4 +1,4 @@
-//! Shared parts of the searches for a copy job's items, in any direction.
+//! Parts that the searches of copy jobs share: uploads, downloads and copies between stores.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::location::names::Names;
 use crate::location::pattern::Pattern;
 use crate::{CopyRequest, Error, Location, Op};
 
-/// The most named objects that are looked up at once before their copies begin. A batch of 256 names takes
-/// two round trips.
+/// The maximum number of concurrent lookups of named objects. The names come in batches of 256, so a batch
+/// takes two round trips.
 const ASKED_AT_ONCE: usize = 128;
 
-/// The result of a HEAD request for an object, if Laneway sent one.
+/// The result of a HEAD request for an object, or `None` if Laneway sent no such request.
 pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
 
-/// The destination of objects: a key, or a prefix of their keys.
+/// The destination of a copy in a store: a key, or a prefix of the new keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Prefix<'a> {
     pub(crate) provider: Provider,
@@ -35,8 +35,8 @@ impl Prefix<'_> {
     }
 }
 
-/// Looks up the wanted objects of a page in parallel, if no listing has shown them. Returns the results in
-/// the page's order.
+/// Sends a HEAD for each wanted object of a page whose metadata no listing has shown, many at the same time.
+/// Returns the results in the page's order.
 pub(crate) async fn asked(
     store: &Store,
     page: &[SourceObject],
@@ -52,8 +52,8 @@ pub(crate) async fn asked(
     stream::iter(ids).map(ask).buffered(ASKED_AT_ONCE).collect().await
 }
 
-/// Returns the sources of a job in their order. Each wanted source that is a single object comes with the
-/// result of a HEAD. Requests for the next sources run in parallel, on the store for sources.
+/// Returns the sources of a job in their order, and sends a HEAD for each wanted source that is a single
+/// object. The HEADs of the following sources run concurrently. `store` returns the store that sends them.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
@@ -87,7 +87,7 @@ pub(crate) struct Search {
     pub(crate) request: Arc<CopyRequest>,
     pub(crate) units: Units,
     pub(crate) names: Names,
-    /// Finds existing destinations, if the job leaves them alone.
+    /// Finds existing destinations, if the job skips them.
     pub(crate) existing: Option<Existing>,
 }
 
@@ -103,20 +103,20 @@ impl Search {
         Self { job, request, units, names: Names::new(may_meet), existing }
     }
 
-    /// Returns the order in which listings are read. Looking up existing destinations needs neighbouring
-    /// keys, so it needs the order of keys.
+    /// Returns the order in which the job reads listings. With `no_clobber` this is the order of keys: then
+    /// the destinations that are looked up together are neighbours, and a page shows many of them.
     pub(crate) fn order(&self) -> Order {
         if self.request.no_clobber { Order::Keys } else { Order::Arrival }
     }
 
-    /// Reports a failure before an item could begin.
+    /// Reports a failure that happened before an item could begin.
     pub(crate) async fn fail(&self, op: Op, source: String, error: Error) {
         let destination = Some(self.request.destination.to_string());
         self.job.fail(op, source, destination, error).await;
     }
 
-    /// Returns the targets whose destinations don't exist. Reports the others as skipped, with the size from
-    /// `begin`. `tree` is the prefix of all destinations if they are part of a tree.
+    /// Returns the targets whose destinations don't exist, and reports the others as skipped. `begin` returns
+    /// a skipped target's item and size. `tree` is the prefix of all destinations if they are part of a tree.
     ///
     /// # Errors
     /// If the job was cancelled.

@@ -1,11 +1,11 @@
-//! Causes that all items of a job share, such as a missing bucket. The first item that meets such a cause
-//! ends the job, and the job reports the cause once.
+//! Errors that affect every item of a job, such as a missing bucket. The first item with such an error ends
+//! the job, so that the job reports the error once instead of for each item.
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
 use crate::{CopyRequest, Error, Location, RemoveRequest, RestoreRequest, SetMetaRequest, SyncRequest};
 
-/// The buckets that every item of a job concerns.
+/// The buckets that every item of a job uses.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Common(Vec<(Provider, String)>);
 
@@ -35,7 +35,7 @@ impl Common {
         Self(ends.into_iter().flat_map(|end| Self::of_all(end).0).collect())
     }
 
-    /// Returns the bucket of all these places, if they share one.
+    /// Returns the bucket of these places if all of them are in the same bucket, and otherwise no bucket.
     fn of_all(places: &[Location]) -> Self {
         let mut buckets = places.iter().map(|place| match place {
             Location::Object { provider, bucket, .. } | Location::Version { provider, bucket, .. } => {
@@ -53,7 +53,8 @@ impl Common {
     /// Returns whether every other item would fail for the same reason.
     pub(crate) fn is_met_by(&self, error: &Error) -> bool {
         let Some(error) = error.as_store() else { return false };
-        // The error may concern either end of a copy inside a store.
+        // The error of a copy inside a store may concern the bucket of its source or of its destination. So
+        // all items must use both.
         let is_about_all = match error.operation() {
             Operation::Copy => self.0.len() > 1,
             _ => bucket_of(error.target()).is_some_and(|(scheme, bucket)| {
@@ -66,7 +67,8 @@ impl Common {
     }
 }
 
-/// Returns whether an error concerns the bucket or the credentials, not an object.
+/// Returns whether an error concerns the bucket, the credentials or an unreachable server, not a single
+/// object.
 fn is_of_the_place(error: &laneway_store::Error) -> bool {
     match error.kind() {
         ErrorKind::Unauthenticated => true,

@@ -14,29 +14,31 @@ use crate::Error;
 use crate::location::url;
 use crate::plan::keyspace::{Ask, Disorder, End, Keyspace, Kind, Listed, Order, StretchId};
 
-/// Number of batches, at most a page each, in the channel to the reader. The plan lets more pages wait before
-/// the channel.
+/// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
+/// on the [`Shelf`].
 const WAITING_MAX: usize = 2;
-/// A suffix for the end of a range that was cut, so that the key at the cut still lies before the end. Keys
-/// between the cut and this end belong to the next range.
+/// A suffix for the key at which a stretch was cut. A request brings only keys before its end, but the key at
+/// the cut belongs to the stretch before the cut. Keys between the cut and this end belong to the next
+/// stretch.
 const BEHIND: char = ' ';
 
-/// The most returned keys that a listing remembers, so that it can start again without order and leave them out.
-/// Together they take about 3 MiB.
+/// The maximum number of returned keys that a listing remembers. If the store turns out to list in no order,
+/// the listing starts again and skips these keys. Together they take about 3 MiB.
 const REMEMBERED_MAX: usize = 65_536;
 
-/// A batch of a listing.
+/// A batch of a listing's entries.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
-    /// Objects in the order of their keys, if the store has an order.
+    /// Objects in the order of their keys, if the store lists in that order.
     pub(crate) objects: Vec<ObjectMeta>,
     pub(crate) prefixes: Vec<String>,
     pub(crate) ends_page: bool,
-    /// True if the store turned out to list in no order. Keys then come as the store has them.
+    /// True if the store turned out to list in no order. Then the keys are in the order in which the store
+    /// sends them.
     pub(crate) is_unsorted: bool,
 }
 
-/// All of a listing as it arrives. Dropping it ends the listing.
+/// All entries of a listing, as they arrive. Dropping this ends the listing.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     /// `None` marks the end. If the channel closes without it, the task that fills it has died.
@@ -69,12 +71,13 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let store = store.clone();
-    // The task's requests count in the caller's tally.
+    // Add the task's requests to the caller's tally of requests and bytes.
     tokio::spawn(tally::scope(tally::current(), async move { fetch(&store, &list, order, out).await }));
     Arriving { arrived, url, is_over: false }
 }
 
-/// The answer to a request for a page, and its time. Objects were handed on before, while the page arrived.
+/// The answer to a request for a page, and the time that it took. The page's objects may have been handed on
+/// while the page arrived.
 type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
 async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
@@ -142,7 +145,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         };
         let Err(disorder) = took else { continue };
         if disorder.is_of_order() && handed.begins_again() {
-            // The same listing as one chain of pages, in whatever order they come.
+            // Start the same listing again, as one chain of pages whose keys may come in any order.
             learned.is_unsorted = true;
             store.learn_listing_limits(&list.bucket, learned);
             pages = FuturesUnordered::new();
@@ -167,13 +170,14 @@ fn listed(list: &List) -> Listed {
 
 /// The entries that were handed on.
 struct PassedEntries {
-    /// Two digests of each key or prefix, and whether it has come since the beginning of the chain without order.
+    /// Two digests of each key or prefix that was handed on. The value is true once a chain of pages without
+    /// order has brought the entry.
     known: HashMap<(u64, u64), bool>,
     digests: (RandomState, RandomState),
     is_sorted: bool,
-    /// True if a listing found the store to have no order.
+    /// True if this or an earlier listing found that the store lists in no order.
     was_found_out: bool,
-    /// True if some entries are not remembered.
+    /// True if there were too many entries to remember them all.
     has_forgotten: bool,
 }
 
@@ -183,7 +187,7 @@ impl PassedEntries {
         Self { known: HashMap::new(), digests, is_sorted, was_found_out, has_forgotten: false }
     }
 
-    /// Returns what is new of a batch.
+    /// Returns a batch without the entries that were already handed on.
     ///
     /// # Errors
     /// If a listing without order repeats an entry.
@@ -226,8 +230,9 @@ impl PassedEntries {
         Some(true)
     }
 
-    /// Begins a chain without order. Returns false if that isn't possible: it is one, or too many entries were
-    /// handed on to leave them out.
+    /// Begins to list again, as one chain of pages without order. Returns false if that isn't possible: the
+    /// chain is already without order, or so many entries were handed on that not all are remembered and
+    /// could be skipped.
     fn begins_again(&mut self) -> bool {
         let may = self.is_sorted && !self.has_forgotten;
         self.is_sorted &= !may;
@@ -259,7 +264,8 @@ async fn page(
 /// Batches that have arrived and wait to be handed on.
 struct Shelf {
     order: Order,
-    /// One queue for each stretch if the reader wants the order of keys, otherwise one for all.
+    /// One queue of batches for each stretch if the reader wants the order of keys, otherwise one for all
+    /// stretches.
     lines: HashMap<Option<StretchId>, VecDeque<(StretchId, Arrived)>>,
 }
 

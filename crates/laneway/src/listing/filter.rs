@@ -2,19 +2,19 @@
 //!
 //! The first rule that matches a name decides, as in rsync. A rule matches the name itself, or a folder that
 //! contains it. So a rule that excludes a folder excludes everything below it. A pattern is compared with the
-//! last components of a path, so `*.tmp` matches files in all folders. A slash in front ties a pattern to the
-//! top of the tree. A slash at the end makes it match folders only.
+//! last components of a path, so `*.tmp` matches files in all folders. A pattern that begins with a slash
+//! matches only from the top of the tree on. A pattern that ends in a slash matches only folders.
 
 use std::time::SystemTime;
 
 use crate::Error;
 use crate::location::pattern::{Pattern, Start};
 
-/// Chooses files and objects of a tree by their names below the top of the tree, their sizes and times. An
-/// empty filter takes everything.
+/// Chooses files and objects of a tree by their paths relative to the top of the tree, their sizes and times.
+/// An empty filter includes everything.
 ///
 /// Patterns have the syntax of patterns in keys: `*` and `?` within a component, `**` across components,
-/// `[a-z]`. The first pattern that matches decides. A name that no pattern matches is taken, unless all
+/// `[a-z]`. The first pattern that matches decides. A name that no pattern matches is included, unless all
 /// patterns are [`include`](Self::include)s.
 ///
 /// ```
@@ -50,7 +50,7 @@ enum Glob {
 }
 
 impl Filter {
-    /// Takes names that match, unless an earlier rule excludes them.
+    /// Includes the names that match, unless an earlier rule excludes them.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -58,7 +58,7 @@ impl Filter {
         self.rule(glob, true)
     }
 
-    /// Leaves out names that match, unless an earlier rule includes them.
+    /// Excludes the names that match, unless an earlier rule includes them.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -66,11 +66,12 @@ impl Filter {
         self.rule(glob, false)
     }
 
-    /// Adds the rules of a text, one per line. A line is a pattern to exclude. `- ` in front also excludes,
-    /// and `+ ` includes. Empty lines and lines that begin with `#` or `;` are ignored.
+    /// Adds the rules in a text, one per line. A line is a pattern to exclude, with or without `- ` in front.
+    /// With `+ ` in front, it is a pattern to include. Empty lines and lines that begin with `#` or `;` are
+    /// ignored.
     ///
     /// # Errors
-    /// `ErrorKind::Usage`, naming the line.
+    /// `ErrorKind::Usage` for a line without a pattern. The message has the line's number.
     pub fn lines(mut self, text: &str) -> Result<Self, Error> {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim_end_matches('\r');
@@ -95,42 +96,43 @@ impl Filter {
         }
     }
 
-    /// Takes only items of at least this many bytes.
+    /// Includes only items of at least this many bytes.
     #[must_use]
     pub fn min_size(mut self, bytes: u64) -> Self {
         self.min_size = Some(bytes);
         self
     }
 
-    /// Takes only items of at most this many bytes.
+    /// Includes only items of at most this many bytes.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
         self
     }
 
-    /// Takes only items that were changed at this time or later. A file has its modification time, an object
-    /// the time that the store reports.
+    /// Includes only items that were changed at this time or later. For a file, its modification time counts;
+    /// for an object, the time that the store reports.
     #[must_use]
     pub fn newer(mut self, time: SystemTime) -> Self {
         self.newer = Some(time);
         self
     }
 
-    /// Takes only items that were changed before this time.
+    /// Includes only items that were changed before this time.
     #[must_use]
     pub fn older(mut self, time: SystemTime) -> Self {
         self.older = Some(time);
         self
     }
 
-    /// Returns whether the filter takes everything.
+    /// Returns whether the filter includes everything.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether the filter takes an item with this name below the top of a tree, this size and this
-    /// time of change. If the time is unknown, a filter with a time limit doesn't take the item.
+    /// Returns whether the filter includes an item. `name` is the item's path relative to the top of the
+    /// tree, and `changed` the time of its last change. If that time is unknown, a filter with a time limit
+    /// excludes the item.
     pub fn takes(&self, name: &str, bytes: u64, changed: Option<SystemTime>) -> bool {
         self.takes_facts(bytes, changed) && self.takes_name(name)
     }
@@ -158,10 +160,10 @@ impl Filter {
         }
     }
 
-    /// Returns whether the filter takes nothing below a folder. Then the folder need not be read.
+    /// Returns whether the filter excludes everything below a folder. If so, the folder need not be read.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
         let folder = Name { is_folder: true, ..Name::of(folder) };
-        // An earlier rule that includes names may take something below the folder.
+        // An earlier rule that includes names may include something below the folder.
         let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&folder));
         first.is_some_and(|rule| !rule.takes)
     }
@@ -204,7 +206,7 @@ impl Rule {
     }
 }
 
-/// Returns whether neighbouring components of `path` equal `text`, by the rules of
+/// Returns whether consecutive components of `path` equal `text`, by the rules of
 /// [`Pattern::matches_components`].
 fn has_components(path: &str, text: &str, start: Start, may_be_last: bool) -> bool {
     let is_there = |begin: usize| match path[begin..].strip_prefix(text) {

@@ -1,8 +1,8 @@
 //! Expands patterns in local paths that the user has quoted. The shell has expanded unquoted patterns
 //! already.
 //!
-//! As in a shell, `*`, `?` and sets don't match a dot at the beginning of a name. `**` crosses folders, also
-//! hidden ones, and matches only files, as in `gcloud storage`.
+//! As in a shell, `*`, `?` and character sets don't match a dot at the beginning of a name. As in `gcloud
+//! storage`, `**` matches only files, at any depth, also in hidden folders.
 
 use std::io;
 use std::path::{Path, PathBuf};

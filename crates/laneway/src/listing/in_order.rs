@@ -10,10 +10,10 @@ pub(crate) struct InOrder {
 }
 
 impl InOrder {
-    /// Takes the next name.
+    /// Checks the next name.
     ///
     /// # Errors
-    /// The defect in the order.
+    /// A message that says how the order is wrong.
     pub(crate) fn admit(&mut self, name: &str) -> Result<(), String> {
         let Some(last) = &mut self.last else {
             self.last = Some(name.to_owned());

@@ -9,7 +9,7 @@ use crate::location::lines::Lines;
 use crate::{Error, Location};
 
 const BATCH_MAX: usize = 256;
-/// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
+/// The number of batches that may wait for the receiver. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;
 
 /// The rules for reading lines.
@@ -17,7 +17,7 @@ const BATCHES_WAITING_MAX: usize = 4;
 pub(crate) enum Reading {
     /// Like rclone: strips whitespace around a name and a slash before the name.
     Rclone,
-    /// Refuses a line with anything to strip, because a removal must name exactly what it removes.
+    /// Refuses a line that rclone's rules would strip, because a removal must name exactly what it removes.
     Exact,
 }
 
@@ -53,7 +53,7 @@ impl NameList {
                     Err(Error::usage(&named, "names come from a file or from -"))
                 }
             };
-            // This fails only if the job has ended.
+            // Sending the error fails only if the job has ended.
             let _ = opened
                 .and_then(|input| hand_on(&named, input, reading, &out))
                 .map_err(|e| out.blocking_send(Err(e)));
@@ -61,14 +61,14 @@ impl NameList {
         std::thread::Builder::new()
             .name("laneway-names".into())
             .spawn(read)
-            .map_err(|e| Error::local(&target, "can't be read: no thread", e))?;
+            .map_err(|e| Error::local(&target, "can't be read, because no thread could be started", e))?;
         Ok(Self(batches))
     }
 
     /// Returns the next names, or `None` at the end.
     ///
     /// # Errors
-    /// If the file can't be read, or a line isn't a name. Nothing follows an error.
+    /// If the file can't be read, or a line isn't a valid name. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Named>>, Error> {
         self.0.recv().await.transpose()
     }
@@ -116,7 +116,7 @@ pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Opti
     }
     let name = text.trim_start_matches('/');
     match reading {
-        _ if name.is_empty() => Err("the line names nothing"),
+        _ if name.is_empty() => Err("the line has only slashes, and no name"),
         Reading::Exact if name != whole => {
             Err("the line begins or ends with a space, or begins with a slash; names to remove must be exact")
         }

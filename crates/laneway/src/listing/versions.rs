@@ -11,7 +11,7 @@ use super::arriving::{Arrived, Arriving};
 use crate::Error;
 use crate::location::url;
 
-/// Number of pages that may wait for their reader.
+/// The maximum number of pages that may wait for their reader.
 const WAITING_MAX: usize = 2;
 
 pub(super) fn chained(store: &Store, list: List) -> Arriving {
@@ -20,7 +20,7 @@ pub(super) fn chained(store: &Store, list: List) -> Arriving {
     let (store, at) = (store.clone(), url.clone());
     tokio::spawn(tally::scope(tally::current(), async move {
         let ended = fetch(&store, list, &at, &out).await;
-        // This fails only if the reader is gone.
+        // Sending fails only if the reader is gone.
         let _ = out.send(ended.map(|()| None)).await;
     }));
     Arriving::filled(arrived, url)
@@ -68,7 +68,7 @@ impl Chain {
             }
         }
         match next.is_some_and(|token| !self.tokens.insert(token.to_owned())) {
-            true => Err("the listing goes on with a page that has come before".to_owned()),
+            true => Err("the listing repeats a page that has come before".to_owned()),
             false => Ok(()),
         }
     }

@@ -19,7 +19,7 @@ use crate::{Error, Filter, Warning};
 const BATCH_MAX: usize = 256;
 /// Number of batches that may wait for the receiver. Beyond this number, the walk waits.
 const BATCHES_WAITING_MAX: usize = 8;
-/// The most directories that one thread keeps open on its way down. Deeper directories wait until these are
+/// The maximum number of nested directories that a thread keeps open. Deeper directories wait until these are
 /// read.
 const OPEN_MAX: usize = 64;
 
@@ -30,15 +30,15 @@ pub(crate) enum Found {
     File(FoundFile),
     /// An entry that can't be read. The walk continues.
     Failed(PathBuf, Error),
-    /// An entry that is left out together with everything below it: its path below the walk's root, and the
-    /// warning.
+    /// An entry that is left out together with everything below it. The fields are its path relative to the
+    /// walk's root, and the warning.
     LeftOut(String, Warning),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
-    /// The file's path below the walk's root, separated by `/`.
+    /// The file's path relative to the walk's root. Its separator is `/`.
     pub(crate) name: String,
     pub(crate) size: u64,
     /// The file's modification time, if the file system reports it.
@@ -53,7 +53,7 @@ pub(crate) enum Links {
     ToFiles,
     /// Links to files and to directories.
     All,
-    /// None. Each link is left out with a warning.
+    /// No links. Each link is left out with a warning.
     None,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Walk {
     pub(crate) filter: Filter,
 }
 
-/// Starts to walk `root` on its own threads. Dropping the receiver ends them.
+/// Starts to walk `root` on separate threads. Dropping the receiver ends them.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -97,7 +97,9 @@ pub(crate) fn start(
         threads_max,
         walk,
     });
-    shared.grow(&out).map_err(|e| Error::local(&root, "can't be walked: no thread", e))?;
+    shared
+        .grow(&out)
+        .map_err(|e| Error::local(&root, "can't be read, because no thread could be started", e))?;
     Ok(batches)
 }
 
@@ -108,8 +110,8 @@ struct Directory {
     above: Option<Arc<AncestorChain>>,
 }
 
-/// The ids (device and inode) of the directories above a directory. They detect a link that leads back up, so
-/// they are kept only if links are followed.
+/// The ids (device and inode) of the directories above a directory. By these ids, the walk detects a link
+/// that leads back up. The ids are kept only if the walk follows links.
 struct AncestorChain {
     id: (u64, u64),
     above: Option<Arc<AncestorChain>>,
@@ -169,7 +171,7 @@ impl Entries {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
-        // An error ends the reading of a directory, so sort it behind the entries that were read before.
+        // An error ends the reading of a directory, so sort it after the entries, which were read before it.
         entries.sort_by_cached_key(|entry| match entry {
             Ok(entry) => (false, sorted_as(entry, walk)),
             Err(_) => (true, Default::default()),
@@ -251,7 +253,8 @@ impl Walker {
                     }
                 }
             }
-            // Close directories that were read completely.
+            // If this many directories are open, put off deeper ones. A walk in the order of names must read
+            // them at once.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
             let Some((directory, entries)) = open.last_mut() else {
@@ -308,7 +311,7 @@ impl Walker {
         let file_name = entry.file_name();
         let Some(file_name) = file_name.to_str() else {
             let error =
-                Error::refused(path.display().to_string(), "the name is not UTF-8 and can't be a key");
+                Error::refused(path.display().to_string(), "the name is not UTF-8, so it can't be a key");
             return self.tell(Found::Failed(path, error)).map(|()| None);
         };
         let mut name = String::with_capacity(parent.name.len() + 1 + file_name.len());

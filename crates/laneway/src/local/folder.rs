@@ -1,5 +1,6 @@
-//! The destination folder of a download. Each directory is opened from its parent without following links. So
-//! no key creates anything outside the folder, even if another program changes the tree meanwhile.
+//! The destination folder of a download. Laneway opens each directory relative to its parent and follows no
+//! symbolic links. So no object's key makes it write outside the folder, even if another program changes the
+//! tree at the same time.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -33,30 +34,33 @@ pub(crate) use place::{Destination, Place, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
-/// The most directories kept open. Listings are sorted, so few directories are in use at a time.
+/// The maximum number of directories that are kept open. Listings are sorted, so few directories are in use
+/// at a time.
 const OPEN_MAX: usize = 128;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// A folder and the directories in use below it. The folder is created with its first entry.
+/// A destination folder and the open directories below it. It is created on disk with its first entry.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// Open directories, by their path below the folder. The folder itself has the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
     flushed: Mutex<Flushed>,
-    /// The directories that received files. At the end, leftovers in them are removed.
+    /// The directories that received files, if the job removes leftovers of earlier runs from them at its
+    /// end.
     used: Option<Mutex<BTreeSet<String>>>,
-    /// True if files below the folder can't be locked.
+    /// Set once the file system has turned out to have no locks.
     no_locks: AtomicBool,
 }
 
 impl Folder {
-    /// Returns the folder at `path`. Follows links on the way to the folder, because the user chose the path.
+    /// Returns the folder at `path`. Symbolic links in `path` itself are followed, because the user chose
+    /// this path.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), None))
     }
 
-    /// Returns a folder that records the directories of its files for
+    /// Returns a folder that records which directories receive files, for
     /// [`remove_leftovers`](Self::remove_leftovers).
     pub(crate) fn noting(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), Some(Mutex::default())))
@@ -84,7 +88,7 @@ impl Folder {
         }
     }
 
-    /// Returns the whole path of the name `below`, for messages.
+    /// Returns the full path of the relative name `below`, for messages.
     pub(crate) fn path_of(&self, below: &str) -> String {
         self.path.join(below).display().to_string()
     }
@@ -92,7 +96,7 @@ impl Folder {
     /// Creates the directory `below` (empty for the folder itself) and all directories above it.
     ///
     /// # Errors
-    /// If something other than a directory is in the way, or the file system refuses.
+    /// If a file or a link has the name of one of these directories, or the file system refuses.
     pub(crate) fn create(&self, below: &str) -> Result<(), Error> {
         self.directory(below).map(drop)
     }
@@ -120,11 +124,13 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
-    /// Flushes the names of the directory `below`, and of all directories above it up to the folder, to disk.
-    /// Does so even if this job didn't create them, because a killed job may have. Above the folder, flushes
-    /// only directories that this job created.
+    /// Makes the directory `below` survive a crash. To do so, flushes to disk the entries of this directory
+    /// and of those above it in their parents. Inside the folder, it flushes also entries that this job
+    /// didn't create, because a killed job may have created them. Above the folder, it flushes only those
+    /// that this job created.
     fn flush_above(&self, below: &str) -> io::Result<()> {
-        // Record a directory only once it is flushed, because other files rely on the record.
+        // Record a directory only after the flush, because for other files in the directory the record
+        // replaces a flush of their own.
         let mut at = below;
         while !at.is_empty() {
             let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -175,7 +181,7 @@ impl Folder {
             match (e, statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s))) {
                 (_, Ok(FileType::Symlink)) => Error::refused(
                     path.display().to_string(),
-                    "is a symbolic link; nothing is written through links below the destination",
+                    "is a symbolic link; Laneway writes nothing through links below the destination",
                 ),
                 (_, Ok(FileType::RegularFile)) => Error::refused(
                     path.display().to_string(),
@@ -191,7 +197,8 @@ fn kind(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
 }
 
-/// Returns whether `path` exists and is a pipe or a device, which takes bytes only in order. Follows links.
+/// Returns whether `path` exists and is a pipe, a socket or a device, to which bytes can be written only in
+/// order. Follows links.
 pub(crate) fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -201,15 +208,16 @@ pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()
 }
 
-/// The most flushed names that are remembered. Names beyond this number are flushed again with each file.
+/// The maximum number of directories that are remembered as flushed. Laneway flushes further ones again with
+/// each file.
 const NAMES_MAX: usize = 1 << 16;
 
-/// The names of directories that a job has flushed, and those that it still must flush.
+/// The directories whose entries a job has flushed to disk, and those that it must still flush.
 #[derive(Default, Debug)]
 struct Flushed {
-    /// Directories whose names were flushed, by their path below the folder.
+    /// Directories whose entry in their parent was flushed, by their path below the folder.
     below: HashSet<String>,
-    /// Directories above the folder in which this job created another one, and that it hasn't flushed since.
+    /// Directories above the folder in which this job created a directory, and which it must still flush.
     made_in: BTreeSet<PathBuf>,
 }
 

@@ -1,10 +1,10 @@
-//! System-specific functions for writing files. `docs/platforms.md` says what changes on systems without
-//! them.
+//! Functions for writing files that depend on the operating system. `docs/platforms.md` describes the
+//! differences on systems that lack them.
 //!
-//! - `boot`: a number that differs after every boot of the machine. Bytes that were written without a flush
-//!   are certain to be in the file only during the same boot. Without such a number, Laneway reads back
-//!   everything that an earlier run wrote.
-//! - `rename_new`: renames a file in one step, unless the new name exists.
+//! - `boot`: a number that changes with every boot of the machine. Bytes that were written without a flush
+//!   are certain to be in the file only until the machine crashes or restarts. Without this number, Laneway
+//!   reads back everything that an earlier run wrote.
+//! - `rename_new`: renames a file atomically, and fails if the new name exists.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;
@@ -26,8 +26,8 @@ use linux as system;
 
 pub(crate) use system::boot;
 
-/// Renames a file within its directory, if the new name doesn't exist. If the system can't do that in one
-/// step, it creates a hard link and removes the old name.
+/// Renames a file within its directory, and fails if the new name exists. If the system has no such call,
+/// creates a hard link, which also fails then, and removes the old name.
 pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match system::rename_new(directory, from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
@@ -38,8 +38,8 @@ pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr)
     }
 }
 
-/// Flushes the names in a directory to disk. On macOS, `fsync` alone leaves them in the disk's cache. The
-/// standard library's `sync_all` uses `F_FULLFSYNC` there.
+/// Flushes a directory's entries to disk. On macOS, `fsync` leaves them in the disk's cache, so this uses the
+/// standard library's `sync_all`, which calls `F_FULLFSYNC` there.
 pub(crate) fn flush_directory(directory: &OwnedFd) -> io::Result<()> {
     File::from(directory.try_clone()?).sync_all()
 }

@@ -1,5 +1,5 @@
-//! Stores a file's times, mode and owner in an object's metadata. The format on GCS is that of `gcloud
-//! storage rsync`, and on S3 that of rclone.
+//! Stores a file's modification time, mode and owner in an object's metadata, and reads them back. On GCS,
+//! Laneway uses the format of `gcloud storage rsync`, and on S3 the format of rclone.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -7,35 +7,35 @@ use std::os::unix::fs::MetadataExt;
 
 use laneway_store::{FileAttributes, Retention};
 
-/// `gcloud storage`'s names.
+/// The names of metadata entries that `gcloud storage` uses.
 const GCS_MTIME: &str = "goog-reserved-file-mtime";
 const GCS_MODE: &str = "goog-reserved-posix-mode";
 const GCS_UID: &str = "goog-reserved-posix-uid";
 const GCS_GID: &str = "goog-reserved-posix-gid";
-/// rclone's names; gsutil and s3fs also use `mtime`.
+/// The names of metadata entries that rclone uses. gsutil and s3fs also use `mtime`.
 const MTIME: &str = "mtime";
 const MODE: &str = "mode";
 const UID: &str = "uid";
 const GID: &str = "gid";
 
-/// The mode bits that are kept: permissions alone. A bit such as set-user-id could turn another person's
-/// object into a privileged program.
+/// The bits of a mode that Laneway stores and sets: only the permissions. With a bit such as set-user-id, an
+/// object that someone else wrote could become a privileged program.
 const PERMISSIONS: u32 = 0o777;
 
-/// The file attributes that are kept with an object, and set on downloaded files.
+/// The file attributes that Laneway stores with objects and sets on downloaded files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preserve {
     Nothing,
-    /// Sets modification times in objects' metadata on files.
+    /// Stores no attributes with objects, but sets modification times from objects' metadata on files.
     Times,
-    /// Stores times, modes and owners with objects, and sets them on files.
+    /// Stores modification times, modes and owners with objects, and sets them on files.
     All,
 }
 
-/// Seconds since 1970, and nanoseconds.
+/// Seconds since 1970, and the nanoseconds after that second.
 pub(crate) type Time = (i64, u32);
 
-/// The attributes of a file besides its bytes, as far as they are known.
+/// A file's modification time, mode, owner and group, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Attributes {
     pub(crate) mtime: Option<Time>,
@@ -54,7 +54,7 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes in an object's metadata. Unreadable attributes count as missing.
+    /// Returns the attributes in an object's metadata. Ignores an attribute that can't be parsed.
     pub(crate) fn of_object(metadata: &BTreeMap<String, String>) -> Self {
         let find = |names: [&str; 2]| names.into_iter().find_map(|name| metadata.get(name));
         let mode = find([GCS_MODE, MODE]).and_then(|mode| u32::from_str_radix(mode, 8).ok());
@@ -69,8 +69,8 @@ impl Attributes {
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
             (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
-            // `ns` counts forward from a whole second. Before 1970 the text needs the fraction in the other
-            // direction.
+            // `ns` counts forward from the second `s`. Before 1970, the text has a minus sign and a fraction
+            // that counts backward, so that -1.25 is `s` = -2 and 750 million ns.
             (_, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
             (_, ns) => format!("{s}.{ns:09}"),
         });
@@ -80,7 +80,7 @@ impl Attributes {
         };
         let mode = self.mode.map(|mode| match names {
             FileAttributes::Gcloud => format!("{mode:03o}"),
-            // The mode includes the file type, as rclone writes it.
+            // As rclone does, write the mode with the file type, here a regular file.
             _ => format!("{:o}", 0o100_000 | mode),
         });
         let values = [mtime, mode, self.uid.map(|uid| uid.to_string()), self.gid.map(|gid| gid.to_string())];
@@ -97,7 +97,7 @@ impl Attributes {
     }
 }
 
-/// Parses seconds since 1970 with or without a fraction, or a date and time.
+/// Parses a number of seconds since 1970, with or without a fraction, or a date with a time.
 fn time(text: &str) -> Option<Time> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let Ok(s) = seconds.parse::<i64>() else {

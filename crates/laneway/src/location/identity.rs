@@ -1,16 +1,16 @@
-//! Identifies a local file and its state.
+//! Identifies a local file and its content, to detect that the file was changed or replaced.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
-/// Facts that differ between two files, and between two states of one file.
+/// The attributes by which Laneway recognises a file, and sees if its content has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) inode: u64,
     pub(crate) size: u64,
-    /// Seconds and nanoseconds.
+    /// The modification time, in seconds and nanoseconds.
     pub(crate) modified: (i64, i64),
     pub(crate) changed: (i64, i64),
 }
@@ -25,8 +25,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether both describe the same file with the same content. The status change time is left out,
-    /// because renames and changed permissions change it too.
+    /// Returns whether both describe the same file with the same content. Ignores the status change time
+    /// (`changed`), because a rename or a change of permissions also changes it.
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
     }

@@ -1,17 +1,19 @@
-//! Reads files line by line, in bounded memory.
+//! Reads files line by line, and limits the length of a line.
 
 use std::io::{self, BufRead, Read as _};
 
-/// The longest line that is read. A key of 1 KiB in any notation, with all its metadata, is far shorter.
+/// The maximum length of a line in bytes. A line with a key of 1 KiB in any notation and all its metadata is
+/// far shorter.
 pub(crate) const LINE_MAX: u64 = 1 << 20;
 
-/// A line, without its end.
+/// A line, without its line end.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// The line's number, counted from 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
-    /// True if a line end follows. The last line of a file that was being written may be incomplete.
+    /// False for a last line without a line end. It may be incomplete, because its writer may have been
+    /// interrupted.
     pub(crate) is_ended: bool,
     /// The line's offset in the file.
     pub(crate) start: u64,
@@ -29,10 +31,10 @@ impl<R: BufRead> Lines<R> {
         Self { input, number: 0, at: 0 }
     }
 
-    /// Returns the next line, or `None` at the end.
+    /// Returns the next line, or `None` at the end of the file.
     ///
     /// # Errors
-    /// The read error, and `InvalidData` for a line above 1 MiB.
+    /// The error of the read, or `InvalidData` for a line longer than 1 MiB.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(LINE_MAX + 1).read_until(b'\n', &mut bytes)? as u64;

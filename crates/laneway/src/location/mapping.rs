@@ -1,8 +1,9 @@
-//! The names of copies at their destination.
+//! Maps the names of sources to the names of their copies at a destination.
 //!
-//! A destination is a folder if its text says so: a bucket's root, a trailing slash, `.` or `..`. So a
-//! command does the same thing whether or not the destination exists. One exception: single objects also go
-//! into a local folder that exists.
+//! A destination is a folder if its text shows it. The text is a whole bucket, ends in a slash, or is a local
+//! path that ends in `.` or `..`. So the result of a command doesn't depend on the existence of the
+//! destination. There is one exception: if a single object is copied to an existing local folder, the copy is
+//! put into the folder.
 
 use std::path::{Component, Path};
 
@@ -11,12 +12,13 @@ use laneway_store::Provider;
 use crate::location::pattern::Pattern;
 use crate::{Error, Location};
 
-/// The name under which a source enters a folder.
+/// The name that a source gets inside a destination folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SourceName {
-    /// The source enters the folder under this name.
+    /// The source is copied into the folder under this name.
     Named(String),
-    /// `.`, `..`, `/`, `dir/.`: the source's content goes directly into the folder, as with `cp`.
+    /// The source is a folder without a name of its own: `.`, `..`, `/` or `dir/.`. As with `cp`, its content
+    /// is copied directly into the destination folder.
     Contents,
     /// The source's name isn't UTF-8, so it can't be a key.
     NotUtf8,
@@ -24,7 +26,8 @@ pub(crate) enum SourceName {
 
 pub(crate) fn name_of_path(path: &Path) -> SourceName {
     let bytes = path.as_os_str().as_encoded_bytes();
-    // `components` drops a trailing dot, which means the content, as in `cp`.
+    // A trailing dot means the content of the folder, as in `cp`. Check it here, because `components` drops
+    // it.
     if bytes == b"." || bytes.ends_with(b"/.") {
         return SourceName::Contents;
     }
@@ -37,7 +40,8 @@ pub(crate) fn name_of_path(path: &Path) -> SourceName {
     }
 }
 
-/// Returns the name of a prefix or an object: its last component, or the bucket's name if it has none.
+/// Returns the name of a prefix or an object: the last component of the key, or the bucket's name if the key
+/// is empty.
 pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     let key = key.strip_suffix('/').unwrap_or(key);
     match key.rsplit('/').next() {
@@ -46,8 +50,8 @@ pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     }
 }
 
-/// Returns the prefix that names below a tree's top get at a destination. `base` is the destination's key, or
-/// empty for a local root.
+/// Returns the prefix that is put before each name in a tree to make its key at the destination. `base` is
+/// the destination's key, or empty for a local destination.
 pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> String {
     let mut prefix = base.to_owned();
     if !is_folder && !base.is_empty() {
@@ -64,7 +68,7 @@ pub(crate) fn single_key(base: &str, is_folder: bool, name: &str) -> String {
     if is_folder { format!("{base}{name}") } else { base.to_owned() }
 }
 
-/// Checks sources and destination before anything is done.
+/// Checks that the sources fit the destination, before the job does anything.
 ///
 /// # Errors
 /// `ErrorKind::Usage`, naming the location that doesn't fit.
@@ -80,7 +84,7 @@ pub(crate) fn check(
         let message = "several sources need a folder as their destination: end it with a slash";
         return Err(Error::usage(destination.to_string(), message));
     }
-    // A destination's key is literal, even if it has wildcards.
+    // Don't check the destination's key: it is used literally, even if it has wildcards.
     if let Location::Object { bucket, .. } = destination
         && bucket.is_empty()
     {
@@ -109,8 +113,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Returns whether copying everything under `source` to `destination_prefix` of the same bucket would never
-/// end, or would copy objects onto themselves.
+/// Returns whether a copy of everything under `source` to `destination_prefix` would write below `source`, in
+/// the same bucket. Such a copy would find its own copies and never end, or copy objects onto themselves.
 pub(crate) fn is_into_itself(
     (provider, bucket, source): (Provider, &str, &str),
     (to_provider, to_bucket, destination_prefix): (Provider, &str, &str),

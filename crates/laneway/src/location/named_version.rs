@@ -1,5 +1,5 @@
-//! Looks a named version up before its removal. A store that ignores versions would remove the live object
-//! instead.
+//! Looks up a version before Laneway removes it. A store that ignores version ids would otherwise remove the
+//! live object instead.
 
 use http::StatusCode;
 use laneway_store::{ObjectId, ObjectMeta, Store, Version, VersionNames};
@@ -7,10 +7,10 @@ use laneway_store::{ObjectId, ObjectMeta, Store, Version, VersionNames};
 use crate::Error;
 use crate::location::url;
 
-/// The version id of objects that S3 wrote while the bucket kept no versions.
+/// The version id that S3 gives to objects written while the bucket kept no versions.
 const NULL: &str = "null";
 
-/// Looks a version up, and returns its size.
+/// Looks up a version, checks that the store's answer is about this version, and returns its size.
 ///
 /// # Errors
 /// The store's error; an answer about another version.
@@ -23,10 +23,11 @@ pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> 
                 (None, Some(Version::Generation(other))) => format!("generation {other}"),
                 (None, _) => "an object without versions".to_owned(),
             };
-            let message = format!("kept: asked for this version, the store answers with {answered}");
+            let message =
+                format!("kept: Laneway asked for this version, but the store answered with {answered}");
             Err(Error::refused(url(store.provider(), id), message))
         }
-        // A delete marker can be removed, but not looked up.
+        // S3 answers with this status for a delete marker, which can't be looked up but can be removed.
         Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(0),
         Err(error) => Err(error.into()),
     }
@@ -40,8 +41,8 @@ fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
             asked == Some(generation.to_string().as_str())
         }
         (VersionNames::Generation, _) => false,
-        // A bucket that has never kept versions has one version of each object, `null`, and its answers leave
-        // the id out.
+        // In a bucket that has never kept versions, the only version of each object is `null`, and S3's
+        // answers contain no version id.
         (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }

@@ -1,13 +1,14 @@
-//! The destinations that a job has used, so that no two sources share one.
+//! The destinations that a job has used. With them, the job detects two sources with the same destination.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The reason for refusing a name that the file system treats as equal to another one.
-pub(crate) const FOLDED: &str = "the destination has a name that differs only in case";
+/// The reason why a job refuses a name that the destination's file system treats as equal to another one.
+pub(crate) const FOLDED: &str =
+    "the destination has a name that differs only in case, and its file system treats both as one";
 
-/// Destinations already used. Names are stored as 64 bits of a keyed hash, 8 to 16 bytes each. Among ten
-/// million names, the chance of one collision is about 1 in 400,000.
+/// The names already used as destinations. To save memory, a name is stored as a keyed hash of 64 bits, which
+/// takes 8 to 16 bytes. The chance that two of ten million names have the same hash is about 1 in 400,000.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// `None` if no two sources can collide.
@@ -16,13 +17,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns an empty set for a job. One tree maps its names one to one, so it needs no record of them.
-    /// Several sources, and patterns that flatten folders, may collide.
+    /// Returns an empty set for a job. `may_meet` says that two sources of the job can have the same
+    /// destination. This holds for several sources, and for patterns, which put objects from several folders
+    /// into one. In a single tree, all names differ, so no names are recorded.
     pub(crate) fn new(may_meet: bool) -> Self {
         Self { taken: may_meet.then(HashSet::new), keys: RandomState::new() }
     }
 
-    /// Records a name. Returns false if it was recorded before.
+    /// Records a name. Returns false if it was recorded already.
     pub(crate) fn is_new(&mut self, name: &str) -> bool {
         match &mut self.taken {
             Some(taken) => taken.insert(self.keys.hash_one(name)),

@@ -1,8 +1,8 @@
 //! Patterns in keys and paths, with the syntax of `gcloud storage`.
 //!
-//! `*` and `?` stay within a path component, and `**` crosses components. `[abc]`, `[a-z]` and `[!a]` match
-//! one character of a set. The common glob crates allow `**` only as a whole component, but
-//! `gs://b/logs**.gz` is usual here.
+//! `*` and `?` match within a path component, and `**` matches across components. `[abc]`, `[a-z]` and `[!a]`
+//! match one character. This module has its own matcher, because the common glob crates allow `**` only as a
+//! whole component, and users of `gcloud storage` write `gs://b/logs**.gz`.
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
@@ -19,7 +19,7 @@ enum Token {
     Set { ranges: Vec<(char, char)>, negated: bool },
 }
 
-/// The places in a path where a match may begin.
+/// The positions in a path at which a match may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
     Top,
@@ -59,12 +59,13 @@ impl Pattern {
         (literal_prefix.len() < text.len()).then_some(Self { tokens, literal_prefix })
     }
 
-    /// Returns the literal beginning of every match: the prefix to list.
+    /// Returns the text before the first wildcard, with which every match begins. Laneway lists this prefix.
     pub(crate) fn literal_prefix(&self) -> &str {
         &self.literal_prefix
     }
 
-    /// Returns whether all matches lie in one level, so that a listing with the delimiter `/` finds them.
+    /// Returns whether the wildcards match no slash, so that a listing with the delimiter `/` finds all
+    /// matches.
     pub(crate) fn is_one_level(&self) -> bool {
         let mut rest = self.tokens.iter().skip(self.literal_prefix.chars().count());
         rest.all(|token| match token {
@@ -78,22 +79,23 @@ impl Pattern {
         self.first_end(text, Start::Top, |end| end == text.len()).is_some()
     }
 
-    /// Returns the shortest beginning of `text` that matches and is followed by `/`: the folder that the
-    /// pattern matches.
+    /// Returns the folder in `text` that the pattern matches: the shortest beginning that matches and is
+    /// followed by `/`.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
         let end = self.first_end(text, Start::Top, |end| end > 0 && text[end..].starts_with('/'))?;
         Some(&text[..end])
     }
 
-    /// Returns whether a series of components of `path` matches. The last of them is a folder, or the end of
-    /// the path if `may_be_last`.
+    /// Returns whether consecutive components of `path` match, from `start` on. After the last of them a `/`
+    /// must follow, so that it is a folder. If `may_be_last` is true, it may also be the end of the path.
     pub(crate) fn matches_components(&self, path: &str, start: Start, may_be_last: bool) -> bool {
         let may_end = |end| if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
         self.first_end(path, start, may_end).is_some()
     }
 
     /// Returns the end of the first match in `text` that `may_end` accepts. For each character, it tracks all
-    /// states that the pattern may be in. So the time is at most proportional to the product of both lengths.
+    /// states that the pattern may be in, instead of trying them one after the other. So the time is at most
+    /// proportional to the product of both lengths.
     fn first_end(&self, text: &str, start: Start, may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
@@ -151,14 +153,14 @@ impl Token {
     }
 }
 
-/// Reads a set from the text after its `[`. Returns `None` if no `]` closes the set: then, as in a shell, `[`
+/// Parses a set from the text after its `[`. Returns `None` if no `]` follows. As in a shell, the `[` then
 /// stands for itself.
 fn read_set(text: &str) -> Option<(Token, &str)> {
     let (negated, body) = match text.strip_prefix(['!', '^']) {
         Some(body) => (true, body),
         None => (false, text),
     };
-    // A `]` in the first place stands for itself.
+    // A `]` as the first character of the set stands for itself.
     let first = body.chars().next()?.len_utf8();
     let end = first + body[first..].find(']')?;
     let chars: Vec<char> = body[..end].chars().collect();

@@ -1,35 +1,35 @@
-//! Names below a destination folder. Decides which keys may become files, and which would leave the folder or
-//! collide.
+//! Names below a folder. This module refuses keys that can't be the path of a file, or whose path would lead
+//! out of the folder.
 
 use std::fmt;
 
-/// The longest file name in bytes that every common file system allows.
+/// The maximum length in bytes of a file name that all common file systems allow.
 pub(crate) const NAME_MAX: usize = 255;
 
-/// A relative path that is safe to create below a folder: it has no special component such as `..`.
+/// A relative path that is safe to create below a folder, because it has no component such as `..`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Relative {
     path: String,
-    /// Where the last component begins.
+    /// The offset in `path` at which the last component begins.
     name_at: usize,
 }
 
-/// The reason why a key can't become a file.
+/// The reason why a name can't become the path of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Unsafe {
-    #[error("the key names no file")]
+    #[error("the name is empty, so no file can have it")]
     Empty,
-    #[error("the key is an absolute path")]
+    #[error("the name is an absolute path, so it may lead out of the folder")]
     Absolute,
-    #[error("the key holds an empty path component, which a file system can't keep")]
+    #[error("the name has an empty component (`//` or a `/` at its end), which a file system can't keep")]
     EmptyComponent,
-    #[error("the key holds a `{0}` component, which would lead elsewhere")]
+    #[error("the name has a `{0}` component, and no file or folder can have that name")]
     Dots(&'static str),
-    #[error("the key holds a NUL")]
+    #[error("the name has a NUL character, which a file system can't keep")]
     Nul,
-    #[error("a component of the key is longer than 255 bytes")]
+    #[error("a component of the name is longer than 255 bytes, the limit of common file systems")]
     TooLong,
-    #[error("the key holds a character or a name that Windows gives a meaning of its own")]
+    #[error("the name has a character or a component that is reserved on Windows")]
     Windows,
 }
 
@@ -66,7 +66,7 @@ impl Relative {
         Ok(Self { path, name_at })
     }
 
-    /// Returns the folder, or an empty text for the destination itself.
+    /// Returns the name's folder without a trailing slash. It is empty for a name without slashes.
     pub(crate) fn folder(&self) -> &str {
         self.path[..self.name_at].trim_end_matches('/')
     }
@@ -76,7 +76,7 @@ impl Relative {
         &self.path[self.name_at..]
     }
 
-    /// Returns the whole name.
+    /// Returns the whole relative path.
     pub(crate) fn as_str(&self) -> &str {
         &self.path
     }
@@ -88,8 +88,9 @@ impl fmt::Display for Relative {
     }
 }
 
-/// Returns whether Windows gives the name a special meaning: separators, drives and streams, device names,
-/// and endings that it drops silently.
+/// Returns whether a component is reserved on Windows. It is reserved if it contains a separator or a special
+/// character such as `:`, or if it is the name of a device. It is also reserved if it ends in a dot or a
+/// space, because Windows drops these.
 fn means_something_to_windows(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();

@@ -1,28 +1,28 @@
-//! The outcomes of the commands of earlier runs.
+//! The outcomes of commands in earlier runs, as a shared manifest records them.
 
 use std::collections::HashMap;
 
 use super::known::{Key, Scope, key};
 use super::line::{Command, DONE, Item};
 
-/// The commands of a run, by hashes of the texts of their lines.
+/// The commands of earlier runs. Each command is identified by the hash of its line's text.
 #[derive(Default, Debug)]
 pub(super) struct Commands {
-    /// The latest line with each number. A line's number may differ between two runs, because lines are added
-    /// and removed.
+    /// For each line number, the command that had it last. A command's number may differ between two runs,
+    /// because the user adds and removes lines.
     numbers: HashMap<u64, Key>,
-    /// The number of earlier successes of each line, minus those that commands of this run have used up.
+    /// For each command, the number of earlier successes, minus those that commands of this run have used up.
     done: HashMap<Key, u32>,
 }
 
 impl Commands {
-    /// Adds a line of a manifest.
+    /// Adds a command's line of a manifest.
     ///
     /// # Errors
-    /// The defect of the line.
+    /// A message that says what is wrong with the line.
     pub(super) fn add(&mut self, command: &Command) -> Result<(), String> {
         let text =
-            command.text().ok_or("this line of the manifest is broken (its bytes are no hexadecimal)")?;
+            command.text().ok_or("this line of the manifest is broken (its `bytes` aren't hexadecimal)")?;
         let at = key(&text[..]);
         self.numbers.insert(command.number, at);
         if command.outcome == DONE {
@@ -37,11 +37,13 @@ impl Commands {
     /// If no earlier line of the manifest begins a command with this number.
     pub(super) fn scope_of(&self, item: &Item) -> Result<Scope, String> {
         let at = item.command.and_then(|number| self.numbers.get(&number)).copied();
-        at.map(Some).ok_or_else(|| "this line of the manifest is broken (it is of no command)".to_owned())
+        at.map(Some).ok_or_else(|| {
+            "this line of the manifest is broken (no earlier line begins its command)".to_owned()
+        })
     }
 
-    /// Returns whether a line was done, and uses up one success. So each earlier success counts for one line
-    /// with this text.
+    /// Returns whether an earlier run has done a command, and uses up one success. If several lines have the
+    /// same text, each earlier success counts for only one of them.
     pub(super) fn takes(&mut self, at: Key) -> bool {
         match self.done.get_mut(&at) {
             Some(count) if *count > 0 => {
@@ -79,7 +81,7 @@ mod tests {
             br#"{"kind":"item","command":1,"op":"remove","source":"gs://b/a","size":0,"source_size":0,"outcome":"done"}"#,
         );
         let item = item.unwrap();
-        assert!(commands.scope_of(&item).unwrap_err().contains("of no command"));
+        assert!(commands.scope_of(&item).unwrap_err().contains("no earlier line begins"));
         for line in [b"rm a", b"rm b"] {
             commands.add(&Command::begun(1, line)).unwrap();
             assert_eq!(commands.scope_of(&item), Ok(Some(key(&line[..]))));

@@ -8,7 +8,7 @@ use laneway_store::Version;
 
 use super::line::{self, Item};
 
-/// The hash function's keys. They are random in each process, so an attacker can't choose names with
+/// The hash function's keys. The keys are random in each process, so an attacker can't choose names with
 /// colliding hashes. No hash is written to a file.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -18,7 +18,7 @@ pub(super) type Key = (u64, u64);
 /// The owner of items: a command of a run, or `None` for a job with its own manifest.
 pub(super) type Scope = Option<Key>;
 
-/// Items that were done, by hashes of their sources.
+/// Items that were done. Each item is identified by the hash of its scope and source.
 #[derive(Default, Debug)]
 pub(super) struct Known(HashMap<Key, Done>);
 
@@ -43,7 +43,7 @@ impl Known {
         self.0.insert(key(&(scope, &item.source)), done);
     }
 
-    /// Returns whether this item was done, with its source in this state.
+    /// Returns whether an earlier run has done this item, with its source in this state.
     pub(super) fn has_done(
         &self,
         scope: Scope,
@@ -54,7 +54,7 @@ impl Known {
         done == Some(hash(0, &(destination, state, size)))
     }
 
-    /// Returns whether this item was done and wrote this version of the destination.
+    /// Returns whether an earlier run has done this item and wrote this version of the destination.
     pub(super) fn has_made(
         &self,
         scope: Scope,

@@ -71,7 +71,7 @@ impl Subject {
     }
 
     /// Returns whether a source or the destination is, or may be, in a provider's store. For a run, and for a
-    /// list of whole URLs, they aren't known yet.
+    /// list of full URLs, the stores aren't known yet, so any may be used.
     fn is_about(&self, provider: Provider) -> bool {
         let mut ends = self.sources.iter().chain(&self.destination);
         let is_open = self.job == RUN || self.sources.is_empty();
@@ -96,7 +96,7 @@ impl Subject {
     /// Checks that the first line of a manifest describes this job.
     ///
     /// # Errors
-    /// Describes how the job in the first line differs.
+    /// A message that says how the job in the first line differs.
     pub(super) fn check(&self, first: &[u8]) -> Result<(), String> {
         let found: Self = match serde_json::from_slice(first) {
             Ok(found) => found,
@@ -106,7 +106,10 @@ impl Subject {
             return Err("this is not a manifest".to_owned());
         }
         if found.format != FORMAT {
-            return Err(format!("this manifest is of format {}, which is not known here", found.format));
+            return Err(format!(
+                "this manifest has format {}, which this version of Laneway can't read",
+                found.format
+            ));
         }
         match found == *self {
             true => Ok(()),
@@ -116,18 +119,18 @@ impl Subject {
                 found.described()
             )),
             false if (Self { endpoints: self.endpoints.clone(), ..found.clone() }) == *self => Err(format!(
-                "this is the manifest of this job at other endpoints, {}, and not {}",
+                "this is the manifest of this job at other endpoints: {} instead of {}",
                 found.at_endpoints(),
                 self.at_endpoints()
             )),
-            false => Err(format!("this is the manifest of another job, of {}", found.described())),
+            false => Err(format!("this is the manifest of another job: {}", found.described())),
         }
     }
 
     fn at_endpoints(&self) -> String {
         let at = self.endpoints.iter().map(|(scheme, endpoint)| format!("{scheme}:// at {endpoint}"));
         match self.endpoints.is_empty() {
-            true => "which it doesn't name".to_owned(),
+            true => "unknown ones".to_owned(),
             false => at.collect::<Vec<_>>().join(", "),
         }
     }
@@ -282,7 +285,7 @@ pub(super) fn of_version(version: &Version) -> String {
 /// Reads an item's line.
 ///
 /// # Errors
-/// The defect of the line.
+/// A message that says what is wrong with the line.
 pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
     let item: Item =
         serde_json::from_slice(line).map_err(|e| format!("this line of the manifest is broken ({e})"))?;
@@ -292,7 +295,7 @@ pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
     }
 }
 
-/// A command of a run, at its beginning or after its end.
+/// The record of a command, either when it begins or after it has ended.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) struct Command {
     kind: String,
@@ -356,7 +359,8 @@ fn key(url: &str) -> Option<&str> {
     Some(rest.split_once('/')?.1)
 }
 
-/// Returns the strongest of the checksums, in the stores' notation.
+/// Returns the strongest of the checksums, with its name and in the stores' notation, such as `md5=` and
+/// base64.
 fn checksum(sums: &Checksums) -> Option<String> {
     let named = |name: &str, sum: &[u8]| format!("{name}={}", written(sum));
     let crc32c = sums.crc32c.map(|sum| named("crc32c", &sum.to_be_bytes()));
@@ -444,17 +448,17 @@ mod tests {
         let why = at("http://there").check(first).unwrap_err();
         assert!(
             why.ends_with(
-                "this job at other endpoints, s3:// at http://here/s3, and not s3:// at http://there/s3"
+                "this job at other endpoints: s3:// at http://here/s3 instead of s3:// at http://there/s3"
             ),
             "{why}"
         );
         // A manifest of an older version, which wrote no endpoints.
         let before = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p"))).line();
         let why = at("http://there").check(before.trim_ascii_end()).unwrap_err();
-        assert!(why.ends_with("endpoints, which it doesn't name, and not s3:// at http://there/s3"), "{why}");
+        assert!(why.ends_with("endpoints: unknown ones instead of s3:// at http://there/s3"), "{why}");
         let other = Subject::new("copy", &[place("/e")], Some(&place("s3://b/p"))).line();
         assert!(at("http://there").check(other.trim_ascii_end()).unwrap_err().contains("another job"));
-        // A run's commands, and a list of whole URLs, may use any store.
+        // A run's commands, and a list of full URLs, may use any store.
         for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
             assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 2);
         }
@@ -479,7 +483,7 @@ mod tests {
         ];
         for other in others {
             let why = other.check(first).unwrap_err();
-            assert!(why.contains("another job, of copy gs://b/p -> /d"), "{why}");
+            assert!(why.contains("another job: copy gs://b/p -> /d"), "{why}");
         }
         assert!(ours.check(b"name,size").unwrap_err().contains("not a manifest"));
         assert!(ours.check(b"{\"kind\":\"item\"}").unwrap_err().contains("not a manifest"));

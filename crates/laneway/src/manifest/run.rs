@@ -10,8 +10,8 @@ use super::line::Command;
 use super::{OpenedManifest, Subject, Targets};
 use crate::{Error, Warning};
 
-/// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has the
-/// lines of each job's own manifest, with the command's number, and the outcome of each command.
+/// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has a
+/// line for each item of these jobs, with the command's number, and lines for the outcomes of the commands.
 ///
 /// ```
 /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -60,7 +60,8 @@ impl RunManifest {
         Ok((Self(Arc::new(opened)), warning))
     }
 
-    /// Returns the command in a line. Later runs identify a command by the line's text, not by its number.
+    /// Returns the command in a line of the list. Later runs identify a command by the line's text, not by
+    /// its number.
     pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
         RunCommand {
             opened: Arc::clone(&self.0),

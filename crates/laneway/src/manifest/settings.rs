@@ -1,4 +1,4 @@
-//! The settings that change the objects or files that a job writes.
+//! The settings that affect the objects or files that a job writes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,8 +21,8 @@ pub(crate) struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// Returns a digest that doesn't reveal the settings. It leaves out the condition, which decides whether
-    /// an object is written but doesn't change the object.
+    /// Returns a digest that doesn't reveal the settings. The digest leaves out the condition, which decides
+    /// whether an object is written but doesn't change the object.
     pub(crate) fn digest(&self) -> String {
         let put = self.put;
         let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -1,5 +1,5 @@
 //! The prefixes, folders and patterns that a move or a removal empties. When the job runs again, it may find
-//! nothing there.
+//! nothing there. The manifest then shows that this is no error.
 
 use crate::Location;
 use crate::location::pattern::Pattern;
@@ -15,20 +15,20 @@ struct Target {
     /// The common beginning of all names in the target, before the part that a pattern matches.
     root: String,
     pattern: Option<Pattern>,
-    /// True if the job takes everything below the target, or all its versions.
+    /// True if the job moves or removes everything below the target, or all its versions.
     with_below: bool,
-    /// True if an earlier run has taken something from the target.
+    /// True if an earlier run has moved or removed an item of the target.
     was_met: bool,
 }
 
 impl Targets {
-    /// Selects the places that may be several items. With `is_recursive`, the job takes everything below a
-    /// place, or all its versions.
+    /// Selects the sources that may be several items. With `is_recursive`, the job moves or removes
+    /// everything below a source, or all its versions.
     pub(crate) fn of(places: &[Location], is_recursive: bool) -> Self {
         Self(places.iter().filter_map(|place| Target::of(place, is_recursive)).collect())
     }
 
-    /// Notes a source that an earlier run has taken.
+    /// Notes that an earlier run has moved or removed the item with this source.
     pub(super) fn meet(&mut self, source: &str) {
         for target in self.0.iter_mut().filter(|target| !target.was_met) {
             target.was_met = target.holds(source);
@@ -39,14 +39,14 @@ impl Targets {
         self.0.iter().any(|target| target.name == name)
     }
 
-    /// Returns whether a target has this name, and an earlier run has taken something from it.
+    /// Returns whether a target has this name, and an earlier run has moved or removed an item of it.
     pub(super) fn was_met(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.was_met && target.name == name)
     }
 }
 
 impl Target {
-    /// Returns `None` for a place that is one object or file.
+    /// Returns the target of a source. Returns `None` for a source that is one object or file.
     fn of(place: &Location, is_recursive: bool) -> Option<Self> {
         let name = place.to_string();
         let (root, inside) = match place {

@@ -1,6 +1,7 @@
-//! Setters for the properties of a new object. Every verb that writes an object has the same ones.
+//! Setters for the properties of a new object, which all calls that write an object share.
 
-/// Makes the setters of a verb that has a field `options` of type [`PutOptions`](laneway_store::PutOptions).
+/// Defines the setters of a call that has a field `options` of type
+/// [`PutOptions`](laneway_store::PutOptions).
 macro_rules! describable {
     ($verb:ty) => {
         impl $verb {
@@ -11,14 +12,14 @@ macro_rules! describable {
                 self
             }
 
-            /// Sets several properties of the new object. If a field of `options` is empty, its earlier value
-            /// stays. Metadata and tags are added to the earlier ones.
+            /// Sets several properties of the new object. If a field of `options` is empty, the value that
+            /// was set before stays. Metadata and tags are added to those set before.
             pub fn options(mut self, options: ::laneway_store::PutOptions) -> Self {
                 self.options = options.or(self.options);
                 self
             }
 
-            /// Adds an entry to the user metadata.
+            /// Adds an entry to the object's user metadata.
             pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
                 self.options.metadata.insert(name.into(), value.into());
                 self
@@ -27,20 +28,21 @@ macro_rules! describable {
     };
 }
 
-/// Makes the setters of conditions for a verb with a field `options`.
+/// Defines the setters of conditions for a call that has a field `options`.
 macro_rules! conditional {
     ($verb:ty) => {
         impl $verb {
-            /// Writes only if no object has this key. If one has, the call fails with an error of kind
-            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or
+            /// Writes the object only if no object has this key. Otherwise the call fails with an error of
+            /// kind [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or
             /// [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_absent(mut self) -> Self {
                 self.options.condition = ::laneway_store::Condition::Absent;
                 self
             }
 
-            /// Replaces only this version of the object. If the object was replaced meanwhile, the call fails
-            /// with an error of kind [`Precondition`](crate::ErrorKind::Precondition).
+            /// Replaces the object only if this is its current version. If another write has replaced this
+            /// version, the call fails with an error of kind
+            /// [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
                 self.options.condition = ::laneway_store::Condition::Matches(version.clone());
                 self

@@ -1,9 +1,10 @@
-//! Twins of the library's types for threads that may block.
+//! Blocking versions of the library's types, for threads that run no async tasks.
 //!
-//! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A
-//! [`Download`](crate::Download) is a [`Read`] itself, and streams have `next_blocking`. [`Reader`] and
-//! [`Writer`] of this module are made by [`into_blocking`](crate::Reader::into_blocking). Don't use any of
-//! these on a thread that runs async tasks: the tasks would stall.
+//! For a call of a [`Bucket`](crate::Bucket), write `call()` instead of `.await`. A
+//! [`Download`](crate::Download) implements [`Read`], and streams have a method `next_blocking`. The method
+//! [`into_blocking`](crate::Reader::into_blocking) turns an async reader or writer into the [`Reader`] or
+//! [`Writer`] of this module. Don't use any of these on a thread that runs async tasks, because the tasks
+//! would stall.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -16,25 +17,25 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use crate::engine::runtime::block_on;
 use crate::{Error, Written};
 
-/// An object that is open for reads: [`crate::Reader`] for threads that may block. All reads are of one
-/// version.
+/// An object that is open for reads. It is the blocking version of [`crate::Reader`]. All reads return bytes
+/// of the same version of the object.
 #[derive(Debug)]
 pub struct Reader(crate::Reader);
 
-/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block. A
-/// writer that is dropped before [`finish`](Self::finish) leaves nothing behind.
+/// Writes an object from the bytes that the caller writes to it. It is the blocking version of
+/// [`crate::Writer`]. If it is dropped before [`finish`](Self::finish), no object is written.
 #[derive(Debug)]
 pub struct Writer(crate::Writer);
 
 impl crate::Reader {
-    /// Returns the same reader for threads that may block.
+    /// Returns the blocking version of this reader.
     pub fn into_blocking(self) -> Reader {
         Reader(self)
     }
 }
 
 impl crate::Writer {
-    /// Returns the same writer for threads that may block.
+    /// Returns the blocking version of this writer.
     pub fn into_blocking(self) -> Writer {
         Writer(self)
     }
@@ -57,16 +58,18 @@ impl Reader {
         self.0.size()
     }
 
-    /// Returns the object's last bytes, as far as the opening request brought them.
+    /// Returns the last bytes of the object that the opening request fetched: see
+    /// [`Open::footer`](crate::Open::footer).
     pub fn footer(&self) -> &Bytes {
         self.0.footer()
     }
 
-    /// Reads into `buffer` from `offset` on, and returns the number of bytes. That is less than the buffer's
-    /// length only if the object ends before. Nothing writes to the buffer after this method has returned.
+    /// Reads into `buffer` from `offset` on, and returns the number of bytes read. It is less than the
+    /// buffer's length only if the object ends earlier. After this method has returned, Laneway no longer
+    /// writes to the buffer.
     ///
     /// # Errors
-    /// The store's error; an object that was replaced.
+    /// The store's error; an object that was replaced since it was opened.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         block_on(self.0.read_to(offset, buffer))
     }
@@ -74,7 +77,7 @@ impl Reader {
     /// Reads one range, as [`read_ranges`](Self::read_ranges) does.
     ///
     /// # Errors
-    /// As [`read_ranges`](Self::read_ranges).
+    /// Fails as [`read_ranges`](Self::read_ranges) does.
     pub fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         block_on(self.0.read_range(range))
     }
@@ -82,7 +85,8 @@ impl Reader {
     /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.
     ///
     /// # Errors
-    /// As [`Bucket::get_ranges`](crate::Bucket::get_ranges); an object that was replaced.
+    /// Fails as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does, and if the object was replaced since
+    /// it was opened.
     pub fn read_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, Error> {
         block_on(self.0.read_ranges(ranges))
     }
@@ -109,7 +113,7 @@ impl Writer {
     /// Completes the object, as [`crate::Writer::finish`] does.
     ///
     /// # Errors
-    /// As [`crate::Writer::finish`].
+    /// Fails as [`crate::Writer::finish`] does.
     pub fn finish(self) -> Result<Written, Error> {
         block_on(self.0.finish())
     }

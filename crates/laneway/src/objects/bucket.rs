@@ -1,4 +1,4 @@
-//! Buckets, and parts of buckets below a prefix.
+//! [`Bucket`], which stands for a bucket or the part of it below a prefix.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::engine::state::no_dialect;
 use crate::location::url;
 use crate::{Client, Error, Location};
 
-/// A bucket, or the part of a bucket below a prefix. The caller passes keys without that prefix, and Laneway
-/// puts it in front. Clones are cheap and share everything.
+/// A bucket, or the part of a bucket below a prefix. The caller passes keys without the prefix, and Laneway
+/// puts it before them. Clones are cheap, because they share their content.
 ///
-/// Laneway sends keys byte for byte and normalises nothing. It adds no slash between prefix and key. So a
-/// prefix that means a folder must end in a slash.
+/// Laneway sends keys exactly as they are given. It adds no slash between prefix and key, so a prefix that
+/// stands for a folder must end in a slash.
 #[derive(Clone)]
 pub struct Bucket(Arc<Inner>);
 
@@ -27,8 +27,8 @@ struct Inner {
 }
 
 impl Client {
-    /// Returns the bucket of a URL such as `gs://lake` or `s3://lake/warehouse/`, with the URL's prefix.
-    /// Sends no request.
+    /// Returns the bucket in a URL such as `gs://lake`, or the part of a bucket below the prefix in a URL
+    /// such as `s3://lake/warehouse/`. Sends no request.
     ///
     /// # Errors
     /// If the text isn't a URL of a store, or names no bucket.
@@ -46,7 +46,7 @@ impl Client {
             }
             _ => Err(Error::usage(
                 at,
-                "names no bucket: gs://BUCKET or s3://BUCKET does, and a prefix may follow",
+                "names no bucket; use a URL such as gs://BUCKET, s3://BUCKET or s3://BUCKET/PREFIX/",
             )),
         }
     }
@@ -63,7 +63,7 @@ impl Bucket {
         &self.0.bucket
     }
 
-    /// Returns the prefix that Laneway puts in front of every key. It is empty for the whole bucket.
+    /// Returns the prefix that Laneway puts before every key. It is empty for the whole bucket.
     pub fn prefix(&self) -> &str {
         &self.0.prefix
     }
@@ -73,12 +73,12 @@ impl Bucket {
         self.0.provider
     }
 
-    /// Returns the properties of the bucket's store.
+    /// Returns the features that the bucket's store supports.
     pub fn capabilities(&self) -> &Capabilities {
         &self.0.capabilities
     }
 
-    /// Returns the part of this bucket below a longer prefix.
+    /// Returns the part of this bucket below a longer prefix: `prefix` is appended to this bucket's own.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
         let Inner { client, provider, capabilities, bucket, .. } = &*self.0;
@@ -97,8 +97,9 @@ impl Bucket {
         &self.0.client
     }
 
-    /// Returns the same bucket with a tally: its calls count in `tally`, and no longer in an earlier one.
-    /// Several calls and jobs can share a tally. It can count one call, one user's request or one table scan.
+    /// Returns the same bucket with a tally. The requests and bytes of its calls are added to `tally`, and no
+    /// longer to an earlier tally. Several calls and jobs can share a tally. So it can count a single call,
+    /// the calls for one user, or a table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -151,7 +152,7 @@ impl Bucket {
         self.0.client.state()?.store(self.0.provider).cloned()
     }
 
-    /// Returns the object of a key.
+    /// Returns the id of the object with this key below the prefix.
     ///
     /// # Errors
     /// If the key is empty.
@@ -173,7 +174,7 @@ impl Bucket {
         }
     }
 
-    /// Removes the bucket's prefix from the key in an object's metadata.
+    /// Removes the bucket's prefix from the key in an object's metadata, because callers use keys without it.
     pub(super) fn relative(&self, meta: &mut ObjectMeta) {
         let prefix = self.0.prefix.len();
         if meta.id.key.starts_with(&self.0.prefix) {

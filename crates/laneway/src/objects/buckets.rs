@@ -1,4 +1,4 @@
-//! Makes and removes buckets.
+//! Creates and removes buckets.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use laneway_store::NewBucket;
 use super::call::{callable, within};
 use crate::{Bucket, Error};
 
-/// Makes a bucket; made by [`Bucket::create`].
+/// A call that creates a bucket, made by [`Bucket::create`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct CreateBucket {
@@ -17,9 +17,9 @@ pub struct CreateBucket {
 }
 
 impl Bucket {
-    /// Makes the bucket. GCS needs a [`project`](crate::ClientBuilder::project) for it. If a bucket of this
-    /// name exists already, the call fails. Only S3's region us-east-1 accepts the call if the caller owns the
-    /// bucket, and resets its ACLs.
+    /// Creates the bucket. GCS requires a [`project`](crate::ClientBuilder::project) for this. If a bucket of
+    /// this name exists, the call fails. There is one exception: in S3's region us-east-1, the call succeeds
+    /// for a bucket that the caller owns, and resets its ACLs.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -45,7 +45,7 @@ impl CreateBucket {
         self
     }
 
-    /// Sets the default storage class of the bucket's objects, on GCS.
+    /// Sets the default storage class of the bucket's objects. Only GCS supports this.
     pub fn storage_class(mut self, class: impl Into<String>) -> Self {
         self.new.storage_class = Some(class.into());
         self
@@ -59,7 +59,7 @@ impl CreateBucket {
     }
 }
 
-/// Removes a bucket; made by [`Bucket::remove`].
+/// A call that removes a bucket, made by [`Bucket::remove`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct RemoveBucket {

@@ -1,4 +1,5 @@
-//! Runs calls on the engine's thread. Dropping a call's future ends the call.
+//! Runs calls, on the engine's thread or on a thread that blocks until the call is done. Dropping a call's
+//! future ends the call.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +14,7 @@ use crate::job::running::{Purpose, Running};
 use crate::job::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
-/// A running call. It may be awaited on any runtime. Dropping it cancels it.
+/// The future of a call. It can be awaited on any async runtime. Dropping it cancels the call.
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>);
 
@@ -37,16 +38,17 @@ impl<T> fmt::Debug for Pending<T> {
     }
 }
 
-/// Ends a call that takes longer than its caller allows.
+/// Runs a call, and ends it with an error when it takes longer than `deadline`.
 ///
 /// # Errors
-/// Those of `call`; a timeout, which names `url`.
+/// Those of `call`; `ErrorKind::Timeout` with `url` if the deadline passes.
 pub(super) fn within<T>(
     deadline: Option<Duration>,
     url: &str,
     call: impl Future<Output = Result<T, Error>>,
 ) -> impl Future<Output = Result<T, Error>> {
-    // Boxed at once: passing the future on by value would need its size twice.
+    // Box the future. Otherwise the returned future would hold it twice, once as its argument and once in the
+    // timeout.
     let call = Box::pin(call);
     async move {
         match deadline {
@@ -59,7 +61,7 @@ pub(super) fn within<T>(
     }
 }
 
-/// Runs a call on the client's own thread. It goes on even while its future isn't polled.
+/// Runs a call on the engine's thread. The call makes progress even while the returned future isn't polled.
 pub(super) fn pending<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -68,7 +70,8 @@ pub(super) fn pending<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run(call).await })
 }
 
-/// Runs a call to its end on the thread that awaits it, or on the client's own.
+/// Runs a call on the thread that awaits it if that thread blocks until the call is done, and otherwise on
+/// the engine's thread.
 pub(super) fn awaited<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -77,7 +80,8 @@ pub(super) fn awaited<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
-/// Returns an owner and the running job that counts a call's transfers. Dropping the owner cancels the job.
+/// Returns a job for the transfer of a single call: its owner, which cancels the job when it is dropped, and
+/// its running state.
 ///
 /// # Errors
 /// If the engine can't start.
@@ -86,8 +90,8 @@ pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
     Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
 }
 
-/// Starts, on the client's own thread, a transfer that must clean up when it is abandoned. Dropping the
-/// returned future cancels the job, and the transfer then ends by itself.
+/// Starts a transfer on the engine's thread that must clean up when it is abandoned. Dropping the returned
+/// future cancels the job. The transfer then still runs until it has cleaned up.
 pub(super) fn cleaning<T: Send + 'static>(
     client: &Client,
     owner: Job,
@@ -98,7 +102,7 @@ pub(super) fn cleaning<T: Send + 'static>(
     let begun = client.worker().map(|worker| {
         let engine = client.clone();
         worker.spawn(async move {
-            // The caller may be gone.
+            // Ignore an error: the caller may have dropped its future.
             drop(end.send(transfer.await));
             drop(engine);
         });
@@ -111,14 +115,14 @@ pub(super) fn cleaning<T: Send + 'static>(
     }
 }
 
-/// Makes the methods that every verb's call has: awaiting, blocking, and a deadline. The verb has the fields
-/// `bucket` and `deadline`, and a method `run`.
+/// Defines what every call has: `IntoFuture`, the blocking `call` and the setter `deadline`. The type must
+/// have the fields `bucket` and `deadline`, and a method `run`.
 macro_rules! callable {
     ($verb:ty, $output:ty) => {
         impl $verb {
-            /// Limits the time of the call. After this time, the call fails with an error of kind timeout.
-            /// Without a deadline, a transfer that makes progress may take any time. The call then fails only
-            /// once the store has sent nothing for the time of the client's
+            /// Limits the time of the call. After this time, the call fails with an error of kind
+            /// [`Timeout`](crate::ErrorKind::Timeout). Without a deadline, a call may take any time as long
+            /// as it makes progress. It fails once the server has made no progress for the client's
             /// [`retry_for`](crate::ClientBuilder::retry_for).
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);
@@ -129,7 +133,7 @@ macro_rules! callable {
             /// on a thread that runs async tasks.
             ///
             /// # Errors
-            /// The same as those of awaiting the call.
+            /// The same errors as awaiting the call.
             pub fn call(self) -> Result<$output, $crate::Error> {
                 $crate::engine::runtime::block_on(self.into_future())
             }

@@ -1,9 +1,9 @@
-//! Predicts the next reads of a Parquet file: the following row groups, in the same columns as the previous
-//! ones.
+//! Predicts the next reads of a Parquet file. The prediction is that the program reads the same columns in
+//! the next row groups.
 //!
-//! A program that reads row groups one after the other waits a round trip for each row group. The file's
-//! footer gives the exact place of the same columns in the next row groups. The number of row groups fetched
-//! ahead grows with correct predictions.
+//! Without reading ahead, a program that reads row groups one after the other waits a round trip for each of
+//! them. The file's footer contains the exact ranges of the same columns in the next row groups, so Laneway
+//! can fetch them ahead. The more row groups were read in this way, the more it fetches ahead.
 
 mod begun;
 #[cfg(feature = "fuzzing")]
@@ -15,23 +15,23 @@ use std::ops::Range;
 pub(super) use self::begun::Begun;
 use self::layout::Layout;
 
-/// The most bytes that are fetched ahead of a reader. In usual tables, whose row groups have 128 MiB, these
-/// are some columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
+/// The maximum number of bytes that are fetched ahead for a reader. In tables with the usual row groups of
+/// 128 MiB, they hold a few columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
-/// For each 4 row groups that were read one after the other, one more is fetched ahead. The first fetch
-/// follows the second row group. So a program that stops half-way wastes at most a quarter of what it has
-/// read, and one row group.
+/// Laneway fetches one more row group ahead for each 4 row groups that were read one after the other. It
+/// begins with one after the second row group. So if the program stops early, the wasted row groups are at
+/// most a quarter of those it has read, plus one.
 const EARNED_BY: usize = 4;
 
-/// The layout of one file, and the progress of its reader.
+/// The layout of a file, and the row groups that were read and fetched ahead so far.
 #[derive(Debug)]
 pub(super) struct Columns {
     layout: Layout,
-    /// The place of every column, in file order: range, row group, column.
+    /// The range of every column in every row group, in the order of the file: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
     run: Option<Run>,
-    /// The first row group that was neither read nor fetched ahead.
+    /// The row group after the last one for which a fetch ahead has begun, or 0 if there is none.
     ahead: usize,
 }
 
@@ -44,7 +44,8 @@ struct Run {
 }
 
 impl Columns {
-    /// Returns the state for a file whose last bytes are a footer with more than two row groups.
+    /// Returns the initial state for a file with these last bytes. Returns `None` if they contain no footer
+    /// with more than two row groups: in smaller files there is nothing to fetch ahead.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         Layout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
     }
@@ -58,19 +59,19 @@ impl Columns {
                 chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
             })
             .collect();
-        // If several row groups lie in the same place, the first one counts.
+        // If a footer gives several row groups the same range, `located` finds the first one.
         places.sort_unstable_by_key(|(chunk, group, _)| (chunk.start, *group));
         Self { layout, places, run: None, ahead: 0 }
     }
 
-    /// Returns whether the last row group was read right after the one before. If so, the reads ahead are of
-    /// the row groups that follow.
+    /// Returns whether the last two reads were of consecutive row groups. If not, the row groups that were
+    /// fetched ahead won't be read.
     fn goes_on(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.len > 1)
     }
 
-    /// Notes that these ranges are read, and returns the ranges to fetch ahead: the same columns of each next
-    /// row group, unless they are on their way already.
+    /// Records that the program reads these ranges. Returns the ranges to fetch ahead, which are the same
+    /// columns of each following row group. Leaves out row groups for which a fetch has already begun.
     pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let run = self.located(asked).map(|(group, columns)| match self.run.take() {
             Some(run) if run.columns == columns && run.last + 1 == group => {
@@ -90,7 +91,7 @@ impl Columns {
         let (mut begin, mut bytes) = (Vec::new(), 0_u64);
         for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
             let ranges = self.ranges(group, &run.columns);
-            // The sizes come from the file, so their sum may overflow.
+            // The sizes come from the file, which may be crafted so that their sum overflows.
             bytes = ranges.iter().fold(bytes, |sum, range| sum.saturating_add(range.end - range.start));
             if bytes > WINDOW {
                 break;
@@ -104,8 +105,9 @@ impl Columns {
         begin
     }
 
-    /// Returns the row group and the columns that these ranges cover exactly. Returns `None` if
-    /// [`ranges`](Self::ranges) would cut the columns differently, because then no prediction would match.
+    /// Returns the row group and the columns that these ranges cover exactly, or `None` if there are none.
+    /// Also returns `None` if [`ranges`](Self::ranges) would split the same columns into other ranges. Then
+    /// no later read would match a prediction.
     fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
         let mut found = None;
         let mut columns = Vec::new();
@@ -129,7 +131,8 @@ impl Columns {
         found.map(|group| (group, columns)).filter(|(group, columns)| self.ranges(*group, columns) == asked)
     }
 
-    /// Returns the ranges of a row group's columns. Neighbouring columns are one range.
+    /// Returns the ranges of these columns in a row group. Joins the ranges of columns that are adjacent in
+    /// the file.
     fn ranges(&self, group: usize, columns: &[usize]) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for chunk in columns.iter().filter_map(|column| self.layout.groups[group].get(*column)) {

@@ -1,4 +1,4 @@
-//! Copies and renames single objects inside a store.
+//! Copies and renames single objects.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
 use crate::{Bucket, Error, Written};
 
-/// Copies an object; made by [`Bucket::copy`].
+/// A call that copies or renames an object, made by [`Bucket::copy`] and [`Bucket::rename`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct CopyObject {
@@ -17,13 +17,13 @@ pub struct CopyObject {
     from: String,
     to: (Bucket, String),
     options: PutOptions,
-    /// True if the source is removed once it is copied.
+    /// True if the source is removed after the copy.
     is_move: bool,
 }
 
 impl Bucket {
-    /// Copies an object within the bucket. The store copies it by itself, whatever its size. Bytes pass
-    /// through this machine only if the store can't. The copy keeps the source's properties, except those
+    /// Copies an object of any size within the bucket. The store itself copies the bytes. They pass through
+    /// this machine only if the store can't copy them. The copy has the source's properties, except those
     /// that the caller sets.
     ///
     /// ```
@@ -43,10 +43,10 @@ impl Bucket {
         self.copied(from, to, false)
     }
 
-    /// Renames an object: copies it, then removes the copied version of the source. If the source was
-    /// replaced meanwhile, or the copy can't be verified, the source stays and the call fails. Object stores
-    /// have no rename of their own. So this takes two requests, and other readers may see both objects in
-    /// between.
+    /// Renames an object: copies it, then removes the source if it is still the version that was copied. If
+    /// another write has replaced the source, or the copy can't be verified, the source stays and the call
+    /// fails. Object stores have no operation for renaming. So this takes two requests, and between them
+    /// other readers see both objects.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -76,7 +76,7 @@ conditional!(CopyObject);
 describable!(CopyObject);
 
 impl CopyObject {
-    /// Copies into another bucket, below its prefix. If another provider has that bucket, the bytes pass
+    /// Copies into another bucket, below its prefix. If that bucket is at another provider, the bytes pass
     /// through this machine.
     pub fn into(mut self, bucket: &Bucket) -> Self {
         self.to.0 = bucket.clone();

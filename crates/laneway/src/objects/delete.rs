@@ -1,4 +1,4 @@
-//! Removes objects: one, or a stream of them.
+//! Removes a single object, or the objects of a stream of keys.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use laneway_store::{Condition, Deletion, Version};
 use super::call::{callable, within};
 use crate::{Bucket, Error};
 
-/// Removes an object; made by [`Bucket::delete`].
+/// A call that removes an object, made by [`Bucket::delete`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Delete {
@@ -42,10 +42,10 @@ impl Bucket {
         Delete { bucket: self.clone(), deadline: None, key: key.to_owned(), condition }
     }
 
-    /// Removes the objects of a stream of keys, in full batches (1000 keys per request on S3, 100 on GCS),
-    /// several of them at once. Each key is returned with its outcome, in the order of the stream. Laneway
-    /// removes objects only as fast as the caller takes outcomes. Dropping the returned stream ends the
-    /// removals.
+    /// Removes the objects whose keys a stream yields. Laneway sends full batches (1000 keys per request on
+    /// S3, 100 on GCS), several of them at the same time. The returned stream yields each key with its
+    /// outcome, in the order of the keys. Laneway removes objects only as fast as the caller takes outcomes.
+    /// Dropping the returned stream ends the removals.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -75,7 +75,8 @@ impl Bucket {
 callable!(Delete, ());
 
 impl Delete {
-    /// Removes the object only if it has this version. If it was replaced, it stays and the call fails.
+    /// Removes the object only if this is its current version. If the object was replaced, it stays and the
+    /// call fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.condition = Condition::Matches(version.clone());
         self
@@ -95,15 +96,15 @@ impl Delete {
 pub struct DeleteMany(BoxStream<'static, (String, Result<(), Error>)>);
 
 impl DeleteMany {
-    /// Returns the next key and its outcome, or `None` at the end. Blocks the thread, and polls the stream of
-    /// keys on this thread. Don't call it on a thread that runs async tasks.
+    /// Returns the next key and its outcome, or `None` at the end. Blocks the thread, and polls the caller's
+    /// stream of keys on this thread. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<(String, Result<(), Error>)> {
         pollster::block_on(self.0.next())
     }
 }
 
 impl Stream for DeleteMany {
-    /// A key as it was given, and its outcome.
+    /// A key as the caller's stream yielded it, and its outcome.
     type Item = (String, Result<(), Error>);
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -117,10 +118,10 @@ impl fmt::Debug for DeleteMany {
     }
 }
 
-/// The most keys that are removed at once, in any number of batches. Stores count each key of a batch as a
-/// request, as Google says of [its batches]. S3 has throttled [fifty concurrent DeleteObjects][icechunk] of
-/// 1000 keys each, and promises 3500 requests a second for each prefix. If a store throttles, Laneway slows
-/// down.
+/// The maximum number of keys in all concurrent batches together. Stores count each key of a batch as a
+/// request, as Google documents for [its batches]. S3 allows 3500 writes per second for each prefix, and has
+/// throttled [fifty concurrent DeleteObjects][icechunk] of 1000 keys each. If a store throttles, Laneway
+/// slows down.
 ///
 /// [its batches]: https://cloud.google.com/storage/docs/batch
 /// [icechunk]: https://github.com/earth-mover/icechunk/pull/2408
@@ -130,7 +131,7 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
-    // If the store can't be used, the outcome of each key is the error.
+    // If the store can't be used, `remove` returns the error, which becomes the outcome of each key.
     let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();
@@ -146,10 +147,11 @@ fn outcomes(
     keys.chunks(batch).map(remove).buffered((KEYS_AT_ONCE / batch).max(1)).flatten()
 }
 
-/// Removes a batch.
+/// Removes a batch of keys, and returns an outcome for each of them.
 ///
 /// # Errors
-/// Errors that concern no single key: a store that can't be reached, or an engine that has ended.
+/// Errors that concern no single key: a store that can't be made from the settings, or an engine that has
+/// ended.
 async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
     let client = bucket.client().clone();
     let batch = async move {
@@ -164,7 +166,7 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
         .into_iter();
         let outcome = |one: Result<Deletion, Error>| {
             let Deletion { key, .. } = one?;
-            // There is one result for each key.
+            // The store returns one result for each key, so there always is a next one.
             results.next().map_or_else(|| Err(Error::cancelled(key)), |result| Ok(result?))
         };
         Ok(named.into_iter().map(outcome).collect())

@@ -1,4 +1,5 @@
-//! Fills a caller's buffer with bytes of an object as they come off the connections.
+//! Fills the caller's buffer with bytes of an object, directly from the connections and without another copy
+//! in memory.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,19 +13,20 @@ use crate::transfer::download::range_writer::Output;
 use crate::transfer::download::{Pinned, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
-/// The most requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
+/// The maximum number of concurrent requests for one buffer. Some of them may wait, because the dispatcher
+/// decides how many it sends.
 const AT_ONCE: usize = 32;
 
-/// A buffer that several requests write to, each to its own part. Taking the buffer out ends all writing to
-/// it.
+/// A buffer that several requests write to, each to its own range. Once the buffer is taken out, no request
+/// can write to it any more.
 type Shared<B> = Arc<Mutex<Option<B>>>;
 
-/// A part of a buffer that one request fills.
+/// The range of a buffer that one request fills.
 struct Slice<B> {
     buffer: Shared<B>,
-    /// The object's offset at which the buffer begins.
+    /// The offset in the object of the buffer's first byte.
     start: u64,
-    /// The object's offset at which the part ends.
+    /// The offset in the object at which this request's range ends.
     end: u64,
 }
 
@@ -48,10 +50,11 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Slice<B> {
     }
 }
 
-/// Fetches a range of an open object into the beginning of a large enough buffer, and returns the buffer.
+/// Fetches a range of an open object into the beginning of `buffer`, and returns the buffer. The buffer must
+/// be at least as long as the range.
 ///
 /// # Errors
-/// The store's error; an object that was replaced. The buffer is dropped then.
+/// The store's error; an object that was replaced. After an error, the buffer is dropped.
 pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
     bucket: &Bucket,
     meta: &ObjectMeta,
@@ -72,13 +75,13 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
-    // From here on nothing writes to the buffer, even if a request still runs on a lane.
+    // Take the buffer out, so that a request that still runs after an error can't write to it any more.
     let buffer = lock(&shared).take();
     brought?;
     buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))
 }
 
-/// Splits a range into the slices of parallel requests.
+/// Splits a range into slices, each for one request.
 fn slices(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let end = range.end;
     (range.start..end).step_by(SLICE_MAX as usize).map(move |start| start..end.min(start + SLICE_MAX))

@@ -1,4 +1,4 @@
-//! Reads an object's bytes, whole or as a stream in order.
+//! Reads an object's bytes in order, as a stream or all at once.
 
 use std::io::{self, Read};
 use std::ops::{Bound, Range, RangeBounds};
@@ -19,7 +19,7 @@ use crate::event::Verified;
 use crate::transfer::download::in_order::{self, Chunk, Described, Wish};
 use crate::{Bucket, ByteRange, Error};
 
-/// Reads an object or a range of it; made by [`Bucket::get`].
+/// A call that reads an object or a range of it, made by [`Bucket::get`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Get {
@@ -32,9 +32,10 @@ pub struct Get {
 }
 
 impl Bucket {
-    /// Reads an object. The result has the object's metadata at once. It then returns the bytes in order, as
-    /// they arrive or all together. A small object takes one request. Laneway fetches a large object ahead in
-    /// slices, over as many connections as pay off. All bytes are of one version.
+    /// Reads an object. The call returns a [`Download`] as soon as the object's metadata has arrived. The
+    /// download then returns the bytes in order, as they arrive or all together. A small object takes one
+    /// request. Laneway fetches a large object in slices ahead of the caller, over as many connections as
+    /// make it faster. All bytes are of the same version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -51,8 +52,8 @@ impl Bucket {
     /// let end = bucket.get("notes.txt").last(5).await?.bytes().await?;
     /// assert_eq!(end, "line\n");
     ///
-    /// // Later on, only what is new.
-    /// let version = notes.meta().version.clone().ok_or("the store tells no version")?;
+    /// // Later, read the object only if it has changed.
+    /// let version = notes.meta().version.clone().ok_or("the store reports no version")?;
     /// let again = bucket.get("notes.txt").unless_version(&version).await;
     /// assert_eq!(again.unwrap_err().kind(), laneway::ErrorKind::NotModified);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -69,19 +70,18 @@ callable!(Get, Download);
 conditional!(Get);
 
 impl Get {
-    /// Reads only these bytes, as in `0..100` or `100..`. This takes one request, and one more for each 8 MiB
-    /// beyond the first. If the range reaches beyond the object's end, it is cut there. If it is empty, or
-    /// begins at or behind the end, the call fails with an error of kind
-    /// [`InvalidRange`](crate::ErrorKind::InvalidRange). For an empty object, a range from 0 on returns no
-    /// bytes.
+    /// Reads only a range of the object, such as `0..100` or `100..`. This takes one request for each 8 MiB.
+    /// If the range reaches beyond the object's end, the download ends with the object. If the range is
+    /// empty, or begins at or after the object's end, the call fails with an error of kind
+    /// [`InvalidRange`](crate::ErrorKind::InvalidRange). In an empty object, `0..` returns no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.part = Part::of(&range);
         self
     }
 
-    /// Reads only the last bytes, or all if there are fewer. This takes one request, even if the object's
-    /// size isn't known. For an empty object this returns no bytes. If `bytes` is 0, the call fails with an
-    /// error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
+    /// Reads only the last bytes of the object, or all of them if there are fewer. This takes no additional
+    /// request to find out the object's size. In an empty object it returns no bytes. If `bytes` is 0, the
+    /// call fails with an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
         self
@@ -99,7 +99,7 @@ impl Get {
             let _owner = owner;
             let wish = Wish { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
-            // The download may have been dropped.
+            // Ignore an error: the caller may have dropped the download.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
         });
         let Ok(Described { mut meta, range }) = described.await else {
@@ -138,7 +138,7 @@ impl Part {
     /// Returns the range to request, or `None` for the whole object.
     ///
     /// # Errors
-    /// If the range has no byte.
+    /// `ErrorKind::InvalidRange` if the range is empty.
     fn range(self, url: &str) -> Result<Option<ByteRange>, Error> {
         match self {
             Self::All => Ok(None),
@@ -150,17 +150,18 @@ impl Part {
     }
 }
 
-/// An object that is being read. Dropping it ends the reading.
+/// An object that is being read. Dropping it ends the download.
 ///
-/// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. Laneway compares the checksum of
-/// a whole object before it reports the end. If it differs, reading ends with an error. An object of at most
-/// 8 MiB is compared before its first chunk is handed out.
+/// It is a [`Stream`] of chunks, and implements [`Read`] for threads that run no async tasks. If a whole
+/// object is read, Laneway compares its checksum before it reports the end. If the checksum differs, reading
+/// ends with an error instead. For an object of at most 8 MiB, Laneway compares it before it returns the
+/// first chunk.
 #[derive(Debug)]
 pub struct Download {
     meta: ObjectMeta,
     range: Range<u64>,
     state: ReadState,
-    /// Bytes that [`Read`] has not handed out yet.
+    /// The rest of the last chunk, which [`Read`] has not yet returned.
     rest: Bytes,
     verified: Option<Verified>,
     url: String,
@@ -176,24 +177,25 @@ enum ReadState {
 struct AnswerStream {
     taken: mpsc::Receiver<Chunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
-    /// Dropping it ends the reading.
+    /// Dropping it ends the download.
     _task: Task,
 }
 
 impl Download {
-    /// Returns the metadata of the whole object that came with the bytes. The key in it lacks the bucket's
-    /// prefix. GCS sends neither [`metadata`](ObjectMeta::metadata), which is then `None`, nor
-    /// [`cache_control`](ObjectMeta::cache_control). [`head`](Bucket::head) returns both.
+    /// Returns the object's metadata that the store sent with the bytes. The key in it doesn't include the
+    /// bucket's prefix. GCS sends no [`metadata`](ObjectMeta::metadata) and no
+    /// [`cache_control`](ObjectMeta::cache_control) with the bytes, so both are `None` there. Use
+    /// [`head`](Bucket::head) for them.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    /// Returns the range of the object that is read.
+    /// Returns the range of the object that this download reads.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// Returns how the bytes were verified, or `None` before the end.
+    /// Returns how Laneway verified the bytes, or `None` before the end of the download.
     pub fn verified(&self) -> Option<Verified> {
         self.verified
     }
@@ -201,15 +203,16 @@ impl Download {
     /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
-    /// The store's error, or bytes that differ from their checksum. Nothing follows an error.
+    /// The store's error, or bytes that differ from the store's checksum. After an error, no more bytes
+    /// follow.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// Returns all bytes that haven't been taken yet.
+    /// Reads to the end and returns all bytes that the caller hasn't taken yet.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails as [`chunk`](Self::chunk) does.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
         let mut whole = Whole::of(&self.range);
         while let Some(chunk) = self.chunk().await? {
@@ -222,7 +225,7 @@ impl Download {
     /// async tasks.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails as [`chunk`](Self::chunk) does.
     pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, Error> {
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
@@ -231,7 +234,8 @@ impl Download {
         let ended = match coming.get_mut() {
             Some(AnswerStream { taken, ended, .. }) => match taken.blocking_recv() {
                 Some(chunk) => return Ok(Some(chunk.bytes)),
-                // The result has arrived or arrives at once, so this doesn't block for long.
+                // The channel of chunks is closed, so the result is already there or arrives immediately, and
+                // this doesn't block for long.
                 None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
             },
             None => Err(Error::forked(&self.url)),
@@ -244,7 +248,7 @@ impl Download {
     /// async tasks.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails as [`chunk`](Self::chunk) does.
     pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
         let mut whole = Whole::of(&self.range);
         while let Some(chunk) = self.chunk_blocking()? {
@@ -299,7 +303,7 @@ impl Read for Download {
     }
 }
 
-/// Chunks that are joined. A single chunk isn't copied.
+/// Joins chunks. A single chunk isn't copied.
 struct Whole {
     len: usize,
     one: Bytes,

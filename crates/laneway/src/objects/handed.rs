@@ -1,4 +1,4 @@
-//! Parts of an upload from a program's memory. The program hands them over one by one, or all its bytes at
+//! Inputs of uploads from a program's memory. The program hands over the parts one by one, or all bytes at
 //! once.
 
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use crate::job::running::Running;
 use crate::plan::PARTS_AT_ONCE;
 use crate::transfer::upload::{Given, Input, ReadyPart};
 
-/// The channel of an object's parts, each of the length that the upload wants. The flag marks the last part.
+/// The channel that brings an object's parts, each of the upload's part length. The flag is true for the last
+/// part.
 pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
 
-/// Feeds an upload whose parts come over a channel. If the channel ends without a last part, the sender has
-/// abandoned the object.
+/// The input of an upload whose parts arrive over a channel. If the channel closes before the last part, the
+/// program has abandoned the object, and the upload ends.
 pub(super) struct Handed {
     job: Arc<Running>,
     given: Given,
@@ -54,8 +55,8 @@ impl Input for Handed {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Reserve memory only for a part that has arrived. Otherwise a wait for the program's next write
-        // would hold memory that other transfers need.
+        // Reserve memory only after the part has arrived. Otherwise this upload would hold memory that other
+        // transfers need while it waits for the program's next write.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
         Ok(Some(Begun { bytes, is_last, held }))
     }
@@ -75,7 +76,7 @@ impl Input for Handed {
     }
 }
 
-/// Bytes in memory that belong to the caller.
+/// The input of an upload whose bytes are all in the caller's memory.
 pub(super) struct InMemory {
     pub(super) job: Arc<Running>,
     pub(super) bytes: Bytes,
@@ -112,7 +113,7 @@ impl Input for InMemory {
     }
 }
 
-/// Computes checksums on a thread for files, where they don't delay the engine's thread.
+/// Computes checksums on a file thread, so that they don't delay the engine's thread.
 ///
 /// # Errors
 /// If the engine has ended.

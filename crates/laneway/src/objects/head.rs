@@ -1,4 +1,4 @@
-//! The store's metadata of an object.
+//! Requests an object's metadata.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::call::{callable, within};
 use super::conditions::conditional;
 use crate::{Bucket, Error};
 
-/// Requests an object's metadata; made by [`Bucket::head`].
+/// A call that requests an object's metadata, made by [`Bucket::head`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Head {
@@ -20,7 +20,7 @@ pub struct Head {
 }
 
 impl Bucket {
-    /// Returns the store's metadata of an object, in one request and without its bytes.
+    /// Requests an object's metadata, in a single request that doesn't fetch the object's bytes.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -32,7 +32,7 @@ impl Bucket {
     /// let meta = bucket.head("notes.txt").await?;
     /// assert_eq!((meta.size, meta.content_type.as_deref()), (9, Some("text/plain")));
     ///
-    /// let updated = meta.updated.ok_or("the store tells no time")?;
+    /// let updated = meta.updated.ok_or("the store reports no time")?;
     /// let again = bucket.head("notes.txt").if_modified_since(updated).await;
     /// assert_eq!(again.unwrap_err().kind(), laneway::ErrorKind::NotModified);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -15,16 +15,17 @@ use crate::engine::runtime::Task;
 use crate::listing::{self, Order};
 use crate::{Bucket, Error};
 
-/// Number of pages that may wait for their reader. More pages may be on their way.
+/// The number of pages that wait for the caller. At this number, Laneway takes no further page from the
+/// store, but has already requested some.
 const PAGES_WAITING_MAX: usize = 2;
 
-/// The objects below a prefix, as a stream that can be read while pages arrive; made by [`Bucket::list`]. It
-/// sends no request before it is polled, and none after it is dropped. Nothing follows an error.
+/// A stream of the objects below a prefix, made by [`Bucket::list`]. It yields objects while pages arrive. It
+/// sends no request before it is polled, and none after it is dropped. It ends after an error.
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
 pub struct List(Pages);
 
-/// The entries directly below a prefix, as a stream like [`List`]; made by [`Bucket::list_dir`].
+/// A stream of the entries directly below a prefix, made by [`Bucket::list_dir`]. It works like [`List`].
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
 pub struct ListDir(Pages);
@@ -35,13 +36,15 @@ pub struct ListDir(Pages);
 pub enum Listed {
     /// An object.
     Object(Box<ObjectMeta>),
-    /// The common prefix of keys further down. It ends in a slash, and can be passed to [`Bucket::list_dir`].
+    /// The common prefix of keys on deeper levels. It ends in a slash, and can be passed to
+    /// [`Bucket::list_dir`].
     Prefix(String),
 }
 
 impl Bucket {
-    /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys. Directory buckets of
-    /// S3, and a few stores such as Storj, have no order. The keys come without the bucket's own prefix, as all verbs take them.
+    /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys. Directory buckets
+    /// of S3, and a few stores such as Storj, list them in no order. The returned keys don't include the
+    /// bucket's own prefix, so they can be passed to the other methods.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -65,8 +68,9 @@ impl Bucket {
         List(Pages::new(self, prefix, None))
     }
 
-    /// Lists the entries directly below `prefix`, which usually ends in a slash: objects, and the prefixes of
-    /// objects further down. The two kinds come in no particular order.
+    /// Lists the entries directly below `prefix`, which usually ends in a slash. The entries are the objects
+    /// on this level, and the common prefixes of objects on deeper levels. The two kinds are mixed in no
+    /// particular order.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -122,7 +126,7 @@ impl Stream for List {
         loop {
             match ready!(self.0.poll_entry(context)) {
                 Some(Ok(Listed::Object(meta))) => return Poll::Ready(Some(Ok(*meta))),
-                // The listing has no delimiter, so there are no prefixes.
+                // This doesn't happen, because a listing without a delimiter has no prefixes.
                 Some(Ok(Listed::Prefix(_))) => {}
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
@@ -160,7 +164,7 @@ impl Stream for ListDir {
     }
 }
 
-/// Pages of a listing, which the engine's thread fetches ahead of their reader.
+/// The pages of a listing. The engine's thread fetches them ahead of the caller.
 #[derive(Debug)]
 struct Pages {
     bucket: Bucket,
@@ -178,11 +182,11 @@ struct Arriving {
     _task: Option<Task>,
 }
 
-/// A message from the task that lists.
+/// A message from the task that requests the pages.
 #[derive(Debug)]
 enum Batch {
-    /// Entries as they arrive. The last ones of a page carry its permit, so the next page is requested once
-    /// they are read.
+    /// Entries as they arrive. The last ones of a page carry the page's permit. When the caller takes them,
+    /// the permit becomes free for a further page.
     Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
     Failed(Error),
     Over,
@@ -242,7 +246,7 @@ impl Pages {
         }
     }
 
-    /// Takes a batch, and returns the error if it ends the listing.
+    /// Takes a batch from the channel. Returns the error if the listing ends with one.
     fn take(&mut self, some: Option<Batch>) -> Option<Error> {
         match some {
             Some(Batch::Entries(entries, _page)) => self.entries.extend(entries),
@@ -251,7 +255,7 @@ impl Pages {
                 return Some(error);
             }
             Some(Batch::Over) => self.is_over = true,
-            // The task has died, so the listing is incomplete.
+            // The channel closed without `Over`, so the task has died and the listing is incomplete.
             None => {
                 self.is_over = true;
                 return Some(Error::cancelled(self.bucket.url()));
@@ -260,12 +264,13 @@ impl Pages {
         None
     }
 
-    /// Returns an error as the last batch, because a parent of this process began the listing.
+    /// Returns the error for a listing that the parent of this process began before a `fork`.
     fn forked(&self) -> Batch {
         Batch::Failed(Error::forked(self.bucket.url()))
     }
 
-    /// Returns the entries that arrive in this process, or `None` if its parent process began the listing.
+    /// Returns the channel of the entries. Starts the listing at the first call. Returns `None` if the parent
+    /// of this process began the listing before a `fork`.
     fn arriving(&mut self) -> Option<&mut Arriving> {
         let (bucket, list, limit) = (&self.bucket, &self.list, self.limit);
         let begin = || {
@@ -276,7 +281,7 @@ impl Pages {
                     Some(limit) => worker.task(few(bucket.clone(), list.clone(), limit, out)),
                 }),
                 Err(error) => {
-                    // This can't fail: the receiver exists until this function returns.
+                    // This can't fail, because the receiver still exists.
                     drop(out.send(Batch::Failed(error)));
                     None
                 }
@@ -295,7 +300,7 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
     let pages = Arc::new(Semaphore::new(PAGES_WAITING_MAX));
     let mut listing = listing::arriving(&store, list, Order::Keys);
     loop {
-        // The semaphore is never closed.
+        // This can't fail, because the semaphore is never closed.
         let Ok(permit) = Arc::clone(&pages).acquire_owned().await else { return };
         let mut permit = Some(permit);
         while permit.is_some() {
@@ -313,7 +318,7 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
     }
 }
 
-/// Lists the first few entries, one page after the other. Requests no page that isn't needed.
+/// Lists the first `left` entries, one page after the other, so that it requests no page that isn't needed.
 async fn few(
     bucket: Bucket,
     mut list: laneway_store::List,
@@ -341,16 +346,17 @@ async fn few(
         Ok::<_, Error>(())
     };
     let end = listed.await.map_or_else(Batch::Failed, |()| Batch::Over);
-    // The reader may be gone.
+    // Ignore an error: the caller may have dropped the listing.
     drop(out.send(end));
 }
 
-/// Most entries of a page, on both stores.
+/// The maximum number of entries on a page, both on GCS and on S3.
 const PAGE_MAX: u64 = 1000;
 
-/// Returns how many entries to request if this many are wanted.
+/// Returns the number of entries to request for a page if the caller wants `wanted` more.
 fn page_max(lists_start_key: bool, list: &laneway_store::List, wanted: u64) -> u32 {
-    // On this store, the first page begins with the key of `start_after`, which is then left out.
+    // On such a store, the first page also contains the key `start_after` itself, which is then dropped. So
+    // request one entry more.
     let begins_before = lists_start_key && list.start_after.is_some() && list.token.is_none();
     wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
 }

@@ -1,4 +1,5 @@
-//! Uploads whose parts the program numbers itself. Several processes may work on one.
+//! Multipart uploads whose parts the program itself numbers. Several processes can send parts of the same
+//! upload.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,13 +17,13 @@ use crate::content::content_type;
 use crate::transfer::upload::{Parts, wanted};
 use crate::{Bucket, Error, Written};
 
-/// An upload in parts that is under way in the store; begun by [`Bucket::begin_multipart`].
+/// An unfinished multipart upload in the store, begun by [`Bucket::begin_multipart`].
 ///
-/// Parts may be sent in any order and several at once. Other processes can send parts too, through
-/// [`Bucket::multipart`] with the upload's [`id`](Self::id). Nothing is visible in the store before
+/// Parts can be sent in any order and several at the same time. Other processes can also send parts: they
+/// call [`Bucket::multipart`] with the upload's [`id`](Self::id). The object isn't visible before
 /// [`complete`](Self::complete) has succeeded. The store keeps the upload and charges for it until it is
-/// completed or [aborted](Self::abort). Dropping this value does neither. A program with all bytes in one
-/// place should use a [`Writer`](crate::Writer), which cuts parts, supports conditions and cleans up.
+/// completed or [aborted](Self::abort). Dropping this value does neither. If a single process has all bytes,
+/// use a [`Writer`](crate::Writer) instead: it splits them into parts, supports conditions and cleans up.
 #[derive(Clone)]
 pub struct Multipart {
     bucket: Bucket,
@@ -30,7 +31,8 @@ pub struct Multipart {
     named: Named,
 }
 
-/// A part that the store has. It can be serialised, and handed to the process that completes the upload.
+/// A part that was sent and that the store keeps. It can be serialised and passed to the process that
+/// completes the upload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UploadedPart {
     #[serde(flatten)]
@@ -39,7 +41,7 @@ pub struct UploadedPart {
     crc64nvme: Option<u64>,
 }
 
-/// Begins an upload in parts; made by [`Bucket::begin_multipart`].
+/// A call that begins a multipart upload, made by [`Bucket::begin_multipart`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct BeginMultipart {
@@ -49,7 +51,7 @@ pub struct BeginMultipart {
     options: PutOptions,
 }
 
-/// Lists unfinished uploads; made by [`Bucket::list_multipart`].
+/// A call that lists unfinished multipart uploads, made by [`Bucket::list_multipart`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct ListMultipart {
@@ -58,7 +60,7 @@ pub struct ListMultipart {
     prefix: String,
 }
 
-/// Sends a part; made by [`Multipart::part`].
+/// A call that sends a part, made by [`Multipart::part`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct SendPart {
@@ -70,7 +72,7 @@ pub struct SendPart {
     bytes: Bytes,
 }
 
-/// Completes the object from its parts; made by [`Multipart::complete`].
+/// A call that completes an upload, made by [`Multipart::complete`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct CompleteMultipart {
@@ -81,7 +83,7 @@ pub struct CompleteMultipart {
     parts: Vec<UploadedPart>,
 }
 
-/// Aborts an upload; made by [`Multipart::abort`].
+/// A call that aborts an upload, made by [`Multipart::abort`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct AbortMultipart {
@@ -92,9 +94,9 @@ pub struct AbortMultipart {
 }
 
 impl Bucket {
-    /// Begins an upload whose parts the caller numbers and sends, and lists when completing it. It takes no
-    /// condition, because GCS's multipart uploads have none. Use a [`put`](Self::put) or a
-    /// [`writer`](Self::writer) for a conditional write.
+    /// Begins a multipart upload. The caller numbers the parts, sends them, and passes them to
+    /// [`complete`](Multipart::complete). The upload supports no condition, because multipart uploads of GCS
+    /// have none. For a conditional write, use [`put`](Self::put) or [`writer`](Self::writer).
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -104,7 +106,7 @@ impl Bucket {
     /// # let bucket = client.bucket("s3://lake/")?;
     /// let upload = bucket.begin_multipart("table.csv").await?;
     /// let (id, last) = (upload.id(), upload.part(2, "the end\n").await?);
-    /// // Elsewhere, later:
+    /// // Later, perhaps in another process:
     /// let upload = bucket.multipart("table.csv", &id)?;
     /// let first = upload.part(1, vec![b'\n'; 5 << 20]).await?;
     /// let written = upload.complete([last, first]).await?;
@@ -119,8 +121,8 @@ impl Bucket {
     }
 
     /// Lists the multipart uploads that were neither completed nor aborted, for keys that begin with
-    /// `prefix`. A program that dies leaves them behind. The list also includes uploads that still run, such
-    /// as those of a [`Writer`](crate::Writer) or a job, in any process.
+    /// `prefix`. Programs that were killed leave such uploads behind. The list also includes uploads that are
+    /// still running in any process, such as those of a [`Writer`](crate::Writer) or a job.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -141,10 +143,11 @@ impl Bucket {
         ListMultipart { bucket: self.clone(), deadline: None, prefix: prefix.to_owned() }
     }
 
-    /// Returns an upload that was begun before, by its key and [`id`](Multipart::id). Sends no request.
+    /// Returns the upload with this key and [`id`](Multipart::id), which this or another process began. Sends
+    /// no request.
     ///
     /// # Errors
-    /// If `id` isn't an [`id`](Multipart::id) of this library, or the key is empty.
+    /// If [`Multipart::id`] can't have returned `id`, or if the key is empty.
     pub fn multipart(&self, key: &str, id: &str) -> Result<Multipart, Error> {
         let url = self.url_of(key);
         let unknown = || Error::usage(&url, format!("{id:?} is not the id of an upload that Laneway began"));
@@ -163,20 +166,20 @@ impl Bucket {
     }
 }
 
-/// The beginning of an id: how the store combines the parts' checksums. The id keeps this, because the store
-/// says it only when an upload begins.
+/// The first word of an id, which shows how the store combines the parts' checksums. It is a part of the id,
+/// because the store reports it only when an upload begins.
 const WHOLE: &str = "whole";
 const COMPOSITE: &str = "parts";
 const NONE: &str = "none";
 
 impl Multipart {
-    /// Returns the key of the object that the upload makes, without the bucket's prefix.
+    /// Returns the key of the object that the upload writes, without the bucket's prefix.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns the id by which [`Bucket::multipart`] finds the upload again. It holds the store's id and the
-    /// way in which the store combines checksums. It isn't secret.
+    /// Returns the id with which [`Bucket::multipart`] continues the upload in any process. It contains the
+    /// store's id of the upload, and how the store combines the parts' checksums. It isn't secret.
     pub fn id(&self) -> String {
         let checksums = match self.named.checksums {
             PartChecksums::FullObject => WHOLE,
@@ -186,25 +189,25 @@ impl Multipart {
         format!("{checksums}:{}", self.named.upload_id)
     }
 
-    /// Sends a part with its checksum. `number` is from 1 to 10000. A part has at least 5 MiB, unless it is
-    /// the last one. Cloudflare R2 wants all but the last to have the same size. Sending a number again
-    /// replaces the part.
+    /// Sends a part with its checksum. `number` is from 1 to 10000. Every part except the last must have at
+    /// least 5 MiB. On Cloudflare R2, all parts except the last must have the same size. A part with the same
+    /// number as an earlier one replaces it.
     ///
     /// # Errors
     /// When awaited: a number outside this range; the store's error, such as `ErrorKind::NotFound` if the
-    /// upload has ended.
+    /// upload was already completed or aborted.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
     }
 
-    /// Completes the object from these parts, in the order of their numbers, then compares the stored object
-    /// with the bytes that were sent. Without parts, the object is empty. If the call is dropped half-way,
-    /// the object may or may not exist.
+    /// Makes the object from these parts, in the order of their numbers. Then compares the checksum of the
+    /// stored object with the parts' checksums. Without parts, the object is empty. If the caller drops the
+    /// call before it is done, the object may or may not exist.
     ///
     /// # Errors
-    /// When awaited: two parts share a number; the store rejects a part as too small or unknown; the stored
-    /// object differs from the bytes that were sent.
+    /// When awaited: two parts with the same number; a part that is too small or that the store doesn't have;
+    /// a stored object that differs from the sent bytes.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }
@@ -213,7 +216,8 @@ impl Multipart {
     /// Aborts the upload and removes its parts.
     ///
     /// # Errors
-    /// When awaited: the store's error, such as `ErrorKind::NotFound` if the upload has ended.
+    /// When awaited: the store's error, such as `ErrorKind::NotFound` if the upload was already completed or
+    /// aborted.
     pub fn abort(&self) -> AbortMultipart {
         let Self { bucket, key, named } = self.clone();
         AbortMultipart { bucket, deadline: None, key, named }
@@ -288,7 +292,7 @@ impl CompleteMultipart {
         let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
         within(deadline, &url, async {
             if parts.is_empty() {
-                // Stores don't complete an upload without parts.
+                // Stores refuse to complete an upload without parts, so send an empty one.
                 let run = Run::of(b"", wanted(&named));
                 let part = store.part(&named, 1, Body::empty(), run.crc32c.unwrap_or_default()).await?;
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });

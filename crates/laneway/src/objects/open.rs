@@ -1,4 +1,4 @@
-//! Opens an object for reads at any place.
+//! Opens an object for reads at any offset.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::content::checksum::{Crc, Run};
 use crate::transfer::second_try::log_second_try;
 use crate::{Bucket, Error};
 
-/// Opens an object; made by [`Bucket::open`].
+/// A call that opens an object, made by [`Bucket::open`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Open {
@@ -25,7 +25,7 @@ pub struct Open {
 }
 
 impl Bucket {
-    /// Opens an object's current version for reads at any place, in one request.
+    /// Opens the current version of an object for reads at any offset. This takes one request.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -58,32 +58,33 @@ impl Bucket {
 callable!(Open, Reader);
 
 impl Open {
-    /// Opens the object only if it has this version. If it was replaced, the call fails.
+    /// Opens the object only if this is its current version. If the object was replaced, the call fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
-    /// Opens the version that this metadata describes, from a listing or another reader. This sends no
-    /// request, except for a [`footer`](Self::footer). If the object was replaced or removed, the first read
-    /// fails. Metadata without a version doesn't save the request.
+    /// Opens the version that this metadata describes. The metadata comes from a listing or another reader,
+    /// for example. Then opening sends no request, unless a [`footer`](Self::footer) is set or the metadata
+    /// has no version. If the object was replaced or removed since, the first read fails.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         self.version.clone_from(&meta.version);
         self.known = Some(Box::new(meta.clone()));
         self
     }
 
-    /// Fetches this many last bytes with the opening request, or all if there are fewer. Formats with an
-    /// index at the end, such as Parquet, then need no other request for the index. Reads within these bytes
-    /// cost nothing.
+    /// Fetches the last bytes of the object with the opening request, or all bytes if there are fewer. So
+    /// files with an index at their end, such as Parquet, need no further request for the index. Reads within
+    /// these bytes send no request.
     pub fn footer(mut self, bytes: u64) -> Self {
         self.footer = Some(bytes);
         self
     }
 
-    /// Prepares for a read from beginning to end. The first 512 KiB come with the opening request, in place
-    /// of a [`footer`](Self::footer). Most small objects arrive completely with them. Laneway fetches the
-    /// bytes that follow ahead of the reader. For a [`known`](Self::known) object, opening sends no request.
+    /// Prepares for reading the object from its beginning to its end. The opening request fetches the first
+    /// 512 KiB, instead of a [`footer`](Self::footer). Many small objects then need no further request.
+    /// Laneway fetches the following bytes before the program reads them. For a [`known`](Self::known)
+    /// object, opening sends no request.
     pub fn in_order(mut self) -> Self {
         self.in_order = true;
         self
@@ -100,7 +101,7 @@ impl Open {
             return Ok(Reader::new(bucket, *meta, Opened::default(), in_order));
         }
         let range = match footer {
-            // Expect half of the largest answer: most objects are smaller.
+            // Expect half of the bytes, because most objects are smaller than the range.
             _ if in_order => Some((GetRange::from(0..FIRST_IN_ORDER), FIRST_IN_ORDER / 2)),
             footer => footer.map(|last| (GetRange::Last(last), last)),
         };
@@ -132,7 +133,8 @@ impl Open {
     }
 }
 
-/// If the answer holds the whole object and the store sent a CRC with it, compares the two.
+/// Compares the answer's bytes with the CRC that the store sent, if it sent one and the answer has the whole
+/// object.
 fn verify(url: &str, got: &Got) -> Result<(), Error> {
     let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
     let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };

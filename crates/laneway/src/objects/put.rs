@@ -22,7 +22,7 @@ use crate::plan::parts::part_len;
 use crate::transfer::upload::{Given, Parts, put_verified};
 use crate::{Bucket, Error, Written};
 
-/// Writes an object; made by [`Bucket::put`].
+/// A call that writes an object, made by [`Bucket::put`].
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Put {
@@ -34,7 +34,7 @@ pub struct Put {
     crc32c: Option<u32>,
 }
 
-/// The bytes of a new object.
+/// The source of a new object's bytes: memory, a file or a stream.
 pub struct Payload(Source);
 
 enum Source {
@@ -44,9 +44,10 @@ enum Source {
 }
 
 impl Bucket {
-    /// Writes an object, then compares the stored object with the bytes that were sent. Up to 16 MiB take one
-    /// request with the checksum inside. Larger objects go in parts, several at once. The object exists
-    /// completely or not at all: Laneway removes an upload that is abandoned half-way.
+    /// Writes an object, then compares the stored object's checksum with the bytes that were sent. An object
+    /// of at most 16 MiB takes one request, which contains the checksum. Laneway sends larger objects in
+    /// parts, several at the same time. The object never exists with only some of its bytes. If the call is
+    /// dropped, Laneway aborts the upload.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -72,8 +73,8 @@ conditional!(Put);
 describable!(Put);
 
 impl Put {
-    /// Sets the CRC32C of all bytes, if the caller knows it. If the bytes have another checksum, the call
-    /// fails and writes no object.
+    /// Sets the expected CRC32C of all bytes. If the bytes have another checksum, the call fails and writes
+    /// no object.
     pub fn crc32c(mut self, value: u32) -> Self {
         self.crc32c = Some(value);
         self
@@ -97,7 +98,8 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Boxed, so that a put of bytes in memory doesn't reserve room for this future.
+                // Box this large future. Otherwise it would also enlarge the future of a put of bytes in
+                // memory.
                 Source::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
@@ -121,7 +123,7 @@ impl Put {
 /// Writes bytes from memory.
 ///
 /// # Errors
-/// The store's error; bytes whose checksum differs from the caller's.
+/// The store's error; bytes whose checksum differs from `crc32c`, the one that the caller expects.
 pub(super) async fn write(
     bucket: &Bucket,
     key: &str,
@@ -154,18 +156,18 @@ pub(super) async fn write(
     Ok(cleaning(bucket.client(), owner, send).await?.into())
 }
 
-/// Up to this size, the engine's thread computes the checksum. Handing so few bytes to another thread would
-/// take longer.
+/// The maximum number of bytes whose checksum the calling thread itself computes. For so few bytes, passing
+/// them to another thread would take longer.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 impl Payload {
-    /// A local file. Only the bytes that are being sent are held in memory.
+    /// Makes the payload from a local file. Laneway holds only the bytes in memory that it is sending.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Self(Source::File(path.as_ref().to_owned()))
     }
 
-    /// A stream of bytes of any length. A few parts of 16 MiB are held in memory at a time, each until the
-    /// store has answered it.
+    /// Makes the payload from a stream of bytes of any length. Laneway holds a few parts of 16 MiB in memory,
+    /// each until the store has confirmed it.
     pub fn stream(stream: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
         Self(Source::Stream(stream.boxed()))
     }

@@ -1,4 +1,4 @@
-//! Reads many ranges of an object, or of many objects, in one call.
+//! Reads many ranges of an object or of many objects in a single call.
 
 mod fetch;
 mod path;
@@ -27,10 +27,10 @@ use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::{Bucket, Error};
 
-/// The most objects of [`Bucket::get_ranges_of`] that are read at once.
+/// The maximum number of objects that [`Bucket::get_ranges_of`] reads concurrently.
 const OBJECTS_AT_ONCE: usize = 64;
 
-/// Reads ranges of an object; made by [`Bucket::get_ranges`].
+/// A call that reads ranges of an object, made by [`Bucket::get_ranges`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct GetRanges {
@@ -44,26 +44,28 @@ pub struct GetRanges {
 }
 
 impl Bucket {
-    /// Reads any number of ranges of an object. Ranges are half-open, count bytes, and may have any order.
-    /// Awaiting the call returns all bytes together, in the order of the request.
+    /// Reads any number of ranges of an object. Ranges are half-open ranges of byte offsets, and can be given
+    /// in any order. Awaiting the call returns the bytes of all ranges together, in the order of the request.
     /// [`stream`](GetRanges::stream) returns each range as soon as it has arrived.
     ///
-    /// Laneway reads the ranges in as few requests as pay off. It joins neighbours if the bytes between them
-    /// cost less than another request. The measured network path and the store's [`PriceList`] decide. It
-    /// cuts a range above 16 MiB. If the object's size is known ([`known`](GetRanges::known)) and reading the
-    /// whole object costs less, it does that. All requests go at once. All answers are of one version: if the
-    /// object is replaced meanwhile, the call fails.
+    /// Laneway joins neighbouring ranges into one request if fetching the bytes between them costs less than
+    /// another request. The costs are computed from the measured network path and the store's [`PriceList`].
+    /// Laneway splits a range above 16 MiB into several requests. If the object's size is known
+    /// ([`known`](GetRanges::known)) and reading the whole object costs less, it does that instead. It sends
+    /// all requests at the same time. All answers must be of the same version: if the object is replaced
+    /// during the call, the call fails.
     ///
-    /// - Ranges may repeat or overlap. Each returns all its bytes, and shared bytes are fetched once.
-    /// - An empty range has no bytes, wherever it is. If all are empty, no request is sent.
-    /// - A range that reaches beyond the object's end is cut there. A range that begins at or beyond the end
-    ///   makes the call fail, with an error that names the range. Exception: in an empty object, a range that
-    ///   begins at 0 is empty.
-    /// - A range that ends before it begins makes the call fail too.
+    /// - Ranges may repeat or overlap. Each of them returns all its bytes, but Laneway fetches shared bytes
+    ///   once.
+    /// - An empty range returns no bytes, at any offset. If all ranges are empty, Laneway sends no request.
+    /// - A range that reaches beyond the object's end returns the bytes up to the end. If a range begins at
+    ///   or after the end, the call fails with an error that names the range. There is one exception: in an
+    ///   empty object, a range that begins at 0 returns no bytes.
+    /// - If a range ends before it begins, the call also fails.
     ///
-    /// Results may share one buffer with each other, and with up to as many bytes that lie between them. No
-    /// store reports a checksum of a range, so Laneway checks the range's length, its place in the object and
-    /// the object's version.
+    /// Several results may share one buffer in memory, which may also hold bytes between the ranges. It never
+    /// holds more unwanted than wanted bytes. No store reports a checksum of a range, so Laneway checks only
+    /// the answer's length, its offset in the object and the object's version.
     ///
     /// # Examples
     /// ```
@@ -72,7 +74,7 @@ impl Bucket {
     /// # server.store().put("lake", "tables/part-0.parquet", &[7; 2 << 20]).expect("an object");
     /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
     /// let bucket = client.bucket("s3://lake/tables/")?;
-    /// // In async code `.await` instead of `.call()`.
+    /// // In async code, write `.await` instead of `.call()`.
     /// let chunks = bucket.get_ranges("part-0.parquet", [4..65_540, 1_048_576..1_310_720]).call()?;
     /// assert_eq!(chunks[0].len(), 65_536);
     /// # Ok::<(), laneway::Error>(())
@@ -89,12 +91,13 @@ impl Bucket {
         }
     }
 
-    /// Reads ranges of many objects, several objects at once, each as [`get_ranges`](Self::get_ranges) does.
-    /// Objects are returned in the order in which they are done, each with its place in the request and its
-    /// own outcome. If one object can't be read, the others go on.
+    /// Reads ranges of many objects, several objects at the same time, each as
+    /// [`get_ranges`](Self::get_ranges) does. The stream yields each object when all its ranges have arrived,
+    /// with the object's index in the request and its own outcome. If one object can't be read, Laneway still
+    /// reads the others.
     ///
-    /// Laneway takes objects from the iterator as fast as the caller takes results, on the engine's own
-    /// thread. An iterator that blocks delays every other call.
+    /// Laneway takes objects from the iterator as fast as the caller takes results. It does so on the
+    /// engine's thread, so an iterator that blocks delays every other call.
     pub fn get_ranges_of<K, R, O>(&self, objects: O) -> ObjectRanges
     where
         K: AsRef<str>,
@@ -110,7 +113,7 @@ impl Bucket {
         let worker = match self.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
-                // The channel has room for one.
+                // This can't fail, because the channel is empty and has room for one.
                 drop(out.try_send(Some(Err(error))));
                 return ObjectRanges { results, url: self.url(), is_over: false, _task: None };
             }
@@ -129,10 +132,11 @@ impl Bucket {
                     running.push(read(call));
                 }
                 if running.is_empty() && done.is_empty() {
-                    // The receiver may be gone.
+                    // Ignore an error: the caller may have dropped the stream.
                     return drop(out.send(None).await);
                 }
-                // Reads continue while results wait to be taken, because they hold memory that others need.
+                // Poll the running reads also while results wait for the caller, because a read that isn't
+                // polled keeps memory that other transfers need.
                 tokio::select! {
                     Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
                     room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
@@ -149,35 +153,37 @@ impl Bucket {
 callable!(GetRanges, Vec<Bytes>);
 
 impl GetRanges {
-    /// Reads only this version. If the object was replaced, the call fails.
+    /// Reads the ranges only if this is the object's current version. If the object was replaced, the call
+    /// fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
     /// Reads only the version that this metadata describes. If the object was replaced, the call fails.
-    /// Because the size is known, Laneway can read the whole object if that costs less, and cuts long ranges
-    /// without asking for the size first.
+    /// Because Laneway then knows the object's size, it can read the whole object if that costs less. It can
+    /// also split long ranges without a request for the size.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         (self.version, self.size) = (meta.version.clone(), Some(meta.size));
         self
     }
 
-    /// Weighs requests against bytes by these prices, instead of the store's own prices.
+    /// Uses these prices instead of the store's own to decide which ranges to join.
     pub fn prices(mut self, prices: PriceList) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// Returns the ranges as they arrive, in no order. At most 64 MiB of ranges, or one larger range, are
-    /// under way or wait to be taken. Dropping the stream ends the reading.
+    /// Returns a stream that yields the ranges as they arrive, in no particular order. At any time, Laneway
+    /// fetches and holds at most 64 MiB of ranges that the caller hasn't taken, or a single larger range.
+    /// Dropping the stream ends the reads.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
         let (results, url) = (OfProcess::new(results), self.bucket.url_of(&self.key));
         let worker = match self.bucket.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
-                // The receiver is right here.
+                // This can't fail, because this function still has the receiver.
                 drop(out.send(Some(Err(error))));
                 return Ranges::new(results, url, None);
             }
@@ -224,20 +230,21 @@ impl GetRanges {
     }
 }
 
-/// Ranges of an object as they arrive; made by [`GetRanges::stream`]. The stream ends after the first error.
-/// If it ends without one, every range has arrived.
+/// A stream of an object's ranges as they arrive, made by [`GetRanges::stream`]. It ends after the first
+/// error. If it ends without an error, it has yielded every range.
 pub struct Ranges {
-    /// `None` marks the end. If the channel closes without it, the task that fills it has died.
+    /// The task sends `None` at the end. If the channel closes without it, the task has died.
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
     url: String,
     is_over: bool,
-    /// True if all ranges are in `here` or were returned.
+    /// True once all ranges are in `here` or were returned, so that none is left to receive.
     is_whole: bool,
-    /// Ranges that need no wait. They are returned first.
+    /// Ranges that have already arrived. They are returned first.
     here: Vec<(usize, Result<Bytes, Error>)>,
-    /// The places in the whole request of the ranges that are read, if others needed no request.
+    /// For each range that the task reads, its index in the caller's request. `None` if the task reads all
+    /// ranges of the request, so that the indices are the same.
     places: Option<Vec<usize>>,
-    /// Dropping it ends the reading.
+    /// Dropping it ends the reads.
     _task: Option<Task>,
 }
 
@@ -250,12 +257,13 @@ impl Ranges {
         Self { results, url, is_over: false, is_whole: false, here: Vec::new(), places: None, _task: task }
     }
 
-    /// Returns the same stream, combined with ranges that are here already.
+    /// Returns the same stream with additional ranges that have already arrived. `places` has the index in
+    /// the caller's request of each range that this stream reads.
     pub(super) fn among(self, here: Vec<(usize, Result<Bytes, Error>)>, places: Vec<usize>) -> Self {
         Self { here, places: Some(places), ..self }
     }
 
-    /// Returns the stream with the ranges that have arrived meanwhile, or `None` if it has failed.
+    /// Moves the ranges that have arrived to `here`, and returns the stream. Returns `None` if it has failed.
     pub(super) fn unless_failed(mut self) -> Option<Self> {
         loop {
             match self.results.get_mut()?.try_recv() {
@@ -283,8 +291,8 @@ impl Ranges {
         Some(bytes.map(|bytes| (at, bytes)))
     }
 
-    /// Returns the next range that has arrived: its place in the request, and its bytes. Blocks the thread.
-    /// Don't call it on a thread that runs async tasks.
+    /// Returns the next range that has arrived: its index in the request, and its bytes. Returns `None` at
+    /// the end. Blocks the thread. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         if self.is_over {
             return None;
@@ -299,7 +307,8 @@ impl Ranges {
         self.taken(some)
     }
 
-    /// Returns a received range. In a child of the process that began the read, it is an error.
+    /// Converts a received message to an item of the stream. `some` is `None` if this process was forked
+    /// after the read began, which is an error.
     fn taken(&mut self, some: Option<Option<Option<One>>>) -> Option<Result<(usize, Bytes), Error>> {
         let result = match some {
             Some(Some(result)) => result,
@@ -312,7 +321,7 @@ impl Ranges {
 }
 
 impl Stream for Ranges {
-    /// The place of a range in the request, and its bytes.
+    /// The index of a range in the request, and its bytes.
     type Item = Result<(usize, Bytes), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -335,23 +344,25 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. If an error concerns no single object, the
-/// stream returns it and ends. Examples are an engine that has ended, and an iterator that panicked.
+/// A stream of the ranges of many objects, made by [`Bucket::get_ranges_of`]. If an error concerns no single
+/// object, the stream yields it and ends. Examples are an engine that has ended, and an iterator that
+/// panicked.
 pub struct ObjectRanges {
-    /// `None` marks the end. If the channel closes without it, the task that fills it has died.
+    /// The task sends `None` at the end. If the channel closes without it, the task has died.
     results: OfProcess<mpsc::Receiver<Option<Object>>>,
     url: String,
     is_over: bool,
-    /// Dropping it ends the reading.
+    /// Dropping it ends the reads.
     _task: Option<Task>,
 }
 
-/// An object that is done, or the reason why no more come.
+/// The outcome for an object, or the error that ends the stream.
 type Object = Result<(usize, All), Error>;
 
 impl ObjectRanges {
-    /// Returns the next object that is done: its place in the request, and its ranges in the order of the
-    /// request. Blocks the thread. Don't call it on a thread that runs async tasks.
+    /// Returns the next object that is done: its index in the request, and its ranges in the order of the
+    /// request. Returns `None` at the end. Blocks the thread. Don't call it on a thread that runs async
+    /// tasks.
     pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
@@ -360,7 +371,8 @@ impl ObjectRanges {
         self.taken(some)
     }
 
-    /// Returns a received object. In a forked child, returns an error of kind cancelled.
+    /// Converts a received message to an item of the stream. `some` is `None` if this process was forked
+    /// after the read began, which is an error.
     fn taken(&mut self, some: Option<Option<Option<Object>>>) -> Option<<Self as Stream>::Item> {
         let object = match some {
             Some(Some(object)) => object,
@@ -373,7 +385,7 @@ impl ObjectRanges {
 }
 
 impl Stream for ObjectRanges {
-    /// The place of an object in the request, and its ranges in the order of the request.
+    /// The index of an object in the request, and its ranges in the order of the request.
     type Item = Result<(usize, Result<Vec<Bytes>, Error>), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -1,4 +1,4 @@
-//! Reads an object in order, as `cat` does.
+//! Reads an object in order, as the `cat` command does.
 
 use std::io::Write;
 use std::ops::Range;
@@ -15,18 +15,19 @@ use crate::location::url;
 use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
-/// The most bytes of ranges that are read together before they are written. A longer range is read in slices.
+/// The maximum number of bytes in ranges that are fetched together, before any of them is written. Laneway
+/// streams a longer range instead.
 const TOGETHER_MAX: u64 = 16 << 20;
 
 impl Client {
-    /// Reads an object, or ranges of it, in order into `to`. All ranges are read from one version of the
-    /// object. If the object is replaced meanwhile, the call fails. If one of the ranges lies outside the
-    /// object, nothing is written. Blocks the thread, and writes to `to` on this thread. Don't call it on a
-    /// thread that runs async tasks.
+    /// Reads an object, or ranges of it, and writes the bytes to `to` in order. All ranges are read from the
+    /// same version of the object. If the object is replaced during the call, the call fails. If one of the
+    /// ranges lies outside the object, nothing is written. Blocks the thread, and writes to `to` on this
+    /// thread. Don't call it on a thread that runs async tasks.
     ///
     /// # Errors
-    /// The store's error, or an error of writing to `to`. Bytes may have been written before an error is
-    /// found, because checksums come last.
+    /// The store's error, or an error of writing to `to`. Bytes may have been written before the error,
+    /// because Laneway compares the checksum at the end.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
@@ -36,7 +37,7 @@ impl Client {
         let (ended, end) = std::sync::mpsc::sync_channel(1);
         let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
         worker.spawn(async move {
-            // This can't fail: the thread below still waits on the receiver.
+            // Ignore an error: the calling thread drops the receiver if writing to `to` has failed.
             let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
             let _ = ended.send(counted(read).await);
         });
@@ -76,7 +77,8 @@ struct Several<'a> {
 impl Several<'_> {
     async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
         let is_version = self.id.version.is_some();
-        // Few bytes with known offsets are read without requesting the object's metadata first.
+        // If the ranges' offsets are known and they have few bytes, read them without a request for the
+        // object's metadata.
         if !is_version
             && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
             && let [Step::Together(ranges)] = steps(offsets).as_slice()
@@ -93,7 +95,7 @@ impl Several<'_> {
         };
         let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
         let steps = match is_version {
-            // A call for several ranges can't name a version, so read them one by one.
+            // `get_ranges` takes no version id, so read the ranges one by one.
             true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
             false => steps(ranges),
         };
@@ -115,7 +117,7 @@ impl Several<'_> {
         Ok(moved(bytes))
     }
 
-    /// Reads ranges in one call, and sends them on.
+    /// Fetches ranges in one call, and then sends them to the output.
     async fn together(&self, ranges: &[Range<u64>], known: Option<&ObjectMeta>) -> Result<u64, Error> {
         let call = self.bucket.get_ranges(&self.id.key, ranges.iter().cloned());
         let read = match known {
@@ -139,10 +141,10 @@ impl Several<'_> {
     }
 }
 
-/// Ranges that are read at the same time. Steps follow the order of the request.
+/// Ranges that are fetched at the same time. The steps follow the order of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Step {
-    /// Ranges of at most [`TOGETHER_MAX`] bytes in all.
+    /// Ranges with at most [`TOGETHER_MAX`] bytes in total.
     Together(Vec<Range<u64>>),
     /// A range of more than [`TOGETHER_MAX`] bytes.
     Long(Range<u64>),
@@ -170,7 +172,7 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
     steps
 }
 
-/// Returns the result for several ranges. They are unverified, because no store reports a checksum of a
+/// Returns the result of a read of several ranges. It is unverified, because no store reports a checksum of a
 /// range.
 fn moved(bytes: u64) -> Moved {
     Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
@@ -186,7 +188,7 @@ fn begin(job: &Running, request: &ReadRequest) -> Begun {
 
 /// Returns the item of a read that succeeded.
 fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
-    // The tasks that read ranges together count their own attempts.
+    // `attempts` is 0 if the ranges were read together, because their tasks count the attempts separately.
     let attempts = attempts.max(1);
     let Begun { op, source, destination, start, .. } = begun;
     let Moved { bytes, verified, atomic, .. } = moved;

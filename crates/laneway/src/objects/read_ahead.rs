@@ -1,46 +1,52 @@
-//! Decides how much to read ahead of a reader: nothing after a jump, and a growing amount for reads in order.
+//! Decides how many bytes to read ahead of a program that reads an object through a
+//! [`Reader`](super::Reader). After a jump to another offset there are few, and with each read in order there
+//! are more.
 
 use std::ops::Range;
 
-/// The size of the first read, and of a read after a jump, if less was requested.
+/// The minimum size in bytes of the first read, and of a read after a jump.
 const FIRST: u64 = 128 << 10;
 
-/// The size of the first read if the program announced reads in order. One request then brings all of most
-/// small objects.
+/// The minimum size in bytes of the first read if the program announced reads in order. One request then
+/// fetches most small objects completely.
 pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
 
-/// The growth of each further read. From 512 KiB on reads are bulk, so small requests of others go first.
+/// The factor by which each further read in order is larger. From 512 KiB on, reads use freight lanes, so
+/// that small requests of other calls go first.
 const GROWTH: u64 = 4;
 
-/// The largest read: two slices of bulk.
+/// The maximum size in bytes of a read, which is that of two slices.
 const MOST: u64 = 16 << 20;
 
-/// Once reads have this size, Laneway fetches the next bytes before the program asks for them.
+/// The size in bytes of a read from which on Laneway fetches the following bytes before the program asks for
+/// them.
 const EAGER: u64 = 2 << 20;
 
-/// The most bytes that all readers in order together have under way ahead. As many again may have arrived and
-/// wait to be read. If more than four readers share this limit, each fetches less ahead, down to [`EAGER`].
+/// The maximum number of bytes that Laneway fetches ahead at the same time for all readers together. As many
+/// again may have arrived and wait for the program. If more than four readers share this limit, each fetches
+/// less ahead, but at least [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReadAhead {
     /// True if the program announced reads in order.
     in_order: bool,
-    /// The size of the next read.
+    /// The size in bytes of the next read.
     window: u64,
-    /// The offset at which a read in order continues.
+    /// The offset at which the last read ended. If the next read begins there, it is a read in order.
     next: u64,
 }
 
 impl ReadAhead {
-    /// Returns the state for an object whose first `here` bytes have arrived.
+    /// Returns the state for an object whose first `here` bytes have already arrived.
     pub(super) fn new(in_order: bool, here: u64) -> Self {
         let window = if in_order { FIRST_IN_ORDER } else { FIRST };
         Self { in_order, window, next: here }
     }
 
-    /// Returns the range to read for a reader that wants `len` bytes at `position`, before the end, and has
-    /// none of them. `readers` is the number of readers that share [`TOGETHER`].
+    /// Returns the range to fetch when the program wants `len` bytes at `position` and none of them have
+    /// arrived. `position` is before the object's end. `readers` is the number of readers that share
+    /// [`TOGETHER`].
     pub(super) fn wanted(&mut self, position: u64, len: u64, size: u64, readers: usize) -> Range<u64> {
         match position == self.next && position > 0 {
             true => self.grow(readers),
@@ -49,7 +55,8 @@ impl ReadAhead {
         self.range(position, self.window.max(len), size)
     }
 
-    /// Returns the range to fetch ahead for a reader at `position` that has everything up to `end`.
+    /// Returns the range to fetch ahead when the program is at `position` and the bytes up to `end` have
+    /// arrived, or `None` if it is too early.
     pub(super) fn next(
         &mut self,
         position: u64,
@@ -65,8 +72,7 @@ impl ReadAhead {
         })
     }
 
-    /// Returns whether this reader reads so far ahead that it counts among the readers that share
-    /// [`TOGETHER`].
+    /// Returns whether this reader's reads are so large that it shares [`TOGETHER`] with other readers.
     pub(super) fn reads_on(&self) -> bool {
         self.window >= EAGER
     }

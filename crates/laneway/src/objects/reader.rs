@@ -1,4 +1,4 @@
-//! Reads an object at any place, or in order from one place on.
+//! Reads an open object at any offset, or in order from an offset on.
 
 use std::fmt;
 use std::io::{self, SeekFrom};
@@ -20,25 +20,27 @@ use super::read_ahead::ReadAhead;
 use crate::engine::fork::OfProcess;
 use crate::{Bucket, Error};
 
-/// An object that is open for reads; made by [`Bucket::open`]. All reads are of one version. Once the object
-/// has been replaced, reads fail.
+/// An object that is open for reads, made by [`Bucket::open`]. All reads return bytes of the same version.
+/// After the object was replaced, reads fail.
 ///
-/// It implements [`AsyncRead`] and [`AsyncSeek`] too. A program that reads in order has more and more bytes
-/// fetched ahead. After a jump nothing is fetched ahead, unless the object was opened for reading in order.
-/// Other readers of the same object, made by [`again`](Self::again), share the bytes that came with the
-/// opening request.
+/// It also implements [`AsyncRead`] and [`AsyncSeek`]. While a program reads in order, Laneway fetches more
+/// and more bytes ahead. After a jump to another offset it fetches nothing ahead, unless the object was
+/// opened for reading in order. [`again`](Self::again) makes another reader of the same object. Both share
+/// the bytes that came with the opening request.
 pub struct Reader {
     object: Arc<Object>,
     deadline: Option<Duration>,
     position: u64,
     ahead: ReadAhead,
-    /// The bytes of the last read, and their offset.
+    /// The bytes of the last fetch, and their offset in the object.
     have: (u64, Bytes),
-    /// The read under way.
+    /// The fetch that is under way.
     coming: Option<OfProcess<Coming>>,
-    /// Held while this reader reads far ahead. All readers that hold one share the memory for reading ahead.
+    /// Held while this reader reads far ahead. The engine counts the readers that hold a clone, because they
+    /// share the memory for reading ahead.
     reading_on: Option<OfProcess<Arc<()>>>,
-    /// Columns that are read ahead, after the first read of ranges as a stream.
+    /// The columns of a Parquet file that are fetched ahead. `None` before the first call of `stream_ranges`
+    /// or `stream_ranges_into`.
     columns: Mutex<Option<Begun<Ranges>>>,
 }
 
@@ -51,7 +53,7 @@ struct Object {
     in_order: bool,
 }
 
-/// The bytes that the opening request brought: none, or bytes at the object's beginning or end.
+/// The bytes that the opening request fetched: none, or the object's first or last bytes.
 #[derive(Default)]
 pub(super) struct Opened {
     pub(super) start: u64,
@@ -76,17 +78,18 @@ impl Reader {
         Self { object, deadline, position: 0, ahead, have, coming: None, reading_on: None, columns }
     }
 
-    /// Limits the time of each read. Beyond it, the read fails with an error of kind timeout. The time of a
-    /// read ahead begins with its own request, before the caller's read. Without a deadline, a read fails
-    /// once the store has sent nothing for the time of the client's
-    /// [`retry_for`](crate::ClientBuilder::retry_for).
+    /// Limits the time of each read. After this time, the read fails with an error of kind
+    /// [`Timeout`](crate::ErrorKind::Timeout). If bytes are fetched ahead, the time begins with that fetch,
+    /// which is before the caller's read. Without a deadline, a read fails once the server has made no
+    /// progress for the client's [`retry_for`](crate::ClientBuilder::retry_for).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Returns the object's metadata at the time it was opened. The key in it lacks the bucket's prefix.
+    /// Returns the object's metadata at the time it was opened. The key in it doesn't include the bucket's
+    /// prefix.
     pub fn meta(&self) -> &ObjectMeta {
         &self.object.meta
     }
@@ -96,13 +99,15 @@ impl Reader {
         self.object.meta.size
     }
 
-    /// Returns the object's last bytes, as far as the opening request brought them.
+    /// Returns the last bytes of the object that the opening request fetched: see
+    /// [`Open::footer`](super::Open::footer).
     pub fn footer(&self) -> &Bytes {
         self.object.footer()
     }
 
-    /// Fills `buffer` from `offset` on, and returns it with the number of bytes read. That is less than the
-    /// buffer's length only if the object ends before. The future borrows nothing from the reader.
+    /// Reads the bytes from `offset` on into `buffer`, and returns the buffer with the number of bytes read.
+    /// The number is less than the buffer's length only if the object ends earlier. The future borrows
+    /// nothing from the reader.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -123,11 +128,11 @@ impl Reader {
         self.object.read_into(offset, buffer, self.deadline).await
     }
 
-    /// Fills `buffer` from `offset` on, as [`read_at`](Self::read_at) does, for memory that the program
-    /// doesn't own itself. Bytes are written to the buffer as they come off the connections, and are held
-    /// nowhere else. Several requests at once bring a long range. If the future is dropped or fails, a
-    /// request may write to the buffer for another moment. The buffer is dropped after that, so its `Drop`
-    /// tells when the memory may be freed.
+    /// Reads the bytes from `offset` on into `buffer`, as [`read_at`](Self::read_at) does. It is for memory
+    /// that isn't a `Vec`, such as another language's buffer. Laneway writes the bytes to the buffer directly
+    /// as they arrive on the connections, and keeps no other copy. It fetches a long range with several
+    /// concurrent requests. If the future fails or is dropped, a request may still write to the buffer for a
+    /// moment. Only then is the buffer dropped, so its `Drop` shows when the memory can be freed.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -140,19 +145,20 @@ impl Reader {
         async move { object.fill(offset, buffer, deadline).await }
     }
 
-    /// Reads one range, as [`read_ranges`](Self::read_ranges) does.
+    /// Reads a single range, as [`read_ranges`](Self::read_ranges) does.
     ///
     /// # Errors
-    /// As [`read_ranges`](Self::read_ranges).
+    /// Fails as [`read_ranges`](Self::read_ranges) does.
     pub fn read_range(&self, range: Range<u64>) -> impl Future<Output = Result<Bytes, Error>> + Send + use<> {
         let (object, deadline) = (Arc::clone(&self.object), self.deadline);
         async move { object.range(range, deadline).await }
     }
 
-    /// Reads ranges together, as [`Bucket::get_ranges`] does. Ranges within the footer cost nothing.
+    /// Reads ranges together, as [`Bucket::get_ranges`] does. Ranges within the bytes of the opening request,
+    /// such as the footer, need no request.
     ///
     /// # Errors
-    /// As [`Bucket::get_ranges`]; an object that was replaced.
+    /// Fails as [`Bucket::get_ranges`] does, and if the object was replaced since it was opened.
     pub fn read_ranges<R: IntoIterator<Item = Range<u64>>>(
         &self,
         ranges: R,
@@ -162,34 +168,35 @@ impl Reader {
         async move { object.ranges(ranges, deadline).await }
     }
 
-    /// Reads ranges as [`GetRanges::stream`] does: each as it arrives, in no order, with its place in the
-    /// request.
+    /// Reads ranges as [`GetRanges::stream`] does. The stream yields each range as it arrives, in no
+    /// particular order, with its index in the request.
     ///
-    /// Laneway reads ahead in a Parquet file whose footer came with the opening request
-    /// ([`Open::footer`](super::Open::footer)). If a program reads the same columns of two row groups one
-    /// after the other, Laneway fetches these columns of the next row group ahead. The more the program has
-    /// read, the more is fetched ahead, up to 16 MiB.
+    /// In a Parquet file whose footer came with the opening request ([`Open::footer`](super::Open::footer)),
+    /// Laneway fetches row groups ahead. After a program has read the same columns of two consecutive row
+    /// groups, Laneway fetches these columns of the next row group ahead. The more row groups the program has
+    /// read in this way, the more are fetched ahead, up to 16 MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
         let ranges: Vec<_> = ranges.into_iter().collect();
         self.ahead(&ranges).unwrap_or_else(|| self.object.stream(ranges, self.deadline))
     }
 
-    /// Reads ranges as [`stream_ranges`](Self::stream_ranges) does, into the caller's buffers. Bytes are
-    /// written there as they come off the connections, and are held nowhere else. The stream returns each
-    /// range with its buffer as soon as it is complete. Until then the caller can [give it
-    /// up](crate::RangeBuffers::give_up). Ranges may overlap, and each has a buffer of its own. A buffer that
-    /// is longer than its range is filled from the beginning. After an error the buffers are dropped, and
-    /// their content is undefined.
+    /// Reads ranges as [`stream_ranges`](Self::stream_ranges) does, but into the caller's buffers. Laneway
+    /// writes the bytes there directly as they arrive on the connections, and keeps no other copy. The stream
+    /// yields each range with its buffer as soon as the range is complete. Until then, the caller can [give
+    /// the range up](crate::RangeBuffers::give_up). Ranges may overlap, and each has its own buffer. If a
+    /// buffer is longer than its range, Laneway fills its beginning. After an error, the remaining buffers
+    /// are dropped, and their content is undefined.
     ///
-    /// Three kinds of bytes are copied once: bytes that came with the opening request, columns that were read
-    /// ahead, and objects of a store that tells no version.
+    /// In three cases, Laneway itself holds the bytes first and then copies them to the buffers. These are
+    /// bytes that came with the opening request, columns that were fetched ahead, and objects of a store that
+    /// reports no version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
     /// # server.create_bucket("lake").expect("a bucket");
     /// # server.store().put("lake", "table", &[7; 2 << 20]).expect("an object");
     /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
-    /// // In async code `.await` instead of `.call()`, and `next().await` of `StreamExt`.
+    /// // In async code, write `.await` instead of `.call()`, and `next().await` (of `StreamExt`) instead of `next_blocking()`.
     /// let reader = client.bucket("s3://lake/")?.open("table").call()?;
     /// let mut coming = reader.stream_ranges_into([(0..4, [0; 4]), (1_000_000..1_000_003, [0; 4])]);
     /// while let Some(range) = coming.next_blocking() {
@@ -207,27 +214,28 @@ impl Reader {
         self.object.stream_into(ranges, buffers, ahead, self.deadline)
     }
 
-    /// Returns the stream of these ranges, if they are columns that were fetched ahead.
+    /// Returns the stream of these ranges, if they are columns for which a fetch was begun ahead.
     fn ahead(&self, ranges: &[Range<u64>]) -> Option<Ranges> {
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
-        // If the read ahead failed, the caller reads the ranges again.
+        // If the fetch ahead has failed, return `None`, so that the caller reads the ranges again.
         begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
 
-    /// Returns the offset of the next read in order.
+    /// Returns the offset at which the next read in order begins.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Moves to another offset. It may lie beyond the end, where reads return no bytes.
+    /// Sets the offset at which the next read in order begins. It may be after the object's end, where reads
+    /// return no bytes.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// Returns the next bytes in order without a copy: at least one and at most `most`, or none at the end.
-    /// The reader also implements [`AsyncRead`], whose I/O errors wrap those of this crate.
+    /// Returns the next bytes in order, without copying them: at least one byte and at most `most`, or none
+    /// at the end. With [`AsyncRead`], the same errors arrive inside of an [`io::Error`].
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -235,12 +243,13 @@ impl Reader {
         std::future::poll_fn(|context| self.poll_some(context, most)).await
     }
 
-    /// Returns another reader of the same object with the same deadline. It starts at the object's beginning.
+    /// Returns another reader of the same object with the same deadline. Its position is the object's
+    /// beginning.
     pub fn again(&self) -> Self {
         Self::of(Arc::clone(&self.object), self.deadline)
     }
 
-    /// Reads some bytes at the reader's position, once they are there.
+    /// Returns some bytes at the reader's position, at most `len`. Fetches them if none have arrived.
     fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<Result<Bytes, Error>> {
         loop {
             if self.position >= self.size() || len == 0 {
@@ -249,14 +258,15 @@ impl Reader {
             if let Some(bytes) = self.at_hand(len) {
                 self.position += bytes.len() as u64;
                 self.fetch_ahead(context);
-                // At the end, free the bytes that were read ahead, even if the reader stays open.
+                // At the object's end, free the bytes that were fetched ahead, because the program may keep
+                // the reader open.
                 if self.position >= self.size() && self.reading_on.take().is_some() {
                     self.have = (0, Bytes::new());
                 }
                 return Poll::Ready(Ok(bytes));
             }
             let position = self.position;
-            // If a parent of this process began the read before a fork, it never completes here.
+            // In a forked child, a fetch that the parent began never completes, so begin another one.
             let is_useful =
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
@@ -273,7 +283,8 @@ impl Reader {
         }
     }
 
-    /// Joins or leaves the readers that share the memory for reading far ahead.
+    /// Updates [`reading_on`](Self::reading_on): joins or leaves the readers that share the memory for
+    /// reading far ahead.
     fn share(&mut self) {
         self.reading_on = match self.ahead.reads_on() {
             true => self.reading_on.take().filter(|held| held.get().is_some()).or_else(|| {
@@ -284,7 +295,7 @@ impl Reader {
         };
     }
 
-    /// Returns at most `len` bytes at the reader's position that have arrived already.
+    /// Returns at most `len` bytes at the reader's position, or `None` if none have arrived yet.
     fn at_hand(&self, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
         let Opened { start, bytes: opened } = &self.object.opened;
@@ -295,10 +306,12 @@ impl Reader {
         })
     }
 
-    /// Begins to fetch the bytes that follow those that have arrived, if that pays off.
+    /// Begins to fetch the bytes after those that have arrived, if [`ReadAhead::next`] decides that it is
+    /// time.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
         let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
-        // The opening request brought the object's last bytes or its first.
+        // The opening request fetched either the first bytes of the object or the last. Only the first ones
+        // count here.
         let end = if opened.start == 0 { have.max(opened.end) } else { have };
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;
@@ -307,7 +320,8 @@ impl Reader {
         if let Some(range) = self.ahead.next(self.position, end, object.meta.size, || object.readers()) {
             self.share();
             let mut fetch = self.object.fetch(range.clone(), self.deadline);
-            // The first poll starts the request. The result is taken when the reader gets there.
+            // Poll the future once, which starts the request. The result is taken when the program reads
+            // these bytes.
             if Pin::new(&mut fetch).poll(context).is_pending() {
                 self.coming = Some(OfProcess::new((range, fetch)));
             }
@@ -316,12 +330,12 @@ impl Reader {
 }
 
 impl Object {
-    /// Returns how many readers share the memory for reading ahead.
+    /// Returns the number of readers that share the memory for reading ahead.
     fn readers(&self) -> usize {
         self.bucket.client().state().map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
     }
 
-    /// Returns the bytes of the opening request, if they are the object's last ones.
+    /// Returns the bytes that the opening request fetched, if they are the last bytes of the object.
     fn footer(&self) -> &Bytes {
         static NOTHING: Bytes = Bytes::new();
         if self.opened.range().end == self.meta.size { &self.opened.bytes } else { &NOTHING }
@@ -347,8 +361,8 @@ impl Object {
         deadline: Option<Duration>,
     ) -> RangesInto<B> {
         let ranges_by_copy = match (ahead, &self.meta.version) {
-            // Without a version, don't write directly into the buffer: if a body broke off, the next answer
-            // could be of another version.
+            // Without a version, don't write directly into the buffers. If a body broke off, the retry's
+            // answer could be of another version.
             (None, None) => Some(self.stream(ranges.clone(), deadline)),
             (ahead, _) => ahead,
         };
@@ -383,17 +397,16 @@ impl Object {
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns whether the opening request brought all bytes of a range. Returns false for a range without
-    /// bytes.
+    /// Returns whether the opening request fetched all bytes of a range. Returns false for an empty range.
     fn is_here(&self, range: &Range<u64>) -> bool {
         let here = self.opened.range();
         here.start <= range.start && range.start < range.end && range.end.min(self.meta.size) <= here.end
     }
 
-    /// Returns the bytes of a range that the opening request brought.
+    /// Returns the bytes of a range from those that the opening request fetched.
     ///
     /// # Errors
-    /// If the range begins at or beyond the end.
+    /// If the range begins at or after the object's end.
     fn of_opened(&self, range: &Range<u64>) -> Result<Bytes, Error> {
         let (start, size) = (self.opened.start, self.meta.size);
         if range.start >= size && range.start > 0 {
@@ -415,8 +428,8 @@ impl Object {
             return Ok((0, buffer));
         }
         let read = (end - offset) as usize;
-        // The opening request brought the object's beginning or end, so the missing bytes lie all behind or
-        // all before these.
+        // The opening request fetched bytes at the object's beginning or end. So the missing bytes lie either
+        // all after them or all before them.
         let opened = self.opened.range();
         let here = opened.start.max(offset)..opened.end.min(end);
         let missing = match here.is_empty() {
@@ -458,7 +471,7 @@ impl Object {
     }
 }
 
-/// The part of a buffer from a given byte on.
+/// The part of a buffer from the index `at` on.
 struct Rest<B> {
     buffer: B,
     at: usize,
@@ -494,10 +507,11 @@ impl AsyncSeek for Reader {
     }
 }
 
-/// Returns the offset that a seek leads to. It may lie beyond the end, where reads return no bytes.
+/// Returns the new offset after a seek from the offset `now`. It may be after the object's end, where reads
+/// return no bytes.
 ///
 /// # Errors
-/// If the offset would lie before the beginning.
+/// If the new offset would be negative.
 pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64> {
     let place = match position {
         SeekFrom::Start(place) => Some(place),

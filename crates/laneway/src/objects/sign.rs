@@ -1,4 +1,4 @@
-//! Signed URLs, for users without credentials.
+//! Signs URLs, which users without credentials can use for a request.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,10 +7,11 @@ use laneway_store::{Method, SignOptions, SignedUrl};
 use super::call::{callable, within};
 use crate::{Bucket, Error};
 
-/// The default lifetime of a URL, the same as that of `aws s3 presign` and `gcloud storage sign-url`.
+/// The default lifetime of a signed URL. `aws s3 presign` and `gcloud storage sign-url` have the same
+/// default.
 const EXPIRES: Duration = Duration::from_secs(3600);
 
-/// Signs a URL of an object; made by [`Bucket::sign`].
+/// A call that signs a URL of an object, made by [`Bucket::sign`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Sign {
@@ -22,15 +23,15 @@ pub struct Sign {
 }
 
 impl Bucket {
-    /// Signs a URL. Until the URL expires, anyone who has it may make one kind of request for the object. By
-    /// default it allows reads for an hour: see [`method`](Sign::method) and [`expires`](Sign::expires).
-    /// Signing sends no request to the store. The object need not exist yet, and the URL allows nothing that
-    /// the credentials don't.
+    /// Signs a URL. Until it expires, anyone who has the URL can send requests of one method for the object.
+    /// By default it allows reads for an hour: see [`method`](Sign::method) and [`expires`](Sign::expires).
+    /// Signing sends no request to the store, and the object need not exist yet. The URL doesn't allow more
+    /// than the credentials do.
     ///
-    /// The credentials in use sign the URLs of S3 (Signature Version 4). If the credentials are temporary,
-    /// the URL expires with them. On GCS, a service account's key signs URLs. For the machine's account or an
-    /// impersonated one, IAM signs them (`roles/iam.serviceAccountTokenCreator`). A person's login can't
-    /// sign.
+    /// On S3, Laneway signs with the credentials in use (Signature Version 4). If they are temporary, the URL
+    /// expires with them. On GCS, it signs with the key of a service account. For the machine's service
+    /// account or an impersonated one, it asks Google's IAM service to sign, which requires
+    /// `roles/iam.serviceAccountTokenCreator`. A user's login can't sign.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -64,28 +65,28 @@ impl Sign {
         self
     }
 
-    /// Sets the lifetime, from 1 s to 7 days, in whole seconds. The default is an hour.
+    /// Sets the lifetime of the URL: whole seconds, from 1 s to 7 days. The default is an hour.
     pub fn expires(mut self, time: Duration) -> Self {
         self.options.expires = time;
         self
     }
 
-    /// Adds a header that the request with this URL must send with exactly this value. May be called several
-    /// times.
+    /// Adds a header to the signature. A request with this URL must send the header with exactly this value.
+    /// This method can be called several times.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.options.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Adds a query parameter, such as `versionId`, `generation` or `response-content-disposition`. May be
-    /// called several times.
+    /// Adds a query parameter, such as `versionId`, `generation` or `response-content-disposition`. This
+    /// method can be called several times.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.options.query.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Signs for this time instead of the time of the call. Repeated with the same key and time, it returns
-    /// the same URL.
+    /// Sets the time of the signature, from which the lifetime counts. The default is the time of the call.
+    /// With the same credentials, options and time, the call returns the same URL.
     pub fn at(mut self, time: SystemTime) -> Self {
         self.now = Some(time);
         self

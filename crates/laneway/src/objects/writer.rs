@@ -1,4 +1,4 @@
-//! Writes an object whose bytes a program produces one after the other.
+//! Writes an object from bytes that the program passes one after the other.
 
 use std::fmt;
 use std::io;
@@ -21,33 +21,34 @@ use crate::plan::parts::Cut;
 use crate::transfer::upload::{Given, Parts};
 use crate::{Bucket, Canceller, Error, Written};
 
-/// Writes an object from bytes that the caller writes to it; made by [`Bucket::writer`].
+/// Writes an object from the bytes that the caller writes to it, made by [`Bucket::writer`].
 ///
-/// The writer collects bytes until they fill a part of 16 MiB. If the store takes parts of unequal size,
-/// parts have 32 MiB after the first 18 GiB, and so on. One part is sent while the next one fills. An object
-/// of at most one part takes one request. Nothing is visible in the store before [`finish`](Self::finish) has
-/// succeeded. A writer that is dropped or [aborted](Self::abort) leaves nothing behind.
+/// The writer collects bytes until they fill a part of 16 MiB. While Laneway sends a part, the program can
+/// fill the next one. If the store allows parts of different sizes, later parts are larger, beginning with 32
+/// MiB after 18 GiB, so that their number is enough for a large object. An object of at most one part takes
+/// one request. The object isn't visible before [`finish`](Self::finish) has succeeded. If the writer is
+/// dropped or [aborted](Self::abort), Laneway aborts the upload, and no object is written.
 pub struct Writer {
     bucket: Bucket,
     key: String,
     options: PutOptions,
     crc32c: Option<u32>,
     gathered: BytesMut,
-    /// Number of parts that were sent.
+    /// The number of parts that were passed to the upload.
     parts: u32,
     upload: Option<OfProcess<Upload>>,
     /// Cancels the upload.
     canceller: Option<Canceller>,
-    /// The completion of the object, once it has begun.
+    /// The future that completes the object, once [`finish`](Self::finish) was called.
     ending: Option<Pending<Written>>,
-    /// The result: `Some(None)` after a failure.
+    /// The result once the object is complete, or `Some(None)` after a failure.
     ended: Option<Option<Written>>,
 }
 
 struct Upload {
     cut: Cut,
     sender: Sender<(Bytes, bool)>,
-    /// The wait for room for the next part, if there is one.
+    /// The future that waits until the upload takes the next part, while there is one to send.
     room: Option<Room>,
     ended: Pending<Written>,
 }
@@ -55,8 +56,8 @@ struct Upload {
 type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 
 impl Bucket {
-    /// Writes an object from bytes that the caller writes one after the other. Nothing is sent before the
-    /// bytes fill a part or [`finish`](Writer::finish) is called.
+    /// Returns a writer for an object. It sends nothing before the caller has written a part's bytes or calls
+    /// [`finish`](Writer::finish).
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -94,16 +95,17 @@ conditional!(Writer);
 describable!(Writer);
 
 impl Writer {
-    /// Sets the CRC32C of all bytes, if the caller knows it. If the bytes have another checksum, the upload
+    /// Sets the expected CRC32C of all bytes, if it is known. If the bytes have another checksum, the upload
     /// fails and writes no object.
     pub(super) fn expect_crc32c(&mut self, value: Option<u32>) {
         self.crc32c = value;
     }
 
-    /// Writes bytes. Waits while too many bytes are on their way.
+    /// Writes bytes. If a part is full while the upload still sends earlier ones, waits until the upload
+    /// takes it.
     ///
     /// # Errors
-    /// The store's error about the upload. The writer can't be used afterwards.
+    /// The store's error for a part that was sent. After an error, the writer can't be used any more.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let taken = std::future::poll_fn(|context| self.poll_take(context, bytes)).await?;
@@ -112,32 +114,34 @@ impl Writer {
         Ok(())
     }
 
-    /// Completes the object: sends the rest, then compares the stored object with the bytes that were sent.
-    /// Dropping this half-way abandons the object, unless the store is completing it already.
+    /// Completes the object: sends the remaining bytes, then compares the stored object's checksum with the
+    /// bytes that were sent. Dropping the future abandons the object, unless the store is already completing
+    /// it.
     ///
     /// # Errors
-    /// The store's error; a stored object that differs from the bytes. Nothing is left behind then.
+    /// The store's error; a stored object that differs from the bytes that were sent. After an error, no
+    /// object of this writer remains.
     pub async fn finish(mut self) -> Result<Written, Error> {
         std::future::poll_fn(|context| self.poll_finish(context)).await
     }
 
-    /// Abandons the object, and waits until the store has removed the unfinished upload. If a `shutdown` was
-    /// begun and not awaited, the object may exist anyway.
+    /// Abandons the object, and waits until the store has removed the unfinished upload. If the program began
+    /// a `shutdown` and didn't wait for its end, the object may still be written.
     pub async fn abort(self) {
         let Self { upload, canceller, ending, .. } = self;
         if let (Some(canceller), Some(ending)) = (canceller, ending) {
             canceller.cancel();
             drop(ending.await);
         }
-        // If a parent of this process began the upload, only the parent may abandon it.
+        // In a forked child, do nothing: only the parent may abandon the upload that it began.
         if let Some(Upload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
-            // Without its last part, the upload ends as cancelled, after it has cleaned up.
+            // Because the channel closes before the last part, the upload cleans up and ends as cancelled.
             drop(ended.await);
         }
     }
 
-    /// Takes as many bytes as fit into the part being filled.
+    /// Takes as many bytes as fit into the current part. If that part is full, sends it first.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
         if self.ending.is_some() || self.ended.is_some() {
             return Poll::Ready(Err(self.misused("was finished or has failed, and takes no more bytes")));
@@ -158,7 +162,8 @@ impl Writer {
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
         len.ok_or_else(|| {
-            // If a caller ignored this and finished, the object would lack the last bytes. So fail for good.
+            // Make all later calls fail too. If the caller ignored this error and called `finish`, the object
+            // would lack its last bytes.
             (self.upload, self.ended) = (None, Some(None));
             self.misused(&format!("has more than the {} parts that the store allows", cut.count_max()))
         })
@@ -188,7 +193,7 @@ impl Writer {
         let permit = ready!(room.as_mut().poll(context));
         upload.room = None;
         let Some(permit) = permit else {
-            // The upload takes no more parts because it has failed. Its result has the reason.
+            // The upload has dropped its receiver because it has failed. Return the error in its result.
             let failed = ready!(Pin::new(&mut upload.ended).poll(context)).err();
             (self.upload, self.ended) = (None, Some(None));
             let url = self.bucket.url_of(&self.key);
@@ -212,7 +217,8 @@ impl Writer {
             let parts = Parts::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
-        // Start the upload now, so that it sends parts while others fill, even if nothing awaits its end.
+        // Start the upload now, so that it sends parts while the program fills others and nothing polls
+        // `ended`.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
         Ok(Upload { cut, sender, room: None, ended })
     }
@@ -250,7 +256,7 @@ impl Writer {
         Poll::Ready(ended)
     }
 
-    /// Writes the collected bytes as the whole object.
+    /// Writes the collected bytes, which are the whole object, in a single request.
     fn whole(&mut self) -> Pending<Written> {
         let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.described());
         let (bytes, crc32c) = (self.gathered.split().freeze(), self.crc32c);
@@ -259,8 +265,9 @@ impl Writer {
     }
 }
 
-/// `flush` does nothing, because nothing is visible before the end. `shutdown` completes the object as
-/// [`finish`](Writer::finish) does. `finish` may still be called afterwards, to get the [`Written`].
+/// `flush` does nothing, because the object isn't visible before it is complete. `shutdown` completes the
+/// object as [`finish`](Writer::finish) does. Afterwards, `finish` can still be called to get the
+/// [`Written`].
 impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll_take(context, bytes).map_err(io::Error::other)

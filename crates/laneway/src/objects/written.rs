@@ -1,11 +1,11 @@
-//! The result of a write.
+//! The result of calls that write an object.
 
 use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
 use crate::transfer::upload::Sent;
 
-/// Describes the written object. Fields that the store leaves out are `None` or empty.
+/// Describes an object that a call has written. Fields that the store doesn't report are `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Written {
@@ -15,10 +15,10 @@ pub struct Written {
     pub size: u64,
     /// The checksums that the store reports.
     pub checksums: Checksums,
-    /// The checksum by which Laneway compared the stored object with the bytes that were sent.
+    /// The kind of checksum by which Laneway compared the stored object with the bytes that were sent.
     pub verified: Verified,
-    /// True if the store itself enforced the condition, so that no other writer could come between, or if
-    /// there was no condition.
+    /// True if there was no condition, or if the store itself enforced it, so that no other write could
+    /// happen between check and write.
     pub atomic: bool,
 }
 

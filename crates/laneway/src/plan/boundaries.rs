@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 /// Returns the parts of an object of `size` bytes, if all of `count` parts but the last have `first` bytes.
-/// Nearly every program cuts uploads like this. Returns `None` if `size` doesn't fit.
+/// Nearly every program divides its uploads like this. Returns `None` if such parts can't make up `size`
+/// bytes.
 pub(crate) fn even(size: u64, first: u64, count: u32) -> Option<Vec<Range<u64>>> {
     if first == 0 || size.div_ceil(first) != u64::from(count) {
         return None;
@@ -24,16 +25,17 @@ pub(crate) fn of_lens(size: u64, lens: &[u64]) -> Option<Vec<Range<u64>>> {
     (at == size).then_some(parts)
 }
 
-/// A piece of a range: a claim within it, by its index, or bytes between claims.
+/// A section of a range: either a claim within it, or bytes between claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stretch {
-    /// All of a claim.
+    /// The whole claim with this index.
     Claim(usize),
     /// Bytes of the range that no claim within it covers.
     Bytes(Range<u64>),
 }
 
-/// Covers a range by claims, which are in order and don't overlap.
+/// Divides a range into the claims that lie within it, and the bytes between them. The claims are in order
+/// and don't overlap.
 pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     let mut at = range.start;

@@ -7,10 +7,11 @@ use laneway_store::{Capabilities, PartRules};
 /// The largest object that is copied in one call, and the parts of larger ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopySizes {
-    /// The largest object in bytes that is copied in one call. The store's own limit counts if it is lower.
+    /// The size in bytes of the largest object that is copied in one call. If the store's own limit is lower,
+    /// that limit counts.
     pub whole_max: u64,
-    /// The size in bytes of the parts of a larger object: 1 GiB. The store copies them by itself, so parts
-    /// cost only requests.
+    /// The size in bytes of the parts of a larger object: 1 GiB. The store copies the bytes itself, so each
+    /// part costs only a request.
     pub part: u64,
 }
 
@@ -21,13 +22,14 @@ impl Default for CopySizes {
 }
 
 impl CopySizes {
-    /// Returns whether a copy of an object of `size` bytes, or a change of its metadata, goes in parts.
+    /// Returns whether an object of `size` bytes must be copied in parts. The same holds for a change of its
+    /// metadata.
     pub(crate) fn is_large(self, size: u64, can: &Capabilities) -> bool {
         can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
     }
 
-    /// Returns the parts of an object of `size` bytes, numbered from 1. They are larger than `self.part` if
-    /// there would be too many.
+    /// Returns the parts of an object of `size` bytes, numbered from 1. The parts are larger than `self.part`
+    /// if there would be too many of them.
     pub(crate) fn parts(self, size: u64, rules: PartRules) -> impl Iterator<Item = (u32, Range<u64>)> {
         let least = size.div_ceil(rules.count_max.max(1)).max(rules.bytes_min);
         let part = self.part.max(least).min(rules.bytes_max).max(1);

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::location::identity::Identity;
 
-/// An upload is abandoned after this time without progress. By then GCS has ended the session, and S3's usual
-/// lifecycle rule removes the parts.
+/// An upload counts as abandoned after this time without progress. By then GCS has ended the session, and
+/// S3's usual lifecycle rule removes the parts.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The source and destination of an upload.
+/// Identifies an upload by its file, its destination and its settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Subject {
     /// The file's path, absolute; bytes that aren't ASCII are escaped.
@@ -20,7 +20,8 @@ pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: Identity,
-    /// A checksum of the object's properties besides its bytes, including the properties that the store adds.
+    /// A checksum of the object's properties, such as its metadata and those that the store adds. The
+    /// object's bytes are not included.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
@@ -107,8 +108,8 @@ mod tests {
         assert_eq!(worth(&subject(), &subject(), idle), Worth::Abort);
     }
 
-    /// For random records and lists: a part counts as sent only if it is in both, is equal in both, and has
-    /// the length of its place.
+    /// Tests random records and lists. A part may count as sent only if both contain it and agree about it,
+    /// and it has the length that its number requires.
     #[test]
     fn a_part_is_believed_only_where_journal_store_and_plan_agree() {
         let mut some = 0;

@@ -1,14 +1,14 @@
-//! Decides how a listing reads a bucket's keys. It cuts them into stretches (ranges of neighbouring keys)
+//! Decides how a listing reads a bucket's keys. It cuts the keys into stretches (ranges of neighbouring keys)
 //! that are read in parallel, each page by page.
 //!
 //! A listing begins as one stretch, from its first key to its last. After two full pages, if pages take long
 //! enough for parallel requests to pay off, it cuts the rest of a stretch at invented keys ([`cuts`]). The
-//! listing then continues from these keys too. The caller asks this state machine which page to request next,
-//! and reports what arrives.
+//! listing then also continues from each of these keys, in parallel. The caller asks this state machine which
+//! page to request next, and reports what arrives.
 //!
-//! A key that exists all the time is returned exactly once. Stretches don't overlap. A page's keys must lie
-//! after the keys of the pages before. Keys behind a stretch's end are dropped, because the next stretch
-//! returns them.
+//! A key that exists during the whole listing is returned exactly once. Stretches don't overlap. A page's
+//! keys must lie after the keys of the pages before. Keys behind a stretch's end are dropped, because the
+//! next stretch returns them.
 //!
 //! **Costs.** Each cut costs at most one request, for a page that ends before it is full. There are at most
 //! two cuts for each arrived page, up to [`CUTS_MAX`] cuts, and then one for each further [`PAGES_A_CUT`]
@@ -29,45 +29,46 @@ pub(crate) use disorder::Disorder;
 use stretch::Stretch;
 pub(crate) use stretch::{End, Kind, StretchId};
 
-/// The most pages of one listing that are requested at once. From a store that is 20 ms away and takes 16 ms
-/// for a page, 50 pages arrive in 3 or 4 turns. More requests at once would only take connections that
-/// objects need.
+/// The maximum number of concurrent page requests of one listing. From a store that is 20 ms away and takes
+/// 16 ms for a page, 50 pages arrive in 3 or 4 rounds of requests. More concurrent requests would only take
+/// connections that objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
-/// After a page that takes longer than this, the next one is requested by its token instead of its last key.
-/// For tokens, MinIO copies the rest of the listing on the server, once for each stretch. Ten pages cost 1.1
-/// s of a core by tokens, and 0.31 s by keys. But for a page by key, MinIO reads the folder from its
+/// If even the fastest page took longer than this, pages are requested by their token instead of the last
+/// key. For tokens, MinIO copies the rest of the listing on the server, once for each stretch. Ten pages cost
+/// 1.1 s of a core by tokens, and 0.31 s by keys. But for a page by key, MinIO reads the folder from its
 /// beginning, so tokens are better for a huge folder.
 const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
-/// Pages that are requested at once before we know whether that makes them slower.
+/// The number of concurrent page requests before it is known whether concurrency slows them down.
 const AT_ONCE_FIRST: f64 = 6.0;
-/// A page must take at least this time for each other page that is requested at the same time. A page costs
-/// about 5 ms of a core at either end for a thousand keys. Requesting several pages at once saves only the
+/// The number of concurrent page requests is at most the time of the fastest page divided by this time. A
+/// page of a thousand keys costs about 5 ms of a core at either end, and concurrent requests save only the
 /// round trip.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
-/// The most pages under way or waiting for their reader, in multiples of [`AT_ONCE_MAX`]. Waiting pages don't
-/// burden the store, so even a slow store with fewer requests at once has this limit.
+/// The maximum number of pages that are under way or wait for their reader, in multiples of [`AT_ONCE_MAX`].
+/// Waiting pages don't burden the store, so even a slow store with fewer requests at once has this limit.
 const PAGES_HELD_EACH: usize = 4;
-/// The number of cuts that even a short listing may have. Further cuts depend on [`PAGES_A_CUT`].
+/// The number of cuts that even a short listing may have. A long listing may have more cuts: see
+/// [`PAGES_A_CUT`].
 const CUTS_MAX: u64 = 24;
-/// Full pages of a long listing for each further cut.
+/// The number of full pages that permit one further cut in a long listing.
 const PAGES_A_CUT: u64 = 4;
-/// Full pages that must come before the first cut.
+/// The number of full pages that must arrive before the first cut.
 const PAGES_MIN: u64 = 2;
-/// Stretches of up to this many pages (log2) are cut evenly. Larger ones are cut in growing steps, because a
-/// page's keys say little about keys far away.
+/// The base-2 logarithm of a number of pages. Stretches of up to this number are cut evenly. Larger ones are
+/// cut in growing steps, because a page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// If the first key of a stretch lies less than this many pages (log2) behind the cut, the stretch before the
-/// cut counts as filled up to its end.
+/// The base-2 logarithm of a number of pages. If the first key behind a cut is fewer pages away from it, the
+/// stretch before the cut is assumed to have keys up to its end.
 const NEAR_PAGES_LOG2: f64 = 1.0;
-/// Number of a page's keys between two marks.
+/// One of this many keys of a page is kept as a mark. The marks show how dense the keys are.
 const MARK_KEYS: usize = 20;
-/// One of this many keys is inspected for its characters.
+/// One of this many keys is inspected for its characters, which saves time.
 const OBSERVED_KEYS: usize = 8;
 
 /// The order in which the caller wants keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
-    /// In byte order. Keys far ahead of the reader wait.
+    /// In byte order. Keys that arrive far ahead of the reader wait.
     Keys,
     /// As they arrive.
     Arrival,
@@ -90,7 +91,7 @@ pub(crate) struct Ask {
     pub(crate) start_after: Option<String>,
     pub(crate) end: End,
     pub(crate) token: Option<String>,
-    /// The most keys to request, so that the page brings no keys behind the stretch's end.
+    /// The maximum number of keys to request, so that the page brings few keys behind the stretch's end.
     pub(crate) max: Option<u32>,
 }
 
@@ -105,9 +106,9 @@ pub(crate) struct Keyspace {
     may_cut: bool,
     /// True if a listing may also continue after a key instead of by a token.
     by_key: bool,
-    /// A little more than the number of pages that the store answers at once without slowing down.
+    /// The number of concurrent page requests that the store answers without slowing down, and a little more.
     at_once: f64,
-    /// True once a listing has begun at a cut as requested.
+    /// True once the store has begun a page right behind a cut, as requested.
     cuts_hold: bool,
     /// The stretches in the order of their keys. A stretch that has ended and been read is removed.
     stretches: Vec<Stretch>,
@@ -118,18 +119,19 @@ pub(crate) struct Keyspace {
     /// Number of pages under way or waiting for their reader.
     held: usize,
     entries: u64,
-    /// The most entries of a page so far.
+    /// The number of entries of the fullest page so far.
     page_entries: u64,
     cuts: u64,
-    /// The factor (log2) by which the last two pages of a stretch lie further apart than the keys within a
-    /// page suggest.
+    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the base-2
+    /// logarithm of that factor, for the last two pages of a stretch.
     apart_log2: f64,
     /// The time of the fastest page.
     page_time: Option<Duration>,
 }
 
 impl Keyspace {
-    /// Returns a listing. With `by_key`, it may also request a page by the last key instead of a token.
+    /// Returns the plan of a listing. With `by_key`, the plan may also request a page by the last key instead
+    /// of a token.
     pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
@@ -162,7 +164,8 @@ impl Keyspace {
         self.stretches.is_empty()
     }
 
-    /// Returns the stretch whose keys come next.
+    /// Returns the first stretch that hasn't been read to its end. A reader that wants the order of keys gets
+    /// the keys of this stretch next.
     pub(crate) fn front(&self) -> Option<StretchId> {
         self.stretches.first().map(|stretch| stretch.id)
     }
@@ -185,8 +188,8 @@ impl Keyspace {
         }
     }
 
-    /// Takes arrived keys, in their order. Returns how many of them belong to the stretch. The other keys lie
-    /// behind the stretch.
+    /// Handles keys that have arrived, in their order. Returns how many of them belong to the stretch. The
+    /// other keys lie behind the stretch's end, so the caller must drop them.
     ///
     /// # Errors
     /// If the keys aren't the requested ones.
@@ -249,7 +252,8 @@ impl Keyspace {
         Ok(taken)
     }
 
-    /// Takes the end of a page, with the time that the page took and the token of the next page.
+    /// Handles the end of a page. `took` is the time that the page took, and `next` the token of the next
+    /// page.
     ///
     /// # Errors
     /// If the listing would never end.
@@ -284,8 +288,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Takes a refusal of a page. Returns whether it may concern a request for less than the caller wants. Then that page is
-    /// requested again by the caller's own prefix, as are all others.
+    /// Notes that the store has denied permission for a page. Returns whether the request had a longer prefix
+    /// than the caller's, or a limit of keys, which may be the reason. Then this page is requested again, and
+    /// from now on all requests have the caller's own prefix.
     pub(crate) fn refused(&mut self, id: StretchId) -> bool {
         let Some(at) = self.place(id) else { return false };
         let page = &mut self.stretches[at].page;
@@ -297,7 +302,8 @@ impl Keyspace {
         page.is_void
     }
 
-    /// Adjusts to the time of a page while `at_once` pages were under way.
+    /// Adjusts the number of concurrent page requests to the time that a page took while `at_once` pages were
+    /// under way.
     fn time(&mut self, took: Duration, at_once: usize) {
         let least = self.page_time.map_or(took, |least| least.min(took));
         self.page_time = Some(least);
@@ -311,7 +317,7 @@ impl Keyspace {
         }
     }
 
-    /// Notes that a page of a stretch has been read to its end.
+    /// Notes that the reader has taken a page of a stretch to its end.
     pub(crate) fn taken(&mut self, id: StretchId) {
         if let Some(at) = self.place(id) {
             self.held = self.held.saturating_sub(1);
@@ -339,8 +345,9 @@ impl Keyspace {
         most.min((self.at_once as usize).max(1))
     }
 
-    /// Returns how many pages the stretch at this place and the stretches before it may hold together.
-    /// Stretches further ahead may hold fewer pages, so the stretch that is read first always has room.
+    /// Returns the maximum number of pages that the stretch at this index and the stretches before it may
+    /// hold together. Stretches further ahead may hold fewer pages, so the stretch that is read first always
+    /// has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
@@ -364,8 +371,8 @@ impl Keyspace {
         ((2 * pages).min(CUTS_MAX) + pages / PAGES_A_CUT).saturating_sub(self.cuts)
     }
 
-    /// Returns the fewest pages that a stretch should have. In long listings this number is larger, so that
-    /// cuts don't run out.
+    /// Returns the minimum number of pages that a stretch should have. In long listings this number is
+    /// larger, so that cuts don't run out.
     fn pages_wanted(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         let most = match self.order {
@@ -393,7 +400,8 @@ impl Keyspace {
             long.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         }
         for (i, left) in long {
-            // The new stretches are requested at once.
+            // The first pages of the new stretches are requested immediately, so they need room among the
+            // held pages.
             let most = most.min(self.held_max(i + 1).saturating_sub(self.held));
             if most == 0 {
                 continue;
@@ -412,14 +420,14 @@ impl Keyspace {
         false
     }
 
-    /// Cuts the stretch at a place. Returns whether it succeeded.
+    /// Cuts the stretch at an index. Returns whether it succeeded.
     fn cut_at(&mut self, place: usize, wanted: Wanted) -> bool {
         let stretch = &self.stretches[place];
         let Some(rest) = self.rest(stretch) else { return false };
         let mut found = cuts(&self.alphabet, rest, wanted);
         found.retain(|cut| self.is_allowed(cut));
         if found.is_empty() {
-            // Don't try again before more keys have come.
+            // Don't try again before more keys have arrived.
             self.stretches[place].left_log2 = None;
             return false;
         }
@@ -464,7 +472,7 @@ impl Keyspace {
         })
     }
 
-    /// Guesses how much is left of the stretch at a place.
+    /// Guesses how much is left of the stretch at an index.
     fn guess(&mut self, place: usize) {
         let stretch = &self.stretches[place];
         let left = match self.may_cut && !stretch.is_over {
@@ -477,8 +485,8 @@ impl Keyspace {
         }
     }
 
-    /// Learns about the stretch before a cut from the first key behind the cut. If that key is near the cut,
-    /// the stretch before counts as filled.
+    /// Judges the stretch before a cut by the first key behind the cut. If that key is near the cut, the
+    /// stretch before the cut is assumed to have keys up to its end.
     fn learn_of_first(&mut self, place: usize, first: &str) {
         self.stretches[place].is_new_cut = false;
         let Some(before) = place.checked_sub(1) else { return };
@@ -499,8 +507,9 @@ impl Keyspace {
         let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
         let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        // This fails if the first stretch has skipped keys behind a cut, because they don't come again. It
-        // may have skipped them in its current page, or by requesting a page only up to a cut.
+        // The cuts can't be dropped if the first stretch has skipped keys behind a cut, because these keys
+        // don't come again. The stretch may have skipped them in its current page, or by requesting a page
+        // only up to a cut.
         let went_on = |first: &Stretch| match first.is_asked {
             true => !first.page.is_beyond && first.page.asked.as_ref() == Some(&whole),
             false => first.asked.as_ref().is_none_or(|asked| *asked == whole),

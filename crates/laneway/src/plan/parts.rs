@@ -2,13 +2,14 @@
 
 use laneway_store::{PartRules, Store};
 
-/// The usual size of a part.
+/// The usual size of a part in bytes.
 pub(crate) const PART_USUAL: u64 = 16 << 20;
-/// GCS wants chunks of a resumable upload in multiples of this size. The usual part is such a multiple.
+/// GCS requires the chunks of a resumable upload to be multiples of this many bytes. The usual part is such a
+/// multiple.
 pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
-/// If the length is unknown, the size of parts doubles after this percentage of all parts. With 10,000 parts,
-/// the first 18 GiB go in parts of the usual size. The largest part has 4 GiB, and all parts together hold 6
-/// TiB.
+/// If an upload's length is unknown, the size of its parts doubles each time this percentage of the allowed
+/// parts has been sent. With 10,000 allowed parts, the first 18 GiB are sent in parts of the usual size. The
+/// largest part has 4 GiB, and all parts together hold 6 TiB.
 const DOUBLING_PERCENT: u64 = 12;
 
 /// Returns the size of all parts but the last, for an upload of `size` bytes.
@@ -17,7 +18,7 @@ pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
     least.max(PART_USUAL).max(rules.bytes_min).min(rules.bytes_max)
 }
 
-/// Cuts a stream into parts. The stream's length is known only at its end.
+/// The sizes of the parts into which a stream is cut. The stream's length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     /// The size of the first part, and of all parts if they must be equal.
@@ -27,8 +28,9 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Returns a cut. If the store takes `unequal` parts, they grow, so that 10,000 parts hold up to 6 TiB.
-    /// Equal parts of the usual size hold 156 GiB. They are larger if the `expected` size needs it.
+    /// If the store accepts `unequal` parts, they grow, so that 10,000 parts hold up to 6 TiB. Otherwise all
+    /// parts have one size. With the usual size they hold 156 GiB, so they are larger if the `expected` size
+    /// requires it.
     fn new(rules: PartRules, unequal: bool, expected: Option<u64>) -> Self {
         Self { first: part_len(expected.unwrap_or(0), rules), grows: unequal, rules }
     }
@@ -38,7 +40,7 @@ impl Cut {
         Self::new(store.capabilities().parts, store.takes_unequal_parts(), expected)
     }
 
-    /// Returns the most parts that the store allows.
+    /// Returns the maximum number of parts that the store allows.
     pub(crate) fn count_max(self) -> u64 {
         self.rules.count_max
     }

@@ -1,5 +1,5 @@
-//! Computes the rest of an interrupted download from its claims (ranges that a journal records as done):
-//! which claims count, and the gaps between them.
+//! Computes the bytes that an interrupted download still needs. A journal's claims are the ranges that were
+//! written. This module decides which claims count, and finds the gaps between them.
 
 use std::ops::Range;
 

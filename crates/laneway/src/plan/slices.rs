@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::SMALL_DOWNLOAD_MAX;
 
-/// The smallest usual slice, except at an object's end. At S3 and GCS, range requests of 8 to 16 MiB have the
-/// highest throughput.
+/// The smallest usual slice in bytes, except at an object's end. At S3 and GCS, range requests of 8 to 16 MiB
+/// have the highest throughput.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
-/// The largest usual slice. A slice of this size is small enough that repeating a slow one costs little.
+/// The largest usual slice in bytes. Requesting a slow slice of this size again costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// The length of a claim in a download's journal. Slices are cut at its multiples.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 
 /// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of the range.
-/// Each part must be worth a request, and large enough to stay bulk. A small request would open connections
-/// and make bulk yield.
+/// Each of the two ranges must be worth a request, and large enough to count as bulk. For a small request,
+/// the dispatcher would open connections and slow bulk down.
 pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     let half = (left.end - left.start) / 2;
     let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
@@ -24,26 +24,26 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Returns the length of the first range that another stream takes over, on a path of this round trip. 1
-/// Gbit/s carries this many bytes in a round trip. A shorter range would end before its congestion window has
-/// opened.
+/// Returns the length of the first range that another stream takes over, on a path with this round trip. The
+/// range is as long as what 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter range
+/// would end before the stream's congestion window is fully open.
 pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
 
 /// A second stream pays off if the first one will run for this many more round trips. A new connection takes
-/// three round trips to its first byte. On HTTP/1.1, the first stream loses its own connection. With 8, a
-/// path of 200 ms was half empty at the end.
+/// three round trips to its first byte. On HTTP/1.1, the first stream also loses its connection when its
+/// range is cut short. When this number was 8, a path of 200 ms was half empty at the end of a download.
 pub(crate) const HELP_PAYS: u32 = 4;
 
 /// One more connection pays off for an object that will take this many more round trips. At 200 ms and 1
-/// Gbit/s, a new connection needs eight of them to reach its share of the rate. Eight connections that were
-/// opened 1 s before the end lengthened a download from 5.2 s to 6.9 s.
+/// Gbit/s, a new connection needs eight round trips to reach its share of the rate. Eight connections that
+/// were opened 1 s before the end lengthened a download from 5.2 s to 6.9 s.
 pub(crate) const CONNECTION_PAYS: u32 = 10;
 
 /// Returns whether a stream will run longer than `help` takes. The stream brought `brought` bytes in the time
-/// `since`, and `left` bytes are left. If it brought nothing, its rate is unknown, so help counts as worth
-/// it.
+/// `since`, and `left` bytes are left. If the stream brought nothing, its rate is unknown, and another stream
+/// is assumed to pay off.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Duration) -> bool {
     brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
 }
@@ -55,12 +55,13 @@ pub(crate) fn is_sliced(size: u64) -> bool {
 
 /// The bytes of an object that no stream fetches yet, and the bytes that its opener has still to fetch.
 ///
-/// A stream requests everything that it may have to fetch, so it never pauses. Others take over the ends of
-/// the longest ranges, if that pays off. Every byte is always in exactly one of four places: in `left`,
-/// claimed by a stream, still to be fetched by the opener, or fetched by it.
+/// A stream requests everything that it may have to fetch, so it never pauses. Other streams take over the
+/// ends of the longest ranges, if that pays off. Every byte is always in exactly one of four places: in
+/// `left`, claimed by a stream, still to be fetched by the opener, or fetched by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
-    /// Ranges that no stream has, in no order. [`claim`](Self::claim) takes the one with the lowest offset.
+    /// Ranges that no stream fetches, in no particular order. [`claim`](Self::claim) takes the one with the
+    /// lowest offset.
     left: Vec<Range<u64>>,
     /// The opener's range, from its position to its end.
     opener: Option<Range<u64>>,
@@ -78,7 +79,7 @@ impl Slices {
         Self { left: Vec::new(), opener: Some(0..size) }
     }
 
-    /// Takes a range that no stream fetches.
+    /// Takes the range with the lowest offset among those that no stream fetches.
     pub(crate) fn claim(&mut self) -> Option<Range<u64>> {
         let at = (0..self.left.len()).min_by_key(|i| self.left[*i].start)?;
         Some(self.left.swap_remove(at))
@@ -95,7 +96,7 @@ impl Slices {
     }
 
     /// Counts `bytes` more that the opener has received, and returns how many of them lie in its range. If
-    /// that is fewer, another stream fetches the others, and the opener must end.
+    /// fewer than `bytes` do, another stream fetches the others, and the opener must end.
     pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
         let Some(before) = &mut self.opener else { return 0 };
         let own = bytes.min(before.end - before.start);
@@ -108,7 +109,7 @@ impl Slices {
         self.opener.as_ref().map(|before| before.end)
     }
 
-    /// Ends the opener, complete or broken. The rest of its range is left for others.
+    /// Notes that the opener has ended, complete or broken. Other streams fetch the rest of its range.
     pub(crate) fn opener_ended(&mut self) {
         if let Some(before) = self.opener.take().filter(|before| !before.is_empty()) {
             self.left.push(before);

@@ -1,4 +1,4 @@
-//! A range of an object's bytes.
+//! [`ByteRange`], a range of an object's bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,15 +25,16 @@ pub struct ByteRange(Bounds);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bounds {
-    /// From the first offset up to, but without, the second, which is larger.
+    /// The first offset, and the offset after the last byte, which is larger.
     Between(u64, u64),
     From(u64),
-    /// The number of last bytes, at least 1.
+    /// The number of bytes at the end of the object, at least 1.
     Last(u64),
 }
 
 impl ByteRange {
-    /// Makes the range from its start up to, but without, its end. The range is cut at the object's end.
+    /// Makes a range from two offsets, of which the second is excluded. If it reaches beyond the object's
+    /// end, a read returns the bytes up to the end.
     ///
     /// # Errors
     /// `ErrorKind::Usage` if the range is empty or reversed.
@@ -44,12 +45,12 @@ impl ByteRange {
         }
     }
 
-    /// Makes the range from an offset to the object's end.
+    /// Makes a range from an offset to the object's end.
     pub const fn starting_at(first: u64) -> Self {
         Self(Bounds::From(first))
     }
 
-    /// Makes the range of the last bytes, or of all bytes if there are fewer.
+    /// Makes a range of the last bytes of an object, or of all bytes if there are fewer.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for 0 bytes.
@@ -60,7 +61,7 @@ impl ByteRange {
         }
     }
 
-    /// Returns the range in the form of a request to a store.
+    /// Returns the range in the form that a store's GET takes.
     pub(crate) fn asked(self) -> GetRange {
         match self.0 {
             Bounds::Between(from, to) => GetRange::Bounded(from..to),
@@ -69,7 +70,7 @@ impl ByteRange {
         }
     }
 
-    /// Returns the offsets, if both are known without the object's size.
+    /// Returns both offsets, or `None` if they depend on the object's size.
     pub(crate) fn offsets(self) -> Option<Range<u64>> {
         match self.0 {
             Bounds::Between(from, to) => Some(from..to),
@@ -82,9 +83,10 @@ impl ByteRange {
         self.0 == Bounds::From(0)
     }
 
-    /// Returns the byte range in an object of `size` bytes, cut at the object's end.
+    /// Returns the offsets of the range in an object of `size` bytes, up to the object's end.
     ///
-    /// Returns `None` if the range starts at or beyond the end of an object that isn't empty.
+    /// Returns `None` if the range starts at or after the object's end. In an empty object, a range from 0 on
+    /// is allowed and empty.
     pub fn within(self, size: u64) -> Option<Range<u64>> {
         let range = match self.0 {
             Bounds::Between(from, to) => from..to.min(size),
@@ -110,7 +112,7 @@ impl FromStr for ByteRange {
             ("", n) => Self::last(number(n)?),
             (a, "") => Ok(Self::starting_at(number(a)?)),
             (a, b) => match (number(a)?, number(b)?) {
-                // Saturating loses no byte, because no object has 2^64 bytes.
+                // No object has 2^64 bytes, so a saturated end still includes its last byte.
                 (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
                 _ => Err(Error::usage(text, "the range ends before it begins")),
             },

@@ -1,4 +1,4 @@
-//! Checks of requests that need no store.
+//! Checks of requests that need no request to a store.
 
 use laneway_store::capabilities_of;
 
@@ -8,7 +8,7 @@ use crate::local::folder;
 use crate::location::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest};
 
-/// Checks that an inventory replaces the listing of a single prefix.
+/// Checks that a request with an inventory has a single prefix, for which the inventory replaces the listing.
 fn check_inventory(
     inventory: Option<&Location>,
     places: &[Location],
@@ -25,11 +25,11 @@ fn check_inventory(
     }
 }
 
-/// An inventory shows no versions.
+/// The error for `--all-versions` with an inventory or a list of names, which contain no versions.
 const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
 
-/// A filter may need sizes and times, which a list of names doesn't give. A filter that is ignored would
-/// remove or copy too much.
+/// The error for a filter with a list of names. A filter may need sizes and times, which such a list doesn't
+/// contain. If Laneway ignored the filter, it would remove or copy too much.
 const NAMES_OR_FILTERS: &str =
     "a list of names and filters can't be combined: remove unwanted names from the list";
 
@@ -47,8 +47,8 @@ impl ListRequest {
 }
 
 impl CopyRequest {
-    /// Checks the request before any request to a store. [`Client::copy`](crate::Client::copy) does so by
-    /// itself, and reports the error as its first item.
+    /// Checks the request without a request to a store. [`Client::copy`](crate::Client::copy) also calls
+    /// this, and reports the error as the job's first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -58,7 +58,10 @@ impl CopyRequest {
             return Err(Error::usage("-", "standard output takes one object, not a tree"));
         }
         if matches!(self.destination, Location::Version { .. }) {
-            return Err(Error::usage(self.destination.to_string(), "a version can't be written"));
+            return Err(Error::usage(
+                self.destination.to_string(),
+                "a version of an object can't be the destination",
+            ));
         }
         self.check_files_from()?;
         check_inventory(self.inventory.as_ref(), &self.sources, self.recursive, self.files_from.is_some())?;
@@ -75,7 +78,7 @@ impl CopyRequest {
         Ok(())
     }
 
-    /// Checks that names lie below a single source.
+    /// Checks that a request with a list of names has a single source, below which the names lie.
     fn check_files_from(&self) -> Result<(), Error> {
         let Some(names) = &self.files_from else { return Ok(()) };
         match &self.sources[..] {
@@ -95,9 +98,10 @@ impl CopyRequest {
         }
     }
 
-    /// Returns whether sources go below the destination under their own names. For one tree, only the
-    /// destination's text decides. So a repeated command means the same, although the folder exists by then.
-    /// Other sources also enter a local folder that exists.
+    /// Returns whether the sources are copied into the destination as a folder, under their own names. For a
+    /// single tree, this depends only on the destination's text. So a command means the same when it is
+    /// repeated, although the folder then exists. Other sources are also copied into a local folder if it
+    /// exists.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
@@ -107,8 +111,8 @@ impl CopyRequest {
         is_there || self.destination.is_written_as_folder()
     }
 
-    /// Checks a local source or destination on disk. Several files can't become one object, and a folder
-    /// can't replace a file.
+    /// Checks local sources and the local destination. A pattern, which may match several files, needs a
+    /// folder as its destination. A folder can't replace a file.
     fn check_local(&self) -> Result<(), Error> {
         for source in &self.sources {
             let Location::Local(path) = source else { continue };
@@ -144,7 +148,7 @@ impl CopyRequest {
         }
     }
 
-    /// Checks that a request with compression uploads files.
+    /// Checks that a request with compression uploads files, and sets no other content encoding.
     fn check_gzip(&self) -> Result<(), Error> {
         let is_upload =
             self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
@@ -161,7 +165,8 @@ impl CopyRequest {
         Ok(())
     }
 
-    /// Checks that a request with an expected size uploads, and that the store allows an object of this size.
+    /// Checks that a request with an expected size is an upload, and that the store allows an object of this
+    /// size.
     fn check_expect_size(&self) -> Result<(), Error> {
         let Some(expected) = self.expect_size else { return Ok(()) };
         let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));
@@ -170,10 +175,12 @@ impl CopyRequest {
             Location::Object { provider, .. }
                 if capabilities_of(*provider).is_some_and(|can| expected > can.object_bytes_max) =>
             {
-                refused("are more than an object may have")
+                refused("are more than an object may have in this store")
             }
             Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
-            _ => refused("can't be expected, because no stream is uploaded"),
+            _ => {
+                refused("can't be the expected size, which is only for uploads from standard input or a pipe")
+            }
         }
     }
 
@@ -206,8 +213,8 @@ impl CopyRequest {
 }
 
 impl RemoveRequest {
-    /// Checks the request before any request to a store. [`Client::remove`](crate::Client::remove) does so by
-    /// itself, and reports the error as its first item.
+    /// Checks the request without a request to a store. [`Client::remove`](crate::Client::remove) also calls
+    /// this, and reports the error as the job's first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

@@ -1,4 +1,4 @@
-//! The properties of objects that a copy request writes.
+//! The properties of the objects that a copy writes.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::content::gzip;
 use crate::local::preserve::Attributes;
 
 impl CopyRequest {
-    /// Returns the request with the precondition for [`no_clobber`](Self::no_clobber), unless the caller has
-    /// set another one.
+    /// If [`no_clobber`](Self::no_clobber) is set, adds the precondition that the destination doesn't exist,
+    /// unless the caller has set another one.
     pub(crate) fn with_condition(mut self) -> Self {
         if self.no_clobber && self.put.condition.is_none() {
             self.put.condition = Condition::Absent;
@@ -28,8 +28,9 @@ impl CopyRequest {
         put
     }
 
-    /// Returns the properties of the object `key` for a file. If the key has no extension, the file's
-    /// extension decides the content type. The file's attributes are kept if the request asks for it.
+    /// Returns the properties of the object `key` that is uploaded from a file. If the key has no extension,
+    /// guesses the content type from the file's extension. If the request preserves attributes, adds them to
+    /// the metadata under `names`.
     pub(crate) fn options_of_file(
         &self,
         names: FileAttributes,
@@ -50,8 +51,8 @@ impl CopyRequest {
         if self.gzip.takes(path) { gzip::described(put) } else { put }
     }
 
-    /// Returns the properties of a copied object. They are those of `source`, unless the request sets others.
-    /// Properties that both lack come from `guessed`.
+    /// Returns the properties of an object's copy. They are those of `source`, unless the request sets
+    /// others. A content type that is set by neither comes from `guessed`.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
         let mut put = self.put.clone();
         put.content_type =

@@ -1,11 +1,11 @@
-//! The request to change objects' metadata.
+//! The request to change the metadata of objects.
 
 use laneway_store::MetaChange;
 
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Changes the metadata and the storage class of objects in place.
+/// A request to change the metadata and the storage class of objects in place.
 ///
 /// ```
 /// use laneway::{MetaChange, SetMetaRequest};
@@ -18,21 +18,21 @@ use crate::{Error, Filter, Location};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetMetaRequest {
-    /// Objects, patterns, or prefixes with [`recursive`](Self::recursive).
+    /// The objects and patterns to change. With [`recursive`](Self::recursive), also prefixes.
     pub targets: Vec<Location>,
-    /// The change.
+    /// The change to make to each object.
     pub change: MetaChange,
-    /// Changes all objects under prefixes.
+    /// Changes all objects below the prefixes in `targets`.
     pub recursive: bool,
-    /// Only reports what would be changed.
+    /// Only reports the objects that a real job would change.
     pub dry_run: bool,
-    /// Chooses which objects under prefixes are changed, by their names below the prefix. Objects that are
+    /// Chooses the objects below prefixes to change, by their names relative to the prefix. Objects that are
     /// targets themselves are always changed.
     pub filter: Filter,
 }
 
 impl SetMetaRequest {
-    /// Changes these objects, and the objects that match these patterns.
+    /// Makes a request to change these objects, and the objects that match these patterns.
     pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
         Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
     }
@@ -43,8 +43,8 @@ impl SetMetaRequest {
         filter: Filter,
     }
 
-    /// Checks the request before any request to a store. [`Client::set_meta`](crate::Client::set_meta) does
-    /// so by itself, and reports the error as its first item.
+    /// Checks the request without a request to a store. [`Client::set_meta`](crate::Client::set_meta) also
+    /// calls this, and reports the error as the job's first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

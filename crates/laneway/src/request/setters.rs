@@ -1,7 +1,8 @@
-//! The setters of requests.
+//! The macro that defines the setters of requests.
 
-/// Makes methods that set fields of a request. `name: Type` takes a value, `name: some Type` the value of an
-/// optional field, and `name: into Type` a value that converts into it.
+/// Defines methods that set fields of a request. The method of `name: Type` takes the field's value. For an
+/// optional field, that of `name: some Type` takes a `Type`, and that of `name: into Type` takes a value that
+/// converts into a `Type`.
 macro_rules! setters {
     () => {};
     ($field:ident: some $value:ty $(, $($rest:tt)*)?) => {

@@ -1,4 +1,4 @@
-//! The request for a sync.
+//! The request for a sync of a folder or prefix.
 
 use laneway_store::PutOptions;
 
@@ -10,15 +10,16 @@ use crate::location::mapping::is_into_itself;
 use crate::manifest::{Settings, Subject};
 use crate::{CopyRequest, Error, Filter, Location, Manifest};
 
-/// Makes everything below a destination equal to everything below a source. One end is a local folder and the
-/// other a prefix of a store, or both are prefixes.
+/// A request to make a destination folder or prefix have the same content as a source. At least one of the
+/// two must be a prefix in a store. The other can be a prefix or a local folder.
 ///
 /// A sync copies items that are missing at the destination, differ in size, or look older there. If both
-/// sides have the file's modification time, any difference counts. An object has this time if a listing shows
-/// it in the metadata; on GCS, [`preserve`](Self::preserve) must have stored it. Otherwise an item looks
-/// older if the destination's own time lies before the source's. Items of equal size that look older are
-/// compared by checksum before they are copied. [`checksum`](Self::checksum) compares all items of equal size
-/// by checksum.
+/// sides have a modification time of the file, an item looks older if the two times differ. An object has
+/// such a time if [`preserve`](Self::preserve) stored it in the metadata and listings show it, as those of
+/// GCS do. Otherwise an item looks older if the destination's time is before the source's, and the time of an
+/// object is that of its upload. If an item has the same size and looks older, the sync compares checksums
+/// before it copies the item. With [`checksum`](Self::checksum), it compares the checksums of all items of
+/// equal size.
 ///
 /// ```
 /// use laneway::{Filter, SyncRequest};
@@ -31,64 +32,66 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncRequest {
-    /// The folder or prefix whose content is copied. Its own name isn't part of the result.
+    /// The folder or prefix whose content is copied. Its own name doesn't become a part of the destination's
+    /// names.
     pub source: Location,
     /// The folder or prefix that receives the content.
     pub destination: Location,
-    /// Removes items at the destination that the source doesn't have, after everything was copied and only if
-    /// nothing failed.
+    /// Removes items at the destination that the source doesn't have. The job does this after all copies, and
+    /// only if none of them failed.
     pub delete: bool,
     /// Allows removals even if the source is empty.
     pub allow_empty: bool,
-    /// Allows removals even if the destination's only entry is a folder that is named like the source. Such a
-    /// folder usually is an earlier copy of the source. The sync would copy the source again beside it, and then
-    /// remove it.
+    /// Allows removals even if the destination's only entry is a folder with the source's name. Usually such
+    /// a folder is an earlier copy of the source, and the user gave the wrong destination. The sync would
+    /// copy the source's content next to the folder, and then remove the folder.
     pub force: bool,
-    /// The most items that may be removed. If a sync would remove more, it removes none.
+    /// The maximum number of items to remove. If a sync would remove more, it removes none.
     pub max_delete: Option<u64>,
-    /// Only reports what would be done.
+    /// Only reports the copies and removals that a real sync would make.
     pub dry_run: bool,
     /// Compares items of equal size by a checksum that both sides have. For this, Laneway reads local files,
-    /// and requests objects one by one if their listing shows no checksum. If the sides share no kind of
-    /// checksum, times decide.
+    /// and sends a HEAD for each object whose listing shows no checksum. If the two sides have no kind of
+    /// checksum in common, it compares times.
     pub checksum: bool,
-    /// Compares items by size alone.
+    /// Compares only the sizes of items.
     pub size_only: bool,
-    /// Leaves items alone that are newer at the destination, whatever their size.
+    /// Skips items that are newer at the destination, even if their sizes differ.
     pub update: bool,
     /// Copies only items that already exist at the destination.
     pub existing: bool,
     /// Copies only items that don't exist at the destination.
     pub ignore_existing: bool,
-    /// Chooses the names that take part. Excluded items are left alone on both sides.
+    /// Chooses the items to compare and copy, by their names. Excluded items are neither copied nor removed.
     pub filter: Filter,
     /// Stores the modification time, mode and owner of files with their objects, and sets them on downloaded
-    /// files. A modification time that a listing shows is always set.
+    /// files. Even without this setting, a download sets a modification time that a listing shows.
     pub preserve: bool,
-    /// Also enters directories through symbolic links. Links to files are always followed.
+    /// Also copies the content of directories that symbolic links lead to. Symbolic links to files are
+    /// followed, unless [`ignore_symlinks`](field@Self::ignore_symlinks) is set.
     pub follow_symlinks: bool,
-    /// Leaves out all symbolic links.
+    /// Ignores all symbolic links.
     pub ignore_symlinks: bool,
-    /// As [`CopyRequest::durable`].
+    /// The same as [`CopyRequest::durable`].
     pub durable: bool,
-    /// As [`CopyRequest::keep_partial`].
+    /// The same as [`CopyRequest::keep_partial`].
     pub keep_partial: bool,
     /// The properties of new objects.
     pub put: PutOptions,
-    /// As [`CopyRequest::manifest`].
+    /// The same as [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// An inventory that replaces the listing of the source, as [`CopyRequest::inventory`]. It can't be
+    /// An inventory to read instead of listing the source: see [`CopyRequest::inventory`]. It can't be
     /// combined with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
-    /// A list of the names that take part: a file, or [`Location::Standard`], with a name below both ends in
-    /// each line. Laneway then lists neither end, and looks each name up on both. With
-    /// [`delete`](field@Self::delete), names that the source doesn't have are removed. Without it, they are
-    /// errors.
+    /// A list of the names to sync. It is a file or [`Location::Standard`], and each line is a path relative
+    /// to the source and the destination. Laneway then lists neither side, and looks up each name on both. If
+    /// the source doesn't have a name, this is an error. With [`delete`](field@Self::delete), the sync
+    /// removes the name at the destination instead.
     pub files_from: Option<Location>,
 }
 
 impl SyncRequest {
-    /// Copies the differences, and removes nothing.
+    /// Makes a request to copy the differences and remove nothing.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source: source.as_written(),
@@ -139,18 +142,18 @@ impl SyncRequest {
         put: PutOptions,
     }
 
-    /// Returns the description of this job for its manifest.
+    /// Returns the description of this job, by which its manifest is recognised.
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings =
             Settings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
         Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 
-    /// Checks the request before any request to a store. [`Client::sync`](crate::Client::sync) does so by
-    /// itself, and reports the error as its first item.
+    /// Checks the request without a request to a store. [`Client::sync`](crate::Client::sync) also calls
+    /// this, and reports the error as the job's first item.
     ///
     /// # Errors
-    /// `ErrorKind::Usage`; `Refused` if a file stands where a folder is needed.
+    /// `ErrorKind::Usage`; `Refused` if a file exists where a folder is needed.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {
@@ -168,7 +171,7 @@ impl SyncRequest {
             return Err(Error::usage(at.to_string(), "an inventory needs a bucket or prefix as its source"));
         }
         if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
-            let why = "an inventory lacks what came to the source since it was made, so --delete could remove its copies: leave out one of the two";
+            let why = "the inventory lacks objects that the source received later, so --delete could remove their copies: use only one of the two";
             return Err(Error::usage(at.to_string(), why));
         }
         for end in [&self.source, &self.destination] {
@@ -224,8 +227,8 @@ impl SyncRequest {
         }
     }
 
-    /// Returns how the lines of [`files_from`](field@Self::files_from) are read. With removals, each line is
-    /// an exact name.
+    /// Returns the rules for reading the lines of [`files_from`](field@Self::files_from). If names may be
+    /// removed, each line must be exactly a name, without spaces around it.
     pub(crate) fn reading(&self) -> Reading {
         if self.delete { Reading::Exact } else { Reading::Rclone }
     }
@@ -234,7 +237,7 @@ impl SyncRequest {
         Error::usage(self.destination.to_string(), why)
     }
 
-    /// Returns the request for the copies of this sync.
+    /// Returns the copy request with which this sync makes its copies.
     pub(crate) fn copying(&self) -> CopyRequest {
         let request = CopyRequest::new(vec![self.source.clone()], self.destination.clone());
         let mut request = request
@@ -323,6 +326,6 @@ mod tests {
             .inventory(PathBuf::from("i"));
         assert!(request.check().is_ok());
         let error = request.delete(true).check().unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("since it was made"), "{error}");
+        assert!(error.is_usage() && error.to_string().contains("received later"), "{error}");
     }
 }

@@ -1,12 +1,12 @@
-//! The request to compare two places.
+//! The request to compare the content of two folders or prefixes.
 
 use std::path::PathBuf;
 
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Compares everything below two places: names, sizes, and the checksums that both have. Listings show the
-/// checksums of objects. Local files are read and hashed.
+/// A request to compare everything below two folders or prefixes: names, sizes, and a checksum that both
+/// sides have. Laneway takes the checksums of objects from listings, and reads local files to compute theirs.
 ///
 /// ```
 /// use laneway::VerifyRequest;
@@ -22,24 +22,25 @@ pub struct VerifyRequest {
     pub source: Location,
     /// The destination, which should have the same content.
     pub destination: Location,
-    /// Chooses the names that take part.
+    /// Chooses the items to compare, by their names.
     pub filter: Filter,
-    /// Reads local files. Also requests an object that is compared with a file if its listing shows no
-    /// checksum. Without this setting, files are compared by name and size.
+    /// Reads local files and compares their checksums. If a listing doesn't show the checksum of an object
+    /// that is compared with a file, Laneway sends a HEAD for it. Without this setting, files are compared
+    /// only by name and size.
     pub read: bool,
-    /// A file that receives a row for each name, in the columns of S3 Batch Operations' completion reports:
-    /// `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until the comparison
-    /// ends, the file's name ends in `.unfinished`.
+    /// A CSV file to which Laneway writes a row for each name. It has the columns of completion reports by S3
+    /// Batch Operations: `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
+    /// Until the comparison ends, the file's name ends in `.unfinished`.
     pub report: Option<PathBuf>,
-    /// An inventory that replaces the source's listing, as
+    /// An inventory to read instead of listing the source: see
     /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).
     pub source_inventory: Option<Location>,
-    /// An inventory that replaces the destination's listing.
+    /// An inventory to read instead of listing the destination.
     pub destination_inventory: Option<Location>,
 }
 
 impl VerifyRequest {
-    /// Compares two places completely.
+    /// Makes a request to compare names, sizes and checksums.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source,
@@ -60,8 +61,8 @@ impl VerifyRequest {
         destination_inventory: into Location,
     }
 
-    /// Checks the request before any request to a store. [`Client::verify`](crate::Client::verify) does so by
-    /// itself, and reports the error as its first item.
+    /// Checks the request without a request to a store. [`Client::verify`](crate::Client::verify) also calls
+    /// this, and reports the error as the job's first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

@@ -1,5 +1,5 @@
-//! Compares bytes with an S3 composite: a digest over the digests of the parts in which the object was
-//! uploaded. Laneway must request where these parts end.
+//! Compares bytes with an S3 composite checksum, which is a digest of the digests of the object's parts. To
+//! compute the same digest, Laneway must first find out at which offsets these parts end.
 
 use std::ops::Range;
 
@@ -19,16 +19,16 @@ use crate::plan::requests_at_once;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub(crate) parts: Vec<Range<u64>>,
-    /// True if the store told the length of every part. False if it told only those of the first and the
-    /// last.
+    /// True if the store reported the length of every part. False if it reported only the first and the last
+    /// length, and Laneway assumed that the other parts are as long as the first.
     is_certain: bool,
 }
 
-/// The result of comparing a digest that was computed for a layout.
+/// The result of comparing our digest, which was computed for an assumed layout, with the store's digest.
 pub(crate) enum Judged {
     /// The bytes are equal, or can't be compared.
     Settled(Verified),
-    /// The parts end in other places than the layout assumed. Compare again with this layout.
+    /// The parts end at other offsets than assumed. Compute the digest again for this layout, and compare it.
     Elsewhere(Layout),
 }
 
@@ -40,12 +40,13 @@ impl Layout {
     }
 }
 
-/// Requests where the parts of an object end. If parts have checksums of their own, one request lists them.
-/// Otherwise Laneway requests the lengths of the first and the last part. If equal parts of these lengths
-/// don't make up the object's size, it requests the length of each part.
+/// Finds out at which offsets the parts of an object end. If the parts have checksums, one request lists
+/// their lengths. Otherwise Laneway requests the lengths of the first and the last part, and assumes that the
+/// other parts are as long as the first. If parts of these lengths don't make up the object's size, Laneway
+/// requests the length of each part. Returns `None` if the store doesn't report the lengths.
 ///
 /// # Errors
-/// If the job was cancelled. Returns `None` if the store doesn't tell the lengths.
+/// If the job was cancelled.
 pub(crate) async fn layout(
     job: &Running,
     store: &Store,
@@ -57,7 +58,8 @@ pub(crate) async fn layout(
     }
     let version = meta.version.as_ref();
     if stored.digest.algorithm() != PartsAlgorithm::Md5 {
-        // This request needs a permission of its own, and some stores don't have it. So go on if it fails.
+        // The caller may lack the separate permission for this request, and some stores don't support it. So
+        // if this request fails, request the lengths of single parts instead.
         let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
         let lens = listed.ok().flatten();
         if let Some(layout) = lens.and_then(|lens| Layout::certain(meta.size, &lens, stored)) {
@@ -67,7 +69,7 @@ pub(crate) async fn layout(
     let len_of = |number| job.unless_cancelled(store.part_len(&meta.id, version, number));
     let Ok(Some(first)) = len_of(1).await? else { return Ok(None) };
     let count = if stored.parts > 0 { stored.parts.into() } else { meta.size.div_ceil(first.max(1)) };
-    // No store allows more parts, so such an answer is wrong.
+    // No store allows more parts than S3, so a larger count means that the answer was wrong.
     let Ok(count) = u32::try_from(count.min(PartRules::S3.count_max + 1)) else { return Ok(None) };
     if u64::from(count) > PartRules::S3.count_max {
         return Ok(None);
@@ -95,18 +97,20 @@ async fn each(
         .buffered(requests_at_once(job.engine.cores));
     let (mut asked, mut lens) = (std::pin::pin!(asked), Vec::new());
     while let Some(len) = asked.try_next().await? {
-        // Without this length, the others are of no use.
+        // If one length is missing, the offsets of all later parts are unknown.
         let Ok(Some(len)) = len else { return Ok(None) };
         lens.push(len);
     }
     Ok(Layout::certain(meta.size, &lens, stored))
 }
 
-/// Compares a digest of the bytes, computed for a layout, with the store's. A different ETag proves an error
-/// only if the store has shown before that its ETags are made of MD5s.
+/// Compares our digest of the bytes, which was computed for a layout, with the store's digest. If the store's
+/// digest is an ETag, a difference proves an error only once another ETag of this store has matched. Not
+/// every store computes ETags from the MD5s of the parts.
 ///
 /// # Errors
-/// Integrity, if the digest differs and the store told every part's length.
+/// `ErrorKind::Integrity` if the digests differ, provided that the store's digest can be trusted and the
+/// store reported the length of every part.
 pub(crate) async fn judge(
     job: &Running,
     store: &Store,
@@ -155,10 +159,11 @@ fn is_trusted(store: &Store, stored: &Composite) -> bool {
     stored.digest.algorithm() != PartsAlgorithm::Md5 || store.trusts_md5s_of_parts()
 }
 
-/// Compares an object in memory with the store's composite of a single part. This takes no request.
+/// Compares an object in memory with the store's composite checksum if the object was uploaded as a single
+/// part. With a single part, no request for the parts' lengths is needed.
 ///
 /// # Errors
-/// Integrity, if the digests differ.
+/// `ErrorKind::Integrity` if the digests differ.
 pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result<Verified, Error> {
     let Some(stored) = meta.checksums.parts.filter(|stored| stored.parts == 1) else {
         return Ok(Verified::Unverified);
@@ -170,10 +175,10 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
     }
 }
 
-/// Compares a whole object in memory with the store's composite, if there is one.
+/// Compares a whole object in memory with the store's composite checksum, if there is one.
 ///
 /// # Errors
-/// Integrity, if the digests differ.
+/// `ErrorKind::Integrity` if the digests differ.
 pub(crate) async fn in_memory(
     job: &Running,
     store: &Store,

@@ -32,7 +32,7 @@ pub(crate) use search::{Copies, one};
 pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
 
-/// Carries out a copy request up to its last event.
+/// Carries out a copy request. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
@@ -98,9 +98,9 @@ async fn remove_folders(job: &Running, request: &CopyRequest) {
     }
 }
 
-/// Removes temporary files that earlier runs of a tree left. Nothing else would remove the files of objects
-/// that no longer exist. Earlier versions of Laneway put a tree below its own name if the destination folder
-/// existed, so this function looks there too.
+/// Removes temporary files that earlier downloads of this tree left. If the object of such a file no longer
+/// exists, nothing else would remove the file. Earlier versions of Laneway put a tree into a subfolder with
+/// the tree's name if the destination folder existed, so this function looks into that subfolder too.
 async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
     let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
@@ -115,10 +115,11 @@ async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Fold
     drop(job.engine.files.run(removing).await);
 }
 
-/// Copies or moves one object for a program. The store does it by itself if both ends are in the same store.
+/// Copies or moves one object for a library call. If source and destination are in the same store, that store
+/// copies the bytes itself.
 ///
 /// # Errors
-/// The stores' errors; for a move, a source that could not be removed.
+/// The stores' errors. In a move, also an error if the source could not be removed.
 pub(crate) async fn object(
     job: &Running,
     (from, source): (Store, ObjectId),
@@ -197,7 +198,8 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
         search.fail(Op::Upload, source, error).await;
     }
     let job = Arc::clone(&search.job);
-    // The next run with the manifest needs the state of each source.
+    // If there is a manifest, request each source's metadata. The next run compares it to skip unchanged
+    // sources.
     let store = |provider| Ok(job.store(provider)?.as_source());
     let ahead = asked_ahead(&request, store, |_, _| job.has_manifest());
     let mut ahead = std::pin::pin!(ahead);
@@ -220,9 +222,9 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     }
 }
 
-/// Checks in a dry run whether objects could be written under a key. A missing bucket, a store that can't be
-/// reached, or refused credentials would make the whole job fail. A refused listing proves nothing, because
-/// the caller may be permitted to write but not to list.
+/// Lists the destination in a dry run, to find out whether the whole job would fail: the bucket may be
+/// missing, the store unreachable, or the credentials invalid. A denied listing is no error, because the
+/// caller may be permitted to write but not to list.
 async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
     match job.store(to.provider)?.list(&list).await {
@@ -231,21 +233,21 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     }
 }
 
-/// Returns the source for a location of a request.
+/// Returns how to list one of the request's sources.
 fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
     let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
     let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
     Source { names, inventory, ..Source::of(id, request.recursive) }
 }
 
-/// An object and the object that its copy becomes.
+/// An object to copy, and the destination of its copy.
 #[derive(Debug)]
 pub(crate) struct Item {
     from: SourceObject,
     to: ObjectId,
 }
 
-/// The stores and settings that all copies between the same two stores share.
+/// The source's store, the destination's store and the request, which the copies of a source share.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     from: Store,
@@ -265,7 +267,7 @@ impl Item {
 }
 
 impl Ends {
-    /// Returns whether the store can copy the objects by itself.
+    /// Returns whether source and destination are in the same store, which can copy the objects itself.
     fn is_within(&self) -> bool {
         self.from.provider() == self.to.provider() && self.from.capabilities().copies
     }
@@ -289,7 +291,7 @@ impl Ends {
         Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
-    /// Ends an item. A move first removes the source.
+    /// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
     async fn finish(
         &self,
         job: &Running,
@@ -319,7 +321,7 @@ impl Ends {
         }
     }
 
-    /// Ends an item. For a move, the source has been removed before.
+    /// Reports an item's result. In a move, the caller has already removed the source.
     async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
         let begun = (begun, item.size());
         existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;

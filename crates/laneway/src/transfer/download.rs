@@ -34,7 +34,7 @@ pub(crate) struct Fetched {
     pub(crate) version: Option<Version>,
 }
 
-/// An object and the file that it becomes.
+/// An object, and the file into which it is downloaded.
 #[derive(Debug)]
 pub(crate) struct Item {
     id: ObjectId,
@@ -42,7 +42,7 @@ pub(crate) struct Item {
     /// True if a listing found the item. False if the user named it.
     is_listed: bool,
     place: Place,
-    /// The line that named the object, as `FILE:LINE`, if a file named it.
+    /// If a list of names contained the object, the line of the list, as `FILE:LINE`. Errors mention it.
     line: Option<Box<str>>,
 }
 
@@ -60,8 +60,8 @@ impl Item {
 }
 
 impl CopyRequest {
-    /// Returns how the object's file is put in place. The file's attributes come from the first of the
-    /// `described` objects that has metadata.
+    /// Returns how to move the downloaded file to its final path, and which attributes to give it. The
+    /// attributes come from the first of the `described` objects that has metadata.
     fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
@@ -84,7 +84,7 @@ async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, i
     finish(&job, &request, &store, item, begun, result).await;
 }
 
-/// Ends an item. A move first removes the source.
+/// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
 async fn finish(
     job: &Running,
     request: &CopyRequest,

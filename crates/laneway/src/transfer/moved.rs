@@ -1,4 +1,4 @@
-//! Ends a move: after the copy is verified, removes the source in the version that was copied.
+//! Finishes a move: after the copy is verified, removes the source, but only in the version that was copied.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::location::url;
 /// still have the copied version.
 ///
 /// # Errors
-/// The store's error; a copy that was not verified.
+/// The store's error, or an error if the copy was not verified.
 pub(crate) async fn remove_object(
     store: &Store,
     id: &ObjectId,
@@ -31,7 +31,7 @@ pub(crate) async fn remove_object(
     removed_object(store, id, store.delete(id, &condition).await)
 }
 
-/// Judges the result of removing a move's source.
+/// Converts the store's result of deleting a move's source. A source that is already gone counts as removed.
 ///
 /// # Errors
 /// If the source is still there, or another object is in its place.
@@ -41,7 +41,7 @@ pub(crate) fn removed_object(
     result: Result<(), laneway_store::Error>,
 ) -> Result<(), Error> {
     match result {
-        // Another program has removed the source.
+        // Another program has removed the source, so the move is complete.
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.is_precondition() => Err(Error::replaced(url(store.provider(), id))),
         removed => Ok(removed?),
@@ -58,7 +58,7 @@ pub(crate) fn remove_file(path: &Path, copied: Identity) -> Result<(), Error> {
         Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
-        // The path may be a link whose target was moved before, so it dangles now.
+        // The path may be a symbolic link whose target was moved before. Remove the link all the same.
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }

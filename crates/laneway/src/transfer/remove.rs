@@ -1,4 +1,4 @@
-//! Removes objects. Batches of deletes go out while the listings still run.
+//! Removes objects. Laneway sends batches of deletes while it is still listing.
 
 pub(crate) mod folders;
 mod markers;
@@ -21,13 +21,13 @@ use crate::transfer::moved;
 use crate::{Error, Location, Op, RemoveRequest};
 use markers::{Above, Markers};
 
-/// The estimated memory of a key in a batch.
+/// The estimated memory, in bytes, of each key in a batch.
 pub(crate) const KEY_COST: usize = 2 << 10;
 
-/// The most versions that are looked up at once before their removal.
+/// The maximum number of concurrent lookups of versions. Laneway looks up versions before it removes them.
 const LOOKS_MAX: usize = 16;
 
-/// Carries out a remove request up to its last event.
+/// Carries out a remove request. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     match request.check() {
         Err(error) => {
@@ -153,12 +153,13 @@ async fn search_one(
         }
     };
     // If a listing fails, the objects that it found before are still removed, except for the delete markers
-    // of its last key. An error means that the job was cancelled.
+    // of its last key. Ignore an error here: it only means that the job was cancelled.
     let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), is_bound, units).await;
     ended
 }
 
-/// Refuses objects of an inventory if it doesn't tell which version to remove.
+/// Returns an error if the inventory doesn't say which version of an object to remove. Laneway might
+/// otherwise remove a version that was written after the inventory was made.
 fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     let names = store.capabilities().versions;
     let version = |object: &SourceObject| object.meta.as_ref().and_then(|meta| meta.version.clone());
@@ -178,7 +179,8 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     Some(Error::refused(url(store.provider(), &object.id), why))
 }
 
-/// Removes the waiting versions. Once they are gone, removes the delete markers above them.
+/// Removes the versions that still wait for a full batch. Once all versions are gone, removes the delete
+/// markers of the same keys.
 async fn send_rest(
     job: &Arc<Running>,
     store: &Store,
@@ -195,7 +197,7 @@ async fn send_rest(
     let (gone, kept) = markers.settled(is_all).await?;
     for marker in kept {
         let begun = begin(job, store, &marker.id);
-        let why = "the delete marker is kept: without it, a version that could not be removed would be the object again";
+        let why = "the delete marker is kept: without it, a version that could not be removed would become the live object again";
         let error = Error::refused(url(store.provider(), &marker.id), why);
         job.end(begun, 0, Err(error)).await;
     }
@@ -207,7 +209,7 @@ async fn send_rest(
     Ok(())
 }
 
-/// Removes objects that a file names by whole URLs. Neighbouring lines with the same bucket go into one
+/// Removes the objects whose full URLs a file lists. Consecutive lines with the same bucket go into one
 /// batch.
 async fn search_urls(
     job: &Arc<Running>,
@@ -243,7 +245,7 @@ async fn search_urls(
             waiting.push(SourceObject { id, meta: None, name, in_tree: true, line: Some(line) });
         }
     };
-    // An error means that the job was cancelled.
+    // Ignore an error here: it only means that the job was cancelled.
     let _ = flush(job, at.as_ref(), &mut waiting, request, units).await?;
     ended
 }
@@ -252,7 +254,9 @@ async fn search_urls(
 fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
     match url.parse::<Location>()?.as_object() {
         Some((provider, id)) if !id.key.is_empty() => Ok((provider, id)),
-        _ => Err(Error::usage(url, "name an object, such as gs://bucket/key or s3://bucket/key")),
+        _ => {
+            Err(Error::usage(url, "this is not an object's URL, such as gs://bucket/key or s3://bucket/key"))
+        }
     }
 }
 
@@ -273,7 +277,7 @@ async fn flush(
     })
 }
 
-/// Collects listed objects into batches of one size.
+/// Collects objects into batches of `size` objects each.
 #[derive(Debug)]
 struct Batches {
     waiting: Vec<SourceObject>,
@@ -318,8 +322,8 @@ async fn send(
     units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above, is_bound))).await
 }
 
-/// Reports what would be removed. Looks named objects up, because they may not exist. If lookups aren't
-/// permitted, reports the name alone.
+/// Reports what a dry run would remove. Laneway looks up objects that the user named, because they may not
+/// exist. If the caller has no permission for the lookup, it reports the object without its size.
 async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
         let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
@@ -343,7 +347,8 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-/// Removes a batch. With `is_bound`, removes an object only in the version that was found.
+/// Removes a batch. With `is_bound`, removes each object only if it still has the version that the inventory
+/// lists.
 async fn remove(
     job: Arc<Running>,
     store: Store,
@@ -389,8 +394,8 @@ async fn remove(
     }
 }
 
-/// Removes listed objects of these sizes, or only reports them. An object that another program has removed
-/// counts as removed. An object that was replaced stays.
+/// Removes listed objects, each given with its size. In a dry run, only reports them. An object that another
+/// program has already removed counts as removed. An object that was replaced after the listing stays.
 pub(crate) async fn batch(
     job: &Running,
     store: &Store,
@@ -415,8 +420,8 @@ pub(crate) async fn batch(
     }
 }
 
-/// Removes many objects of a bucket with few requests. Versions that no listing has shown are looked up
-/// first.
+/// Removes many objects of a bucket with few requests. Versions that the user named are looked up first,
+/// because a store that ignores versions would remove the live object instead.
 async fn remove_together(
     store: &Store,
     bucket: &str,
@@ -446,9 +451,9 @@ async fn remove_together(
     ends
 }
 
-/// Removes an object that the user named. A missing object is an error, unless `is_missing_fine`. If the
-/// store reports success for missing objects, Laneway looks the object up first. If the caller may remove but
-/// not read, the store's own answer counts.
+/// Removes an object that the user named. A missing object is an error, unless `is_missing_fine`. Some stores
+/// report success even for a missing object, so there Laneway looks the object up first. If the caller may
+/// delete but not read, the lookup is denied, and the answer to the delete decides.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;

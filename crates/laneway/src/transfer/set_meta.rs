@@ -1,4 +1,4 @@
-//! Changes objects' metadata. Changes go out while the listings still run.
+//! Changes objects' metadata. Laneway sends the changes while it is still listing.
 
 mod large;
 
@@ -16,7 +16,7 @@ use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::{Error, Op, SetMetaRequest};
 
-/// Carries out a request up to its last event.
+/// Carries out a request to change metadata. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
     match request.check() {
         Err(error) => {
@@ -91,8 +91,8 @@ async fn send(
     group.send(units, change).await
 }
 
-/// Changes one object, or only reports it. To report only, looks named objects up, because they may not
-/// exist.
+/// Changes one object. In a dry run, only reports it, after looking up objects that the user named, because
+/// they may not exist.
 async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: SourceObject) {
     let begun = job.begin(Op::SetMeta, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map(|meta| meta.size);

@@ -1,5 +1,5 @@
-//! Makes a destination equal to a source. It reads both sides as ordered streams of names, and merges them.
-//! Differences become items, as in copy jobs. Removals wait until all copies are done.
+//! Makes a destination equal to a source. Laneway reads both sides as streams of sorted names, and merges the
+//! two streams. Items that differ are copied as in a copy job. Removals wait until all copies are done.
 
 mod carry;
 mod compare;
@@ -36,10 +36,11 @@ use merge::{InTheWay, Turn, turn};
 use removals::{Removal, Removals};
 use side::{At, Entry, Role, Side};
 
-/// The most copies that may wait for a removal of something in their way.
+/// The maximum number of copies that wait until a removal clears their destination. Further copies are tried
+/// at once, and fail.
 const BLOCKED_MAX: usize = 1 << 14;
 
-/// Carries out a sync request up to its last event.
+/// Carries out a sync request. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
@@ -72,7 +73,7 @@ struct DeferredWork {
     removals: Removals,
     /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
     blocked: Vec<Entry>,
-    /// The number of the source's names that the filter takes.
+    /// The number of names in the source that the filter includes.
     taken: u64,
 }
 
@@ -84,7 +85,7 @@ struct Merging<'a> {
     in_the_way: InTheWay,
     /// Names seen so far, if the destination treats names that differ only in case as one.
     folded: Option<Folded>,
-    /// True if a file lists the names, in any order.
+    /// True if the names come from a file, which may list them in any order.
     is_named: bool,
     found: DeferredWork,
 }
@@ -105,17 +106,18 @@ async fn look_through(
     found
 }
 
-/// Returns a search for copies. It doesn't look for existing destinations, because the sync has compared both
-/// sides.
+/// Returns the search that starts the copies. The search doesn't look for existing destinations, because the
+/// sync has already compared both sides.
 fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
     let copying = Arc::new(request.copying().with_condition());
     Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
 }
 
-/// Reads both sides to their ends.
+/// Reads both sides to their ends, and starts the copies. Collects removals and blocked copies in `found`.
 ///
 /// # Errors
-/// The error of a listing or of the destination's folder. After that, nothing may be removed.
+/// The error of a listing or of the destination's folder. Then nothing may be removed, because one side is
+/// only partly known.
 async fn merge(
     job: &Running,
     request: &SyncRequest,
@@ -142,7 +144,7 @@ async fn merge(
             let names = NameList::start(at, request.reading())?;
             let why = |is_empty| match is_empty {
                 true => "contains no names",
-                false if request.filter.is_empty() => "contains no name of the source",
+                false if request.filter.is_empty() => "contains only names that the source doesn't have",
                 false => FILTERED,
             };
             merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
@@ -152,8 +154,8 @@ async fn merge(
             let mut destination = side(job, request, Role::Destination)?;
             refuse_a_second_copy(job, request, &mut source, &mut destination).await?;
             let merged = merging.merge(&mut source, &mut destination).await;
-            // An empty bucket is no error, because it exists if it can be listed. An empty prefix may be a
-            // typing error.
+            // A bucket without objects is no error, because it exists if it can be listed. A prefix without
+            // objects may be mistyped.
             let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
             let is_missing = is_prefix && source.is_empty && !source.has_itself;
             if merged.is_ok() && is_missing && !request.allow_empty {
@@ -286,28 +288,29 @@ impl Merging<'_> {
         entry.is_folder() && root.join(&entry.name).is_dir()
     }
 
-    /// Returns whether this file, or a folder above it, must take the place of something that will be
-    /// removed.
+    /// Returns whether something that will be removed is in the way of this file. A folder with the file's
+    /// name is in the way, and so is a file where this file needs a parent folder.
     fn is_blocked(&mut self, entry: &Entry) -> bool {
         let Location::Local(root) = &self.request.destination else { return false };
         let at = root.join(&entry.name);
         let is_below = match self.is_named {
-            // With a list of names, removals aren't known before the last name is read. So look at the disk.
+            // With a list of names, removals aren't known before the last name is read. So look for the
+            // obstacle on disk.
             true => folder::file_in_the_way(&at).is_some(),
             false => self.in_the_way.is_below(&entry.name),
         };
         self.rules.delete && (is_below || at.is_dir())
     }
 
-    /// Notes a name of the source, so that the destination's equal name in another case isn't removed.
+    /// Notes a name of the source, so that a name at the destination that differs only in case isn't removed.
     fn spares(&mut self, name: &str) {
         if let Some(folded) = &mut self.folded {
             folded.spare(name);
         }
     }
 
-    /// Records a name at the destination. Returns false if the destination treats it as equal to an earlier
-    /// name.
+    /// Records a name that the destination has or will get. Returns false if the destination treats it as
+    /// equal to an earlier name.
     fn folds_into(&mut self, name: &str) -> bool {
         self.folded.as_mut().is_none_or(|folded| folded.is_given(name))
     }
@@ -336,8 +339,8 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
-                    // A dry run reports a copy only if its way would be free. Otherwise the copy is tried,
-                    // and fails with the reason.
+                    // A dry run reports a blocked copy only if the planned removals would clear its
+                    // destination. Otherwise the copy is tried, and fails with the reason.
                     let sent = match request.dry_run && is_cleared {
                         true => carrier.plan(job, entry).await,
                         false => carrier.copy(entry).await,
@@ -359,16 +362,19 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
     if failed > 0 {
-        let message = format!("nothing was removed ({count} would have been), because {failed} failed");
+        let message =
+            format!("nothing was removed ({count} would have been), because {failed} of the items failed");
         job.warn(Warning { target, message }).await;
         return false;
     }
     let why = match request.max_delete {
         _ if taken == 0 && !request.allow_empty => {
-            format!("the source is empty, and {count} would be removed; add --allow-empty to do so")
+            format!(
+                "the source is empty, so {count} would be removed from the destination; add --allow-empty to do so"
+            )
         }
         Some(max) if count > max => {
-            format!("{count} would be removed, more than --max-delete {max}")
+            format!("{count} would be removed from the destination, but --max-delete allows only {max}")
         }
         _ => return true,
     };
@@ -377,8 +383,9 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     false
 }
 
-/// Refuses removals that would take an earlier copy of the source, before anything is copied again. It looks at
-/// folders only if the first names on both sides permit this.
+/// Returns an error if the sync would copy the source a second time and then remove an earlier copy of it.
+/// The earlier copy is a folder with the source's name. To save requests, this lists folders only if the
+/// first names on both sides make an earlier copy likely.
 async fn refuse_a_second_copy(
     job: &Running,
     request: &SyncRequest,
@@ -398,7 +405,7 @@ async fn refuse_a_second_copy(
     if !request.delete || request.force || !destination.peek(job).await?.is_some_and(is_below) {
         return Ok(());
     }
-    // Another rule is about an empty source.
+    // [`may_remove`] refuses an empty source. A source that has a folder of that name too isn't refused.
     if source.peek(job).await?.is_none_or(is_below) {
         return Ok(());
     }
@@ -410,15 +417,15 @@ async fn refuse_a_second_copy(
     let at = request.destination.to_string();
     let copy = format!("{}/{own_name}", at.trim_end_matches('/'));
     let why = format!(
-        "holds only the folder {folder}, which looks like an earlier copy of {}. --delete would copy all again beside \
-         it and then remove it. Sync to {copy}, or add --force",
+        "holds only the folder {folder}, which looks like an earlier copy of {}. --delete would copy \
+         everything again next to this folder, and then remove the folder. Sync to {copy}, or add --force",
         request.source
     );
     Err(Error::refused(at, why))
 }
 
-/// Returns the first two names directly below a folder of a place, or fewer if it has no more. Folders end in a
-/// slash.
+/// Returns the first two names directly below a folder of the source or destination, or fewer if the folder
+/// has fewer. The names of folders end in a slash.
 async fn first_names(job: &Running, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
     const NAMES: usize = 2;
     let mut names = Vec::new();
@@ -426,7 +433,7 @@ async fn first_names(job: &Running, at: &Location, folder: &str) -> Result<Vec<S
         Location::Object { provider, bucket, key } => {
             let prefix = format!("{}{folder}", folder_prefix(key));
             let list = List::new(bucket, prefix.clone());
-            // The prefix may be an object too.
+            // An object with exactly the prefix as its key is left out below, so request one name more.
             let max = Some(NAMES as u32 + 1);
             let mut list = List { delimiter: Some("/".to_owned()), max, ..list };
             while names.len() < NAMES {
@@ -515,8 +522,9 @@ impl SyncRequest {
     }
 }
 
-/// The names of a sync in lower case, as 63 bits of a keyed hash each. The last bit distinguishes names that
-/// are, or will be, at the destination from other names of the source.
+/// The names of a sync, to find those that differ only in case. The set holds 63 bits of a keyed hash of each
+/// name in lower case. The last bit is 1 for names that the destination has or will get, and 0 for other
+/// names of the source.
 #[derive(Debug, Default)]
 struct Folded {
     names: HashSet<u64>,
@@ -524,16 +532,16 @@ struct Folded {
 }
 
 impl Folded {
-    /// Records a name that is, or will be, at the destination. Returns false if an equal name was recorded
-    /// before.
+    /// Records a name that the destination has or will get. Returns false if such a name that differs at most
+    /// in case was recorded before.
     fn is_given(&mut self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         self.names.remove(&spared);
         self.names.insert(given)
     }
 
-    /// Records a name of the source, even if filters exclude it. An equal name at the destination must not be
-    /// removed.
+    /// Records a name of the source, even if filters exclude it. A name at the destination that differs at
+    /// most in case must not be removed.
     fn spare(&mut self, name: &str) {
         let (spared, given) = self.marks(name);
         if !self.names.contains(&given) {
@@ -541,13 +549,15 @@ impl Folded {
         }
     }
 
-    /// Returns whether a name may be removed, because no name of the source is equal to it.
+    /// Returns whether a name may be removed from the destination, because it differs in more than case from
+    /// every name of the source.
     fn may_go(&self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         !self.names.contains(&spared) && !self.names.contains(&given)
     }
 
-    /// Returns the set's entries for a name of the source, and for a name at the destination.
+    /// Returns the two entries that a name can have in the set: as a name of the source, and as a name at the
+    /// destination.
     fn marks(&self, name: &str) -> (u64, u64) {
         let hash = self.keys.hash_one(name.to_lowercase());
         (hash & !1, hash | 1)

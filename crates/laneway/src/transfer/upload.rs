@@ -62,7 +62,8 @@ async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store
     existing::end(&job, &request, (begun, item.size), result, (&store, &item.id)).await;
 }
 
-/// Removes the source file of a move in the state that was copied, once the copy is verified.
+/// In a move, removes the source file once its copy is verified. A file that has changed since it was copied
+/// stays.
 async fn remove_moved(
     job: &Running,
     request: &CopyRequest,

@@ -1,4 +1,4 @@
-//! Byte by byte: an answer that is cut anywhere, and a bit that is flipped anywhere, are found each time.
+//! Byte-by-byte faults: Laneway detects a truncation at any byte and a flipped bit at any position.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use laneway::{Bucket, ErrorKind};
 use crate::rig::{KINDS, Kind, Rig};
 
 const SIZE: usize = 256 << 10;
-/// Places of flipped bits, spread over the object.
+/// Number of flipped bits, spread evenly over the object.
 const FLIPS: usize = 1000;
-/// A put's bytes beside its content are fewer, on either side.
+/// Upper bound on the bytes that a put sends before its content, and on those after it.
 const BESIDE_MAX: usize = 1000;
 
-/// Runs a test at a bucket whose client tries nothing again, with an object of [`SIZE`].
+/// Runs a test against a bucket that holds an object of [`SIZE`]. The bucket's client doesn't retry.
 fn at(kind: Kind, test: impl FnOnce(&Rig, &Bucket, &[u8])) {
     let rig = Rig::new(kind);
     let bytes = laneway_testkit::random_bytes(7, SIZE);
@@ -47,7 +47,7 @@ fn cut_everywhere(rig: &Rig, bucket: &Bucket, bytes: &[u8], in_chunks: bool) {
             rig.endpoint.set_faults(&rules);
             let at = format!("{:?} {place} {in_chunks}", rig.kind);
             match read(bucket) {
-                // What broke off may have been gone on with.
+                // The client may have resumed the broken body.
                 Ok(read) => assert!(read == bytes, "{at}: {} bytes", read.len()),
                 Err(kind) => {
                     assert!(place < SIZE, "{at}: {kind:?}");
@@ -69,7 +69,7 @@ fn a_bit_flipped_anywhere_is_found_downwards_and_upwards() {
 
 fn flip_everywhere(rig: &Rig, bucket: &Bucket, bytes: &[u8]) {
     for place in (0..FLIPS).map(|n| n * (SIZE - 1) / (FLIPS - 1)) {
-        // Before and behind the content a put has what says where it goes.
+        // Skip the request's own framing before and after the content.
         let sent = BESIDE_MAX + place * (SIZE - 2 * BESIDE_MAX) / SIZE;
         rig.endpoint.set_faults(&[format!("get corrupt@{place}"), format!("put corrupt@{sent}")]);
         assert_eq!(read(bucket), Err(ErrorKind::Integrity), "{:?} {place}", rig.kind);

@@ -1,4 +1,4 @@
-//! One cell: a fault that meets a request.
+//! A cell of the matrix: one fault applied to one request.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::faults::{Class, FAULTS, Fault, NOT_TAKEN};
 use crate::operations::{About, Ended, Operation, STRIKES, Strike, Way, is_partial, strikes_of};
 use crate::rig::{Kind, Rig};
 
-/// Whether a fault hits a request once, or again whenever it is tried again.
+/// The number of attempts that a fault hits: the first one, or each of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Often {
     Once,
-    /// The client then doesn't try again, which is the same with fewer pauses.
+    /// The client doesn't retry here. The result is the same and takes less time.
     Always,
 }
 
@@ -24,24 +24,24 @@ pub(crate) struct Cell {
     pub(crate) fault: Fault,
     pub(crate) often: Often,
     pub(crate) kind: Kind,
-    /// Where fault and request stand among all.
+    /// Index of the request plus index of the fault. It selects the protocol.
     turn: usize,
 }
 
-/// Long enough for what passes.
+/// Retry limit for faults that pass.
 const RETRY_FOR: Duration = Duration::from_secs(20);
-/// A silent connection is given up after so long, where one is silent.
+/// Stall timeout in cells whose fault makes a connection fall silent.
 const STALL_TIMEOUT: Duration = Duration::from_millis(700);
-/// The same for large objects, which a busy machine may leave for longer between two of their parts.
+/// The stall timeout for large objects. On a busy machine the gap between two of their parts can be longer.
 const STALL_TIMEOUT_LARGE: Duration = Duration::from_secs(3);
 
-/// Of the faults that meet a request one in so many does where a connection takes one stream.
+/// With one stream per connection, only one in five of the faults is tried.
 const ONE_STREAM_TURNS: usize = 5;
 
-/// What was not taken is asked for ten times more at once, the rest a few times.
+/// Upper bound on the additional attempts. A refused stream (`NotTaken`) is retried at once up to ten times, other faults a few times.
 const ATTEMPTS_MORE_MAX: u64 = 30;
 
-/// All cells of a kind.
+/// Returns all cells of a kind.
 pub(crate) fn cells(kind: Kind) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (place, strike) in STRIKES.into_iter().chain(strikes_of(kind.provider)).enumerate() {
@@ -62,74 +62,74 @@ impl Cell {
         format!("{}/{verb}:{nth}/{action}/{often}/{}", operation.name(), self.kind.name())
     }
 
-    /// Why the fault can't meet the request.
+    /// Returns the reason why the fault can't apply to the request, if there is one.
     pub(crate) fn skipped(&self) -> Option<&'static str> {
         let Strike { operation, verb, about, .. } = self.strike;
         let is_content = matches!(about, About::Content | About::Slice | About::Range);
         let asks_for_range = matches!(about, About::Range | About::Slice);
         let is_sent = matches!(verb, "put" | "part");
         match self.fault.class {
-            Class::Slowness if about == About::Slice || verb == "part" => Some("so much would take minutes"),
+            Class::Slowness if about == About::Slice || verb == "part" => Some("this would take minutes"),
             Class::Loss if self.fault.action.starts_with("stall") && self.is_session() => {
-                Some("the embedded store's session waits for a chunk that stalls")
+                Some("the embedded store's session waits for the stalled chunk")
             }
             Class::Loss if self.fault.action.starts_with("stall") && matches!(verb, "copy" | "complete") => {
-                Some("a store may take minutes to copy or to complete, which are waited for")
+                Some("a copy or a completion may take minutes, so Laneway waits for it")
             }
             Class::LongLength if about == About::Headers => {
-                Some("what a HEAD says of lengths nothing contradicts")
+                Some("nothing contradicts the length in a HEAD's answer")
             }
             Class::RangeIgnored | Class::RangeShifted if !asks_for_range || self.opens() => {
-                Some("no range is asked for")
+                Some("the request has no range")
             }
             Class::Replacement if !is_content && !self.removes_source() => {
-                Some("nothing is read that could be replaced")
+                Some("the request reads no object")
             }
-            Class::Unreadable if is_content || about == About::Headers => Some("no document is answered"),
+            Class::Unreadable if is_content || about == About::Headers => Some("the answer has no document"),
             Class::WrongChecksum if !is_content && !is_sent && about != About::Headers => {
-                Some("no checksum is answered")
+                Some("the answer has no checksum")
             }
-            Class::Corruption if about == About::Range => Some("no store tells the checksum of a range"),
+            Class::Corruption if about == About::Range => Some("no store reports the checksum of a range"),
             Class::Corruption if !is_content && !is_sent => Some("documents have no checksum"),
             Class::NoLength | Class::ShortLength if about == About::Headers => Some("headers have no length"),
             _ if self.is_large() && self.fault.is_like_another() => {
-                Some("another of its class meets large objects")
+                Some("a similar fault covers large objects")
             }
             _ if operation == Operation::CopyLargeAcross
                 && self.is_continued()
                 && self.often == Often::Always =>
             {
-                Some("where nothing is tried again, such a copy may end with the break that comes before")
+                Some("without retries the copy may already fail at the preceding break")
             }
-            _ if !self.is_chosen() => Some("they are in another dialect or protocol"),
+            _ if !self.is_chosen() => Some("another dialect or protocol covers it"),
             _ if operation == Operation::PutNewLargeFile && self.kind.provider != Provider::Gcs => {
-                Some("on S3 it is what put-large-file is")
+                Some("on S3 it is the same as put-large-file")
             }
             _ => None,
         }
     }
 
-    /// Whether the request opens a large object, and so asks for all of it.
+    /// Returns true for the first request of a large object, which asks for the whole object.
     pub(crate) fn opens(&self) -> bool {
         self.strike.about == About::Slice && self.strike.nth == 1
     }
 
-    /// Whether the request removes what was moved.
+    /// Returns true for the request that removes a move's source.
     pub(crate) fn removes_source(&self) -> bool {
         matches!(self.strike.operation, Operation::Move(_)) && self.strike.about == About::Removal
     }
 
-    /// In whose words the request is asked.
+    /// Returns the dialect of the store that gets the request.
     pub(crate) fn dialect(&self) -> Provider {
         self.strike.operation.dialect(self.strike.about, self.kind.provider)
     }
 
-    /// Whether what has come is handed on before all is there.
+    /// Returns true if the caller gets bytes before the whole object has arrived.
     pub(crate) fn is_streamed(&self) -> bool {
         self.strike.operation == Operation::ReadLarge
     }
 
-    /// Whether it goes through a resumable session.
+    /// Returns true if the upload uses a resumable session.
     pub(crate) fn is_session(&self) -> bool {
         self.strike.operation == Operation::PutNewLargeFile
     }
@@ -139,8 +139,9 @@ impl Cell {
             || matches!(self.strike.verb, "part" | "complete")
     }
 
-    /// A fault meets a request of a dialect in one protocol, once or always; where a connection takes one stream, some of them do once. The next request it meets in the other protocol, and
-    /// there as often as the other dialect here.
+    /// Selects a sample of the combinations. For one dialect, a fault meets a request in one protocol, and either once or always. The next
+    /// request meets it in the other protocol. The other dialect swaps once and always. With one stream per connection, a few faults are
+    /// tried, once each.
     fn is_chosen(&self) -> bool {
         if self.kind.one_stream {
             return self.often == Often::Once && self.turn.is_multiple_of(ONE_STREAM_TURNS);
@@ -166,19 +167,20 @@ impl Cell {
         }
     }
 
-    /// Returns whether the request goes on where another one broke off.
+    /// Returns true if the request resumes a body that broke off.
     fn is_continued(&self) -> bool {
         let is_sliced = matches!(self.strike.operation, Operation::GetLargeFile | Operation::CopyLargeAcross);
         is_sliced && self.strike.about == About::Slice && self.strike.nth > 1
     }
 
-    /// The fault, and what makes sure that it is met: the first stream of a large object breaks where the fault is for the request that goes on.
+    /// Returns the fault's rule. For a request that resumes, a rule before it breaks the object's first stream, so that there is something
+    /// to resume.
     fn rules(&self) -> Vec<String> {
         let broken = self.is_continued().then(|| "get:1 truncate@3MiB".to_owned());
         broken.into_iter().chain([self.rule()]).collect()
     }
 
-    /// Runs the cell. Says how it ended, or what is wrong about it.
+    /// Runs the cell. Returns a description of its outcome, or of the violation.
     pub(crate) fn run(&self, rig: &Rig) -> Result<String, String> {
         let operation = self.strike.operation;
         rig.endpoint.end_faults();
@@ -212,7 +214,7 @@ impl Cell {
             return wrong(format!("{expected:?} was expected"));
         }
         if after.faults_fired - before.faults_fired < rules.len() as u64 {
-            return wrong("the fault has met no request".into());
+            return wrong("no request met the fault".into());
         }
         let requests_max = operation.requests_max() + ATTEMPTS_MORE_MAX;
         if requests > requests_max {
@@ -226,7 +228,7 @@ impl Cell {
         }
         if self.fault.class == Class::Replacement && self.removes_source() && !Way::has_kept_replacement(rig)
         {
-            return wrong("what another writer has put is gone".into());
+            return wrong("another writer's object is gone".into());
         }
         let mut files = rig.files();
         if ended.is_err() && operation.keeps_partial_file() {

@@ -1,4 +1,4 @@
-//! What has to follow from a fault: a table that knows nothing of the program.
+//! The expected outcomes of faults. This table is independent of the program's code.
 
 use laneway::Provider;
 use laneway_testkit::Expected::{self, Either, Failure, Success};
@@ -7,7 +7,7 @@ use crate::cell::{Cell, Often};
 use crate::faults::Class;
 use crate::operations::{About, Operation, Tree, Way};
 
-/// What has to follow where a fault meets a request, by what the request is about.
+/// Returns the expected outcome of a fault, by the request's subject.
 pub(crate) fn expected(cell: &Cell) -> Expected {
     let about = cell.strike.about;
     let once = cell.often == Often::Once;
@@ -15,48 +15,49 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     let is_sync_across = cell.strike.operation == Operation::Of(Tree::SyncAcross);
     let is_part = matches!(about, About::Slice | About::Range);
     let passes_or = |kinds| if once { Success } else { Failure(kinds) };
-    // The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
+    // S3 answers a HEAD and an upload of a part entirely in the headers. Damage to the body behind them changes nothing.
     let is_all_in_head = about == About::Headers && !is_gcs || cell.strike.verb == "part";
-    // Keys whose batch fails are removed one by one.
+    // If a batch fails, Laneway removes its keys one by one.
     let is_batch = matches!(cell.strike.verb, "batch" | "delete-many");
     match cell.fault.class {
         Class::Slowness | Class::NoLength | Class::GoAway => Success,
-        // A store without multipart uploads is written to in a session.
+        // If the store refuses multipart uploads, Laneway writes through a resumable session.
         Class::Refusal if about == About::Begin && once && is_gcs => Success,
         Class::Refusal | Class::Throttle | Class::Failure if is_batch => Success,
-        // Those that were on the same connection may end with it.
+        // Other requests on the same connection may fail with it.
         Class::Break | Class::Loss | Class::LongLength | Class::NotTaken if is_batch => {
             Either(&["transport"])
         }
-        // To remove it as it was copied takes another permission than to remove it, and then it is compared first.
+        // S3 may allow a plain removal but refuse a conditional one. Laneway then compares the object first.
         Class::Refusal if cell.removes_source() && once && !is_gcs => Success,
-        // A HEAD that S3 forbids is sent once more without asking for the checksum, which may need the right to a KMS key.
+        // If S3 forbids a HEAD, Laneway repeats it without asking for the checksum. The checksum may need a permission on a
+        // KMS key.
         Class::Refusal if cell.strike.verb == "head" && once && !is_gcs => Success,
         Class::Refusal => Failure(&["permission"]),
-        // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
-        // A sync across lists both stores at once, and either of them may be the first to fail.
+        // A 503 means failure at Google and throttling at Amazon, and a HEAD has no body to tell them apart. A sync between
+        // stores lists both at once, and either may fail first.
         Class::Throttle if is_gcs || about == About::Headers || is_sync_across => {
             passes_or(&["throttled", "server"])
         }
         Class::Throttle => passes_or(&["throttled"]),
         Class::Failure => passes_or(&["server"]),
         Class::Break | Class::NotTaken => passes_or(&["transport"]),
-        // A session is asked what it has, and gives up where that never grows.
+        // Laneway asks the session for its committed length, and gives up if that never grows.
         Class::Loss if cell.is_session() && !once => Either(&["transport", "integrity"]),
-        // A deletion's answer is its status. An empty listing may end before the place of the fault.
+        // A deletion's answer is its status alone. An empty listing may end before the position of the fault.
         Class::Loss | Class::LongLength if about == About::Removal => Either(&["transport"]),
         Class::Loss if cell.strike.operation == Operation::SyncUp && !once => Either(&["transport"]),
         Class::Loss if is_all_in_head || about == About::Write && !once => Either(&["transport"]),
         Class::Loss => passes_or(&["transport"]),
-        // What has been handed on of a stream can't be taken back.
+        // Bytes that a stream has delivered can't be taken back.
         Class::Corruption | Class::WrongChecksum if cell.is_streamed() => Either(&["integrity"]),
         Class::Corruption => passes_or(&["integrity"]),
         Class::WrongChecksum if about == About::Content || cell.opens() => passes_or(&["integrity"]),
         Class::WrongChecksum if about == About::Write => Either(&["integrity"]),
         Class::WrongChecksum => Success,
-        // Where two places say how long it is, they contradict each other; and nobody knows which is right.
+        // Two headers state different lengths, and nothing tells which one is right.
         Class::LongLength | Class::ShortLength if cell.opens() => Failure(&["integrity", "transport"]),
-        // A listing or a HEAD has said how long it is.
+        // A listing or a HEAD has already stated the length.
         Class::LongLength
             if matches!(
                 cell.strike.operation,
@@ -68,7 +69,7 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::LongLength if about == About::Content => Failure(&["integrity", "invalid_range", "transport"]),
         Class::LongLength if matches!(about, About::Headers | About::Write) => Either(&["transport"]),
         Class::LongLength => passes_or(&["transport"]),
-        // It is begun again.
+        // Laneway begins the upload again.
         Class::ShortLength | Class::ErrorIn200 | Class::Unreadable if about == About::Begin && once => {
             Success
         }
@@ -76,25 +77,25 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::ShortLength if about == About::Content => passes_or(&["transport", "integrity"]),
         Class::ShortLength => Either(&["transport", "integrity", "server"]),
         Class::RangeIgnored | Class::RangeShifted => Failure(&["unsupported"]),
-        // What another writer has put stays.
+        // Laneway doesn't remove another writer's object.
         Class::Replacement if cell.removes_source() => Failure(&["source"]),
         Class::Replacement if is_part => Either(&["precondition"]),
         Class::Replacement => Success,
         Class::ErrorIn200 if is_part => Failure(&["server", "unsupported", "precondition"]),
         Class::ErrorIn200 if about == About::Content => Failure(&["server"]),
-        // The object is looked for, and is there.
+        // Laneway looks for the object and finds it.
         Class::ErrorIn200 if cell.strike.operation == Operation::Delete => Failure(&["server"]),
-        // What says that it was done and doesn't say how is not done again, but looked at.
+        // The answer claims success without the details. Laneway doesn't repeat the write, it checks the object instead.
         Class::ErrorIn200 => Either(&["server", "integrity"]),
         Class::Unreadable => Either(&["server"]),
     }
 }
 
-/// How often the beginning of an upload is asked for whose answer can't be read.
+/// Attempts to begin an upload whose answers can't be read.
 const BEGINNINGS_MAX: u64 = 3;
 
-/// How many uploads may be left in the store: one for each beginning whose answer was lost, since nobody knows its name, and
-/// one where the connection on which it would have been aborted broke under it, and nothing is tried again.
+/// Returns the number of uploads that may stay open in the store. A lost answer to the beginning of an upload leaves one,
+/// because Laneway never learns its name. A connection that breaks before the abort leaves one if Laneway doesn't retry.
 pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
     let breaks_all = cell.kind.tls && matches!(cell.fault.class, Class::Break | Class::Loss);
     match cell.often {

@@ -1,6 +1,6 @@
 //! The faults of the matrix.
 
-/// A fault as the embedded store's grammar writes it.
+/// A fault, in the syntax of the embedded store's rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     pub(crate) action: &'static str,
@@ -8,7 +8,8 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Whether a fault that takes the same way through the program stands beside it. Large objects take their time.
+    /// Returns true if a similar fault takes the same path through the program. Such faults skip large objects,
+    /// which take long.
     pub(crate) fn is_like_another(self) -> bool {
         const LIKE: [&str; 9] = [
             "status 429",
@@ -25,44 +26,44 @@ impl Fault {
     }
 }
 
-/// What a fault does, as far as what has to follow depends on it.
+/// The effect of a fault. Faults of one class have the same expected outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
-    /// The store asks for a pause.
+    /// The store asks the client to slow down.
     Throttle,
-    /// The store fails.
+    /// The store reports a failure of its own.
     Failure,
-    /// The store refuses.
+    /// The store denies permission.
     Refusal,
-    /// There is no answer, or the request broke off: nothing has been done.
+    /// The request breaks off or gets no answer. The store has done nothing.
     Break,
-    /// The answer ends before its end, or doesn't come: what was asked for may have been done.
+    /// The answer is cut or missing. The store may have done the work.
     Loss,
-    /// It takes longer.
+    /// The answer is slow.
     Slowness,
-    /// A bit of the bytes is wrong.
+    /// One bit of the body is flipped.
     Corruption,
-    /// The length isn't said.
+    /// The answer doesn't state its length.
     NoLength,
-    /// The answer says that it is longer than it is.
+    /// The stated length is longer than the body.
     LongLength,
-    /// The answer says that it is one byte shorter than it is.
+    /// The stated length is one byte shorter than the body.
     ShortLength,
-    /// A range is asked for, and the whole comes.
+    /// The store ignores the range and sends the whole object.
     RangeIgnored,
-    /// Another range comes.
+    /// The store sends another range.
     RangeShifted,
     /// The checksum in the answer's headers is wrong.
     WrongChecksum,
     /// Another writer has replaced the object.
     Replacement,
-    /// An error in an answer whose status is 200.
+    /// The status is 200 and the body holds an error.
     ErrorIn200,
     /// The answer can't be read.
     Unreadable,
-    /// The connection takes no more requests.
+    /// The server ends the connection with GOAWAY.
     GoAway,
-    /// The request is not taken.
+    /// The server refuses the stream unprocessed.
     NotTaken,
 }
 

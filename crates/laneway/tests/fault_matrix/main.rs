@@ -1,13 +1,14 @@
-//! The matrix of faults: each of the embedded store's faults with each request of each operation that it can meet, in both
-//! dialects, on HTTP/1.1 and HTTP/2, of which some allow one stream on a connection, once and each time, though not in all combinations of these.
+//! The matrix of faults: each fault of the embedded store meets each request of each operation, where that is possible. It runs in both
+//! dialects and over HTTP/1.1 and HTTP/2. Some HTTP/2 servers allow one stream per connection. A fault hits a request once or at every
+//! attempt. Not all combinations of these are run.
 //!
-//! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its outcome is
-//! what [`expectations`] says, which knows the fault and the request and nothing of the program. Beside that, no cell takes more
-//! requests than the table of operations allows, or leaves a file, an upload or a connection; and there are no five minutes in which none
-//! of those under way ends.
+//! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its expected outcome comes from
+//! [`expectations`], which knows the fault and the request, but nothing of the program. Each cell also checks that it sends no more
+//! requests than its operation allows, and leaves no file, upload or connection behind. The matrix fails if no running cell ends for five
+//! minutes.
 //!
-//! `LANEWAY_CELLS=get-file/get:1/reset,list` runs the cells alone whose names begin so, `LANEWAY_CELLS_SHOWN=1` tells how each
-//! ended.
+//! `LANEWAY_CELLS=get-file/get:1/reset,list` runs only the cells whose names begin with one of these. `LANEWAY_CELLS_SHOWN=1` prints each
+//! cell's outcome.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -26,9 +27,9 @@ use std::time::Duration;
 use cell::{Cell, cells};
 use rig::{KINDS, ONE_STREAM_KINDS, Rig};
 
-/// Threads of each kind. Cells mostly wait for pauses.
+/// Threads per kind. Cells mostly wait for pauses between attempts.
 const THREADS: usize = 6;
-/// Where none has ended for so long they hang, on however busy a machine.
+/// If no cell ends for this long, the matrix hangs. Even a busy machine is faster.
 const CELL_MAX: Duration = Duration::from_secs(300);
 const CELLS_MIN: usize = 2515;
 
@@ -73,17 +74,17 @@ fn every_fault_ends_in_exact_success_or_the_right_error() {
                 }
             }
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => panic!("no end of {:?}", begun.keys()),
+            Err(RecvTimeoutError::Timeout) => panic!("these cells hang: {:?}", begun.keys()),
         }
     }
     println!("{run} cells run; skipped: {skipped:?}");
     failures.sort();
     assert!(failures.is_empty(), "{} of {run} cells:\n{}", failures.len(), failures.join("\n"));
-    assert!(begun.is_empty(), "cells whose thread has ended: {:?}", begun.keys());
-    assert!(run >= CELLS_MIN || !only.is_empty(), "only {run} cells");
+    assert!(begun.is_empty(), "cells that began and didn't end: {:?}", begun.keys());
+    assert!(run >= CELLS_MIN || !only.is_empty(), "only {run} cells ran");
 }
 
-/// What a thread tells of its cells.
+/// A thread's report on its cells.
 enum Progress {
     Begun(String),
     Ended(String, Result<String, String>),

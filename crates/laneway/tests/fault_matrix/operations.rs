@@ -1,4 +1,4 @@
-//! The operations of the matrix: what each needs, does and has to leave.
+//! The operations of the matrix: their set-up, their calls and the state that each must leave.
 
 mod moves;
 mod trees;
@@ -18,33 +18,33 @@ pub(crate) use trees::Tree;
 use crate::faults::Class;
 use crate::rig::{LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES, other};
 
-/// What a request of an operation is about.
+/// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum About {
-    /// The bytes of a whole object come back.
+    /// The answer holds the bytes of a whole object.
     Content,
-    /// The bytes of a part of an object come back, which has to have what the others have.
+    /// The answer holds one slice of a large object. Its version must match the other slices.
     Slice,
-    /// The bytes of a range come back, of which no store tells a checksum.
+    /// The answer holds a range, for which no store reports a checksum.
     Range,
-    /// A document comes back that has to be read.
+    /// The answer holds a document that Laneway parses.
     Document,
-    /// Headers come back.
+    /// The answer consists of headers.
     Headers,
-    /// A write is asked for whose answer says what was written.
+    /// The request writes, and the answer describes the object written.
     Write,
-    /// An upload is begun, which has a name from then on.
+    /// The request begins an upload, and the answer names it.
     Begin,
-    /// Something is removed.
+    /// The request removes something.
     Removal,
 }
 
-/// A request of an operation that faults hit.
+/// A request that a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Strike {
     pub(crate) operation: Operation,
     pub(crate) verb: &'static str,
-    /// Which of that verb's, from 1.
+    /// The request's number among those of its verb, from 1.
     pub(crate) nth: u32,
     pub(crate) about: About,
 }
@@ -69,7 +69,7 @@ pub(crate) enum Operation {
     SetMeta,
     SyncUp,
     SyncDown,
-    /// Between the two dialects.
+    /// Copies a large object from one dialect to the other.
     CopyLargeAcross,
     Move(Way),
     Of(Tree),
@@ -81,7 +81,7 @@ const fn strike(operation: Operation, verb: &'static str, nth: u32, about: About
     Strike { operation, verb, nth, about }
 }
 
-/// What is struck in every dialect.
+/// The requests to hit in every dialect.
 pub(crate) const STRIKES: [Strike; 39] = [
     strike(GetFile, "get", 1, About::Content),
     strike(GetLargeFile, "get", 1, About::Slice),
@@ -124,9 +124,9 @@ pub(crate) const STRIKES: [Strike; 39] = [
     strike(Of(Tree::SyncAcross), "put", 1, About::Write),
 ];
 
-/// What only one dialect has.
+/// Returns the requests that only one dialect sends.
 pub(crate) fn strikes_of(provider: Provider) -> [Strike; 4] {
-    // What a sync across removes is in the other dialect, and on GCS removed one by one, each in its state.
+    // A sync across removes objects in the other dialect. On GCS it removes them one by one, each with its generation.
     let (batch, removal_across, description) = match provider {
         Provider::Gcs => ("batch", "delete-many", "patch"),
         _ => ("delete-many", "delete", "copy"),
@@ -166,7 +166,7 @@ impl Operation {
         }
     }
 
-    /// The most requests that it takes where nothing fails.
+    /// Returns the most requests that the operation needs without faults.
     pub(crate) fn requests_max(self) -> u64 {
         match self {
             GetFile | GetBytes | GetRange | PutFile | PutBytes | List | Head | Copy | Delete | DeleteMany => {
@@ -183,12 +183,12 @@ impl Operation {
         }
     }
 
-    /// Whether what was moved of it is kept for the next run where the store fails.
+    /// Returns true if a failed operation keeps its partial file for the next run.
     pub(crate) fn keeps_partial_file(self) -> bool {
         self == GetLargeFile
     }
 
-    /// Lays ready what is read, and what is replaced.
+    /// Creates the objects and files that the operation reads or replaces.
     pub(crate) fn prepare(self, rig: &Rig) {
         let old = |name: &str| std::fs::write(rig.work().join(name), "old").unwrap();
         match self {
@@ -226,7 +226,7 @@ impl Operation {
         }
     }
 
-    /// Carries it out where a fault of that class is met, and compares what comes back with what is there.
+    /// Runs the operation under a fault of this class and compares its result with the stored bytes.
     pub(crate) fn carry_out(self, rig: &Rig, client: &Client, fault: Class) -> Result<(), Ended> {
         let bucket = rig.bucket(client);
         match self {
@@ -251,7 +251,8 @@ impl Operation {
                 let mut read = Vec::new();
                 let outcome = client.read(&ReadRequest::new(rig.url("k")), &mut read);
                 let is_right = LARGE_BYTES.starts_with(&read) || inverted(&LARGE_BYTES).starts_with(&read);
-                // A bit that is wrong shows at the end of its slice's checksum, all else before it is handed on.
+                // Laneway verifies a slice's checksum after it has delivered the slice's bytes, so a flipped bit may be delivered.
+                // Laneway detects all other faults earlier.
                 if !is_right && fault != Class::Corruption {
                     return Err(Ended::Wrong("what was written before is wrong".into()));
                 }
@@ -303,7 +304,7 @@ impl Operation {
         }
     }
 
-    /// What is wrong with what it has left in bucket and folder where it has `succeeded` or not.
+    /// Checks the state of bucket and folder after the operation, and describes what is wrong.
     pub(crate) fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
         let file = |name: &str| std::fs::read(rig.work().join(name)).ok();
         match self {
@@ -312,7 +313,7 @@ impl Operation {
                 let there = file("k").unwrap_or_default();
                 match succeeded {
                     true => demand(there == bytes || there == inverted(bytes), "the file is not the object"),
-                    false => demand(there == b"old", "the old file is not there any more"),
+                    false => demand(there == b"old", "the old file is gone"),
                 }
             }
             GetBytes | GetRange | GetRanges | ReadLarge | List | Head => Ok(()),
@@ -322,15 +323,13 @@ impl Operation {
                 let there = rig.endpoint.stored("k");
                 let is_new = there.as_deref() == Some(bytes);
                 let is_old = there.as_deref() == Some(b"old") || self == PutNewLargeFile && there.is_none();
-                demand(
-                    is_new || is_old && !succeeded,
-                    "the object is neither what was there nor what was sent",
-                )
+                demand(is_new || is_old && !succeeded, "the object is neither old nor new")
             }
             Copy | CopyLargeAcross => {
                 let bytes: &[u8] = if self == Copy { &SMALL_BYTES } else { &LARGE_BYTES };
                 let there = rig.endpoint.stored("copied");
-                // A store copies at once; what goes through here takes its time, in which another writer may come.
+                // A copy inside the store is one step. A copy through this machine takes time, in which another writer may replace
+                // the object.
                 let is_copied = there.as_deref().is_some_and(|there| {
                     there == bytes || self == CopyLargeAcross && there == inverted(bytes)
                 });
@@ -346,8 +345,8 @@ impl Operation {
                     .object(Endpoint::BUCKET, "k")
                     .ok_or("the object is gone")?;
                 let is_so = object.attributes.content_type.as_deref() == Some("text/x");
-                demand(is_so || !succeeded, "the description is as it was")?;
-                demand(rig.endpoint.stored("k").as_deref() == Some(&SMALL_BYTES), "the object is another")
+                demand(is_so || !succeeded, "the metadata is unchanged")?;
+                demand(rig.endpoint.stored("k").as_deref() == Some(&SMALL_BYTES), "the bytes have changed")
             }
             SyncUp | SyncDown => {
                 for name in ["a", "b"] {
@@ -364,7 +363,7 @@ impl Operation {
         }
     }
 
-    /// The files that belong into the folder.
+    /// Returns the files that may be in the folder afterwards.
     pub(crate) fn files(self) -> &'static [&'static str] {
         match self {
             GetFile | GetLargeFile => &["k"],
@@ -375,7 +374,7 @@ impl Operation {
         }
     }
 
-    /// Whose words a request about something uses: what goes across is written, and a tree across removed, in the other dialect's.
+    /// Returns the dialect of a request. A copy across writes in the other dialect, and a sync across also removes there.
     pub(crate) fn dialect(self, about: About, provider: Provider) -> Provider {
         let is_across = match self {
             CopyLargeAcross | Move(Way::Across) => matches!(about, About::Write | About::Begin),
@@ -386,18 +385,18 @@ impl Operation {
     }
 }
 
-/// Where the ranges begin that are read together.
+/// Offsets of the ranges that one call reads.
 const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
 
 const _: () = assert!(RANGES[2] + 900 < RANGED);
 
-/// How an operation ended that did not succeed.
+/// An unsuccessful end of an operation.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown in messages")]
 pub(crate) enum Ended {
-    /// With an error of that kind.
+    /// It failed with an error of that kind.
     Failed { kind: &'static str, text: String },
-    /// As if it had succeeded, with something else.
+    /// It reported success with a wrong result.
     Wrong(String),
 }
 
@@ -418,7 +417,7 @@ fn same(read: &[u8], bytes: &[u8]) -> Result<(), Ended> {
     Err(Ended::Wrong(format!("{} other bytes instead of {}", read.len(), bytes.len())))
 }
 
-/// The end of a job: its first failure, if there is one.
+/// Runs a job to its end and returns its first failure.
 fn one(mut job: Job) -> Result<(), Ended> {
     let mut ended = Ok(());
     while let Some(event) = job.next_blocking() {
@@ -437,7 +436,7 @@ fn one(mut job: Job) -> Result<(), Ended> {
     ended
 }
 
-/// Whether a file is what an unfinished download leaves.
+/// Returns true for the files that an unfinished download leaves.
 pub(crate) fn is_partial(name: &str) -> bool {
     name.contains(".laneway-")
         && Path::new(name).extension().is_some_and(|end| end == "part" || end == "journal")

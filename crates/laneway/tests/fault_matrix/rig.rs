@@ -1,4 +1,4 @@
-//! A store that can fail, a client of it for each cell, and a folder to work in.
+//! A store with faults, a client for each cell, and a working folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -9,11 +9,11 @@ use laneway_server::Config;
 use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 use tempfile::TempDir;
 
-/// Moves in one request.
+/// A size that moves in one request.
 pub(crate) const SMALL: usize = 5000;
-/// Moves in several, downwards and upwards.
+/// A size that moves in several requests, in either direction.
 pub(crate) const LARGE: usize = (17 << 20) + 5;
-/// Has ranges too far from each other to be read at once.
+/// A size whose ranges are too far apart to be read by one request.
 pub(crate) const RANGED: usize = (4 << 20) + 2000;
 
 /// A dialect over a protocol.
@@ -21,7 +21,7 @@ pub(crate) const RANGED: usize = (4 << 20) + 2000;
 pub(crate) struct Kind {
     pub(crate) provider: Provider,
     pub(crate) tls: bool,
-    /// Whether an HTTP/2 connection takes one request at a time.
+    /// If true, an HTTP/2 connection takes one request at a time.
     pub(crate) one_stream: bool,
 }
 
@@ -52,12 +52,12 @@ impl Kind {
     }
 }
 
-/// The other dialect.
+/// Returns the other dialect.
 pub(crate) fn other(provider: Provider) -> Provider {
     if provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs }
 }
 
-/// The bytes of the large and of the small object.
+/// The bytes of the large object and of the small one.
 pub(crate) static LARGE_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(1, LARGE));
 pub(crate) static RANGED_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(3, RANGED));
 pub(crate) static SMALL_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(2, SMALL));
@@ -79,7 +79,7 @@ impl Rig {
         Self { endpoint, kind, sources }
     }
 
-    /// A client on an engine of its own.
+    /// Returns a client on an engine of its own.
     pub(crate) fn client(&self, retry_for: Duration, stall_timeout: Duration) -> Client {
         let mut settings = Client::builder()
             .anonymous(true)
@@ -101,17 +101,17 @@ impl Rig {
         Location::object(self.kind.provider, Endpoint::BUCKET, key)
     }
 
-    /// The same key in the other dialect's words.
+    /// Returns the same key's URL in the other dialect.
     pub(crate) fn url_across(&self, key: &str) -> Location {
         Location::object(other(self.kind.provider), Endpoint::BUCKET, key)
     }
 
-    /// A file that is there from the beginning, `small` or `large`.
+    /// Returns the path of a source file, `small` or `large`, that exists from the start.
     pub(crate) fn source(&self, name: &str) -> PathBuf {
         self.sources.path().join(name)
     }
 
-    /// The folder that a cell's files are in.
+    /// Returns the folder for a cell's files.
     pub(crate) fn work(&self) -> PathBuf {
         self.endpoint.folder()
     }
@@ -123,7 +123,7 @@ impl Rig {
         std::fs::create_dir(self.work()).unwrap();
     }
 
-    /// The names of all files in the cell's folder, sorted.
+    /// Returns the names of all files in the cell's folder, sorted.
     pub(crate) fn files(&self) -> Vec<String> {
         fn below(folder: &Path, found: &mut Vec<String>) {
             for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! The system's allocator, which counts what it has given and not been given back.
+//! The system's allocator, which counts the bytes that are allocated and not freed.
 
 #![expect(unsafe_code, reason = "an allocator is one")]
 
@@ -13,11 +13,12 @@ pub(crate) fn held() -> usize {
     HELD.load(Relaxed)
 }
 
-// SAFETY: everything is the system allocator's, which is asked as this is; `realloc` and `alloc_zeroed` are made of these.
+// SAFETY: each call goes to the system's allocator with the same arguments. `realloc` and `alloc_zeroed` are built on
+// these.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps what the system's asks for.
+        // SAFETY: the caller upholds the system allocator's contract.
         unsafe { System.alloc(layout) }
     }
 

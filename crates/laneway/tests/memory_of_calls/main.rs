@@ -1,5 +1,4 @@
-//! The memory that calls hold, as bytes that were allocated and not freed. It counts those of the whole process, so that it is a program
-//! of its own.
+//! Measures the memory that calls hold, in bytes allocated and not freed. It counts the whole process, and so is a program of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,14 +16,14 @@ use laneway_server::{Config, Server};
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-/// The same bytes for all, which so count for none.
+/// All puts share these bytes, so that they don't count.
 static BYTES: [u8; 4700] = [7; 4700];
 const PUTS: usize = 1000;
 
-/// More than a put holds: 11.6 KB where this was written, 7 KB of them its future, which is that of unoptimised code.
+/// Upper bound for one put. It held 11.6 KB when this was written, 7 KB of them its future in unoptimised code.
 const EACH_MAX: usize = 12 << 10;
 
-/// Memory counts as settled when it has not changed for so long.
+/// Memory counts as settled when it has not changed for this long.
 const SETTLED: Duration = Duration::from_millis(500);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -34,25 +33,25 @@ fn main() {
 }
 
 fn waiting_puts_hold_little_memory_and_none_after() {
-    // It takes connections and requests, and answers nothing.
+    // The server accepts connections and requests, and answers none.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", server.local_addr().unwrap());
     let client = Client::builder().anonymous(true).s3_endpoint(url).build().unwrap();
     let bucket = client.bucket("s3://lake/").unwrap();
-    // The first of them hold the connections, which are no more for others.
+    // The first puts open the connections. Later puts open no more.
     let first = puts(&client, &bucket);
     let before = settled();
     let others: Vec<_> = (0..3).map(|_| puts(&client, &bucket)).collect();
     let each = (settled() - before) / (3 * PUTS);
-    assert!(each < EACH_MAX, "a waiting put holds {each} B");
+    assert!(each < EACH_MAX, "a pending put holds {each} B");
     drop(others);
     let after = settled();
     let left = after.saturating_sub(before);
-    assert!(left < PUTS * EACH_MAX / 5, "{left} B stay of {} puts that are gone", 3 * PUTS);
+    assert!(left < PUTS * EACH_MAX / 5, "{left} B remain after {} puts were dropped", 3 * PUTS);
     drop(first);
 }
 
-/// Memory of a caller's that notes the most that the process holds while it is written to.
+/// The caller's memory. At each write it notes the peak of the process's memory.
 struct Watching(Vec<u8>);
 
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -80,14 +79,14 @@ fn ranges_in_the_callers_memory_are_held_nowhere_else() {
     while let Some(filled) = coming.next_blocking() {
         let filled = filled.unwrap();
         assert!(filled.buffer.0.iter().all(|byte| *byte == 7));
-        // Kept until the end, so that nothing else is held in its place.
+        // Keep the memory until the end, so that nothing else takes its place.
         std::mem::forget(filled);
         whole += 1;
     }
     assert_eq!(whole, RANGES);
-    // Connections of both ends have buffers, and there are fewer of them than ranges.
+    // Both ends of a connection have buffers, but there are fewer connections than ranges.
     let more = MOST.load(Relaxed).saturating_sub(before) as u64;
-    assert!(more < RANGES * EACH / 4, "{more} B are held besides");
+    assert!(more < RANGES * EACH / 4, "{more} B are held beside the caller's memory");
 }
 
 fn puts(client: &Client, bucket: &Bucket) -> Vec<Spawned> {
@@ -98,11 +97,11 @@ fn puts(client: &Client, bucket: &Bucket) -> Vec<Spawned> {
     (0..PUTS).map(put).collect()
 }
 
-/// The bytes that are held once they change no more.
+/// Returns the bytes that the process holds, once their number no longer changes.
 fn settled() -> usize {
     let (began, mut since, mut held) = (Instant::now(), Instant::now(), counting::held());
     while since.elapsed() < SETTLED {
-        assert!(began.elapsed() < WAIT_MAX, "memory is taken and given back all the time");
+        assert!(began.elapsed() < WAIT_MAX, "memory never settles");
         thread::sleep(Duration::from_millis(50));
         let now = counting::held();
         if now.abs_diff(held) > 64 << 10 {

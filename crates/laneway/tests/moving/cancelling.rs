@@ -1,4 +1,4 @@
-//! Jobs that are given up.
+//! Cancelled jobs.
 
 use laneway::{CopyRequest, Event, Job, Location, Summary};
 
@@ -46,7 +46,7 @@ fn a_cancelled_upload_is_aborted_in_the_store() {
 #[test]
 fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
     at_once(&DIALECTS, |kind| {
-        // On GCS a condition makes a session of it; what comes from a pipe has no known end.
+        // On GCS a condition requires a resumable session. A pipe has no known length.
         for is_pipe in [false, true] {
             let stage = Stage::with_faults(kind, &["part:2-9 stall@1MiB"]);
             let bytes = noise(60 * MIB, 1);
@@ -54,7 +54,7 @@ fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
             let fifo = stage.fifo("fifo");
             let writer = is_pipe.then(|| {
                 let fifo = fifo.clone();
-                // It ends with an error when nobody reads any more.
+                // The write fails once the pipe has no reader.
                 std::thread::spawn(move || std::fs::write(fifo, bytes).is_ok())
             });
             let source = if is_pipe { &fifo } else { &path };

@@ -1,4 +1,4 @@
-//! Stores that refuse Amazon's checksum headers, and users who don't want them sent.
+//! Stores that refuse Amazon's checksum headers, and users who switch them off.
 
 use laneway::{ChecksumAlgorithm, Outcome, RequestChecksums, Verified};
 use laneway_server::{Config, Habits};
@@ -22,7 +22,7 @@ fn a_store_that_refuses_a_checksum_header_is_told_the_md5() {
         for (name, puts) in [("first", 2), ("second", 3)] {
             let path = stage.file(name, noise(9 * MIB, 1));
             let report = stage.cp(&path, stage.url(name));
-            // What the store computes of a body that comes without a checksum of Amazon's.
+            // S3 computes this checksum for a body without one.
             assert_eq!(verified(&report), [Verified::Crc64nvme], "{refusal}");
             assert_eq!(stage.requests("put"), puts, "{refusal}");
         }
@@ -86,7 +86,7 @@ fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
 
 #[test]
 fn a_bucket_without_amazons_checksums_is_written_read_and_emptied() {
-    // Without the lengths of parts their ETag says nothing.
+    // The ETag of a multipart upload can't be verified without the lengths of its parts.
     for (habits, parts) in
         [(Habits::b2(), Verified::CompositeMd5), (Habits::gcs_interop(), Verified::Unverified)]
     {
@@ -121,7 +121,7 @@ fn without_checksum_headers_a_part_is_verified_by_md5_and_resent() {
         if again {
             assert_eq!(verified(&report), [Verified::Md5], "{name}");
             assert!(stage.stored("file") == noise(40 * MIB, 5), "{name}");
-            assert_eq!(stage.requests("part"), 4, "{name}: one of three came twice");
+            assert_eq!(stage.requests("part"), 4, "{name}: one of three parts was fetched twice");
         } else {
             let (class, text) = report.failure();
             assert!(class == "integrity" && text.contains("md5 of part"), "{name}: {text}");

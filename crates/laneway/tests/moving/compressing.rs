@@ -1,4 +1,4 @@
-//! Files that are compressed on their way up.
+//! Files that Laneway compresses during the upload.
 
 use std::io::Read as _;
 
@@ -21,7 +21,7 @@ fn stat(stage: &Stage, key: &str) -> ObjectMeta {
     stage.client.stat(&stage.url(key)).unwrap()
 }
 
-/// Words in no order: compressible, and not to nothing.
+/// Random words, which compress to a part of their size.
 fn words(len: usize) -> Vec<u8> {
     noise(len, 5).into_iter().map(|byte| b'a' + byte % 16).collect()
 }
@@ -100,7 +100,7 @@ fn the_same_file_becomes_the_same_object_each_time() {
     let again = stage.file("b.txt", words(100_000));
     stage.copy(request(&again, stage.url("second"))).all_verified();
     assert_eq!(stage.stored("first"), stage.stored("second"));
-    // The keys have no extension: the files say what the bytes are.
+    // The keys have no extension, so the type comes from the files' content.
     assert_eq!(stat(&stage, "first").content_type.as_deref(), Some("text/plain"));
 }
 

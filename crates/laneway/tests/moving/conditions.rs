@@ -1,4 +1,4 @@
-//! Preconditions: what stores make of them, what is said of them, and what happens where two writes meet.
+//! Preconditions: each store's support, the reports about it, and concurrent writers.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ fn no_clobber(stage: &Stage, source: Location, key: &str) -> Report {
     stage.copy(CopyRequest::new(vec![source], stage.url(key)).no_clobber(true))
 }
 
-/// A new small file, a new file in parts and a new copy: whether the store's own check guards each of them.
+/// A new small file, a new file in parts and a new copy. Each item says if the store's own check protects
+/// it.
 #[test]
 fn an_item_says_where_the_check_was_not_atomic() {
     for (name, expected) in [
         ("strict", [true, true, true]),
-        // `AmazonS3` at a host that isn't Amazon's.
+        // Calls itself `AmazonS3`, but runs at a host outside Amazon.
         ("s3", [true, false, false]),
         ("minio", [true, true, false]),
         ("r2", [true, false, false]),
         ("b2", [false, false, false]),
-        // It calls itself `AmazonS3` too, and ignores every condition.
+        // Calls itself `AmazonS3`, too, and ignores every condition.
         ("sia", [false, false, false]),
         ("gcs-interop", [false, false, false]),
     ] {
@@ -55,7 +56,7 @@ fn an_item_says_where_the_check_was_not_atomic() {
 
 #[test]
 fn an_upload_that_meets_another_write_begins_anew() {
-    // S3 may have sent its status by then.
+    // S3 may already have sent its status.
     for refusal in ["status 409 ConditionalRequestConflict", "error-in-200 ConditionalRequestConflict"] {
         begins_anew(&Stage::with_faults(KINDS[2], &[&format!("complete:1-2 {refusal}")]));
     }

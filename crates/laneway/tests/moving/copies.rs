@@ -1,4 +1,4 @@
-//! From store to store.
+//! Copies between stores.
 
 use laneway::internal::CopySizes;
 use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
@@ -43,7 +43,7 @@ fn listed_objects_of_one_part_are_copied_by_one_request_each() {
 #[test]
 fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
     for kind in DIALECTS {
-        // What is answered to the first attempts is held until the faults go, and lost then.
+        // The stall delays the answers to the first attempts until the faults end. Then they are lost.
         let stage = Stage::with_faults(kind, &["copy:1-2 stall"]);
         ["t/a", "t/b"].iter().for_each(|key| stage.object(key, b"listed"));
         let report = std::thread::scope(|scope| {
@@ -60,7 +60,7 @@ fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
 
 #[test]
 fn a_copy_that_differs_from_its_listing_is_an_integrity_error() {
-    // Whose listings tell checksums.
+    // GCS, because its listings contain checksums.
     let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
     let stage = Stage::with_faults(kind, &["copy stall"]);
     stage.object("t/a", b"listed");
@@ -175,7 +175,8 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
         assert_eq!(stage.server.store().read("other", "c/small").unwrap(), b"small");
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/big")).unwrap();
         assert_eq!(meta.content_type.as_deref(), Some("x/y"));
-        // What the answer that brings the bytes says of caching is not always the object's, nor is all of it there.
+        // The answer with the bytes may state another `Cache-Control` than the object, and only a part of its
+        // metadata.
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/small")).unwrap();
         assert_eq!(meta.cache_control.as_deref(), Some("max-age=7"), "{kind:?}");
         assert_eq!(meta.metadata.unwrap()["colour"], "green", "{kind:?}");
@@ -229,7 +230,7 @@ fn a_server_side_copy_says_what_it_was_compared_by() {
     assert!(matches!(report.items[0].outcome, Outcome::Done { verified: Verified::Crc32c }), "{report:?}");
 }
 
-/// An S3 client for which 6 MiB are already more than one call copies.
+/// A stage for S3 whose client copies objects above 6 MiB by parts.
 fn copying_by_parts(rules: &[&str]) -> Stage {
     let stage = Stage::set_up(KINDS[2], Config::default(), |settings| {
         settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
@@ -249,7 +250,7 @@ fn what_one_call_does_not_copy_is_copied_by_parts_inside_the_store() {
     report.all_done();
     assert!(stage.stored("u/t/large") == large && stage.stored("u/t/small") == small);
     let counters = stage.server.counters();
-    // Five parts of the large one, one call for the small one.
+    // Five part copies for the large object, one call for the small one.
     assert_eq!((stage.requests("copy"), counters.multipart_open), (6, 0));
     assert!(report.summary.network_bytes < MIB as u64, "{:?}", report.summary);
     let meta = stage.client.stat(&stage.url("u/t/large")).unwrap();

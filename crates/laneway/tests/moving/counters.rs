@@ -1,4 +1,4 @@
-//! What jobs and calls count: their own requests, and nobody else's.
+//! The counters of jobs and calls: their own requests, without those of others.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::stage::{DIALECTS, KINDS, Report, Stage, noise};
 #[test]
 fn two_jobs_at_once_do_not_count_each_others_requests() {
     for kind in &KINDS[..2] {
-        // Its answer comes once the other job has begun and ended.
+        // The answer arrives after the other job has begun and ended.
         let stage = Stage::with_faults(*kind, &["put key=up/7 stall@0"]);
         for i in 0..12 {
             stage.file(&format!("tree/{i}"), noise(500, i));
@@ -109,10 +109,10 @@ fn bytes_that_an_upload_sent_in_vain_count_as_lost_and_not_as_done() {
         let whole = Tally::default();
         let client = stage.client.counted(&whole);
         let report = Report::of(client.copy(CopyRequest::new(vec![file.as_path().into()], stage.url("k"))));
-        // A reset of a connection that had been idle takes no retry.
+        // A reset of a previously idle connection doesn't count as a retry.
         assert!(report.summary.files == 1 && report.summary.retries >= 1, "{kind:?}");
         assert!(whole.bytes_lost() > 0, "{kind:?}");
-        // GCS wants what describes the object in the same body.
+        // On GCS the body also contains the object's metadata.
         let moved = (whole.bytes_sent() - whole.bytes_lost()) as usize;
         assert!((size..size + 1024).contains(&moved), "{kind:?}: {moved}");
     }

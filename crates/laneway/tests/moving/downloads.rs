@@ -1,4 +1,4 @@
-//! Single objects into files, streams and devices.
+//! Downloads of single objects into files, streams and devices.
 
 use std::ops::Range;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,7 +19,7 @@ fn objects_of_every_size_come_down_whole() {
             stage.cp(stage.url("k"), stage.path("out/k")).all_verified();
             assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?} {size}");
         }
-        assert_eq!(names(&stage.path("out")), ["k"], "no temporary file stays");
+        assert_eq!(names(&stage.path("out")), ["k"], "no temporary file is left");
     }
 }
 
@@ -61,7 +61,7 @@ fn a_missing_object_is_told_and_leaves_no_file() {
 fn an_object_stored_compressed_comes_back_as_stored() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
-        // The header is all that matters: nobody may try to decompress this.
+        // Only the header claims gzip. The test fails if Laneway decompresses the body.
         let bytes = noise(3000, 9);
         let attributes = Attributes { content_encoding: Some("gzip".into()), ..Attributes::default() };
         stage.server.store().put_with(BUCKET, "k.gz", &bytes, attributes).unwrap();
@@ -70,7 +70,7 @@ fn an_object_stored_compressed_comes_back_as_stored() {
     }
 }
 
-/// GCS sends these in chunks, and tells how many bytes they have in a header of its own.
+/// GCS sends these answers in chunks, and states their length in a header of its own.
 #[test]
 fn a_large_object_stored_compressed_comes_whole_without_a_content_length() {
     at_once(&KINDS, |kind| {
@@ -106,7 +106,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
         stage.cp(stage.url("k"), Location::Local("/dev/null".into())).all_verified();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
         let fifo = stage.fifo("fifo");
-        // A dry run doesn't wait for who would read it.
+        // A dry run doesn't wait for a reader of the pipe.
         let request = CopyRequest::new(vec![stage.url("k")], Location::Local(fifo.clone()));
         let report = stage.copy(request.dry_run(true));
         assert_eq!((report.summary.files, report.summary.bytes), (1, 30 * MIB as u64), "{report:?}");
@@ -130,8 +130,8 @@ fn a_full_device_is_an_error_of_the_item() {
     }
 }
 
-/// The disk is full for a process that may not write files beyond 1 MiB. Limits are a process's own, so that this
-/// test runs itself once more in one that has it.
+/// The process may not write files above 1 MiB, which behaves like a full disk. The limit applies to a whole
+/// process, so the test runs itself again in a limited one.
 #[test]
 fn a_full_disk_is_an_error_of_the_item_and_leaves_nothing() {
     const LIMITED: &str = "LANEWAY_TEST_LIMITED";
@@ -186,7 +186,7 @@ fn a_directory_where_the_file_should_go_and_a_closed_one_are_told() {
         std::fs::create_dir(&closed).unwrap();
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
         let report = stage.cp(stage.url("k"), closed.join("k"));
-        // Root may write there nevertheless.
+        // Root may write there all the same.
         if report.summary.failed > 0 {
             let (class, text) = report.failure();
             assert!(class == "local" && text.contains("closed/k"), "{text}");

@@ -1,4 +1,4 @@
-//! What an error says to the program that has to decide by it.
+//! The information in errors by which a caller decides what to do.
 
 use laneway::{ErrorKind, Location};
 

@@ -1,4 +1,4 @@
-//! Connections that break, and bytes that are wrong.
+//! Broken connections and corrupted bytes.
 
 use std::time::Duration;
 
@@ -70,13 +70,13 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
 fn the_rest_of_a_slow_connection_is_shared_with_others() {
     at_once(&KINDS, |kind| {
         let bytes = noise(40 * MIB, 1);
-        // Alone the stream that opens would take 40 s.
+        // The first stream alone would take 40 s.
         let stage = Stage::with_faults(kind, &["get:1 slow 1MiB/s"]);
         stage.object("k", &bytes);
         stage.cp(stage.url("k"), stage.path("k")).all_done();
         assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
         let requests = stage.requests("get");
-        assert!(requests >= 4, "{kind:?}: nothing helped, {requests} requests");
+        assert!(requests >= 4, "{kind:?}: no other stream helped, {requests} requests");
     });
 }
 
@@ -84,7 +84,7 @@ fn the_rest_of_a_slow_connection_is_shared_with_others() {
 fn where_one_connection_is_allowed_one_request_brings_an_object() {
     at_once(&DIALECTS, |kind| {
         let engine = Engine::builder().connections_max(1);
-        // As slow as would make others take over its end.
+        // Slow enough that other streams would take over the rest of this one.
         let faults = Faults::parse(["get:1 slow 16MiB/s"]).unwrap();
         let config = Config { faults, ..Config::default() };
         let stage = Stage::set_up_on(engine, kind, config, |settings| settings);
@@ -104,7 +104,7 @@ fn a_body_that_always_breaks_is_retried_with_pauses_and_given_up() {
         let report = stage.cp(stage.url("k"), stage.path("k"));
         assert_eq!(report.failure().0, "transport", "{kind:?}");
         let (server, client) = (stage.server.counters(), stage.client.counters());
-        // Some eight attempts of each slice that was under way.
+        // About eight attempts for each slice under way.
         assert!(server.requests <= 200, "{kind:?}: {} requests", server.requests);
         assert!(client.retries > 0, "{kind:?}");
     });
@@ -141,13 +141,13 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
                 failed = summary.failed;
             }
         }
-        // Where the old generation can still be had, or had come already, that is what is in the file.
+        // The file may hold the old generation if the store still had it, or if it had already arrived.
         let is_old = std::fs::read(stage.path("out/k")).is_ok_and(|bytes| bytes == old);
         assert!(failed == 1 && names(&stage.path("out")).is_empty() || is_old, "{kind:?}");
     });
 }
 
-/// The same of what takes bytes in order, where an error comes behind bytes that were written, and of another store.
+/// The same for ordered reads, where an error may follow bytes that were already written, and for another store.
 #[test]
 fn an_object_replaced_while_it_is_read_is_never_a_mixture() {
     at_once(&KINDS, |kind| {
@@ -200,8 +200,8 @@ fn uploads_survive_resets_and_throttles() {
         stage.file("tree/big", &big);
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         report.all_verified();
-        // A reset and a throttle of small files, and one or both of the large one's part. What was reset on a connection that had been
-        // used before may have met its end, which costs no attempt.
+        // A reset and a throttle of small files, and one or both of the large file's part. A reset on a used connection may be its
+        // regular end, which doesn't count as an attempt.
         let again: u32 = report.items.iter().map(|item| item.attempts - 1).sum();
         assert!((2..=4).contains(&again), "{kind:?}: {again}");
         assert!(stage.stored("tree/big") == big, "{kind:?}");
@@ -220,7 +220,7 @@ fn an_upload_that_fails_for_good_leaves_nothing_behind() {
         assert!(stage.keys().is_empty());
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
-        // The same of a session, which a condition makes of it on GCS.
+        // The same with a resumable session, which a condition requires on GCS.
         let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
         let report = stage.copy(request.no_clobber(true));
         assert_eq!(report.failure().0, "permission");
@@ -262,7 +262,7 @@ fn an_error_that_comes_as_200_is_not_taken_for_the_object() {
         stage.file("out/k", "old");
         let (class, text) = stage.cp(stage.url("k"), stage.path("out/k")).failure();
         assert!(
-            class == "server" && text.contains("without any metadata of an object"),
+            class == "server" && text.contains("none of the headers with an object's metadata"),
             "{kind:?}: {class} {text}"
         );
         assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"old", "{kind:?}");
@@ -272,7 +272,7 @@ fn an_error_that_comes_as_200_is_not_taken_for_the_object() {
     }
 }
 
-/// An empty listing would have a sync remove what is there.
+/// If an empty listing counted as success, a sync would remove existing files.
 #[test]
 fn an_error_or_a_web_page_is_not_taken_for_an_empty_listing() {
     for kind in KINDS {

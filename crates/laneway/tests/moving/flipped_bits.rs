@@ -1,4 +1,4 @@
-//! One bit that flips on its way is found by a checksum, and what it belongs to moved once more.
+//! Single flipped bits. A checksum detects each, and Laneway transfers the affected bytes again.
 
 use laneway::{CopyRequest, Location, Provider, ReadRequest};
 use laneway_server::{Config, Faults, GcsConfig};
@@ -24,7 +24,7 @@ fn small_objects_are_fetched_once_more() {
     }
 }
 
-/// Which slice was wrong no store tells, so that all of them come again.
+/// No store reports the corrupted slice, so Laneway fetches all of them again.
 #[test]
 fn a_large_object_is_fetched_once_more() {
     at_once(&KINDS, |kind| {
@@ -79,7 +79,8 @@ fn a_bad_part_costs_that_part_only() {
     });
 }
 
-/// A session's chunks have no checksums of their own: the whole is compared, taken back and sent once more.
+/// A session's chunks have no checksums of their own. Laneway compares the whole object, removes it and
+/// sends it again.
 #[test]
 fn a_session_with_a_bad_chunk_is_sent_once_more() {
     let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
@@ -88,10 +89,10 @@ fn a_session_with_a_bad_chunk_is_sent_once_more() {
     let path = stage.file("big", noise(40 * MIB, 1));
     stage.cp(&path, stage.url("big")).all_verified();
     assert!(stage.stored("big") == noise(40 * MIB, 1));
-    assert_eq!(stage.requests("delete"), 1, "the wrong object was taken back");
+    assert_eq!(stage.requests("delete"), 1, "the wrong object was removed");
 }
 
-/// The wrong object would be taken for one that was there before.
+/// Otherwise a later run would mistake the wrong object for an existing one.
 #[test]
 fn a_wrong_object_that_cannot_be_taken_back_is_an_error_and_not_skipped() {
     let faults = Faults::parse(["part:2 corrupt", "delete status 403"]).unwrap();

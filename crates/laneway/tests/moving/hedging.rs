@@ -1,4 +1,4 @@
-//! Answers that stop coming while others come: a second request brings them.
+//! Hedged requests: if one answer stalls while others arrive, a second request fetches its bytes.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Report, Stage, noise};
 
-/// A stage whose clients wait the usual 30 s for a silent server, which in these tests nobody has to.
+/// Returns a stage whose clients wait the usual 30 s for a silent server. In these tests a hedge comes earlier.
 fn stage(kind: Kind, rule: &str) -> Stage {
     Stage::with_faults(kind, &[rule])
 }
 
-/// A stage whose client has sent so many requests that its budget of hedges, 2 % of them, bears those that a loaded machine's
-/// own stragglers take. The rule counts from then on.
+/// Returns a stage whose client has already sent many requests. Its budget of hedges is 2 % of them, enough for the delays of
+/// a loaded machine as well. The rule counts requests from here on.
 fn busy_stage(kind: Kind, rule: &str) -> Stage {
     let stage = Stage::new(kind);
     for i in 0..500 {
@@ -24,8 +24,8 @@ fn busy_stage(kind: Kind, rule: &str) -> Stage {
     stage
 }
 
-/// Panics unless everything came, what stalled by a hedge, and requests are as many as the server saw and hedges within the
-/// budget.
+/// Panics unless the copy succeeds without retries, by hedges within the budget. The server must have seen exactly the hedges
+/// as additional requests.
 #[track_caller]
 fn is_hedged(stage: &Stage, gets: u64, copy: impl FnOnce() -> Report) {
     let before = stage.requests("get");
@@ -59,12 +59,12 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 #[test]
 fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
     for kind in KINDS {
-        // Among others on an express lane, and alone on a freight lane.
+        // Beside other objects on an express lane, and alone on a freight lane.
         for (count, rule) in
             [(25, "get:1 key=20 stall@0"), (25, "get:1 key=20 stall@3000"), (1, "get:1 stall@3000")]
         {
             let stage = busy_stage(kind, rule);
-            // Too few to be looked up in a listing.
+            // Too few keys for Laneway to list them first.
             let keys: Vec<_> = (0..count).map(|i| format!("{i}")).collect();
             keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
             std::fs::create_dir_all(stage.path("out")).unwrap();
@@ -82,7 +82,7 @@ fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
 #[test]
 fn another_request_brings_the_rest_of_a_stalled_stream() {
     for kind in KINDS {
-        // The rest of the stalled stream is hedged, or taken over by the streams that help it: their speed decides.
+        // Depending on its speed, either a hedge or the helping streams fetch the rest of the stalled stream.
         let stage = stage(kind, "get:1 stall@1MiB");
         let bytes = noise(56 * MIB, 1);
         stage.object("k", &bytes);
@@ -101,14 +101,14 @@ fn another_request_brings_the_rest_of_a_stalled_stream() {
 fn a_stream_in_order_that_stalls_is_written_once() {
     for kind in KINDS {
         for rule in ["get:1 key=k stall@1MiB", "get:4 key=k stall@3MiB"] {
-            // Over HTTP/2 an opener beside other work is given up before its body comes.
+            // Over HTTP/2 Laneway cancels an opening stream beside other work before its body arrives.
             if kind.tls && rule.starts_with("get:1") {
                 continue;
             }
             let stage = stage(kind, rule);
             let bytes = noise(40 * MIB, 1);
             stage.object("k", &bytes);
-            // What is usual is known from another object.
+            // The download of another object shows the client the usual speed.
             stage.object("before", &noise(40 * MIB, 2));
             stage.cp(stage.url("before"), stage.path("before")).all_verified();
             let mut read = Vec::new();
@@ -142,7 +142,8 @@ fn of_healthy_objects_few_are_asked_for_twice() {
         }
         let report = stage.cp_r(stage.url("t"), stage.path("out"));
         report.all_verified();
-        // A loaded machine makes stragglers of its own: 2 % of the objects, a few pages of their listing and the hedges.
+        // A loaded machine has delays of its own. The budget is 2 % of the requests: the objects, a few listing pages and the
+        // hedges.
         assert!(report.summary.hedges <= 21, "{kind:?}: {:?}", report.summary);
     }
 }

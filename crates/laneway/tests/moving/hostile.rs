@@ -1,5 +1,5 @@
-//! Stores that mean harm: names that lead elsewhere, links that are laid while a download runs, redirects, and documents that
-//! grow when they are read.
+//! Malicious stores: keys that escape the folder, links that appear during a download, redirects, and documents that grow
+//! when they are decoded.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use laneway_testkit::{Scripted, answer};
 
 use crate::stage::{BUCKET, DIALECTS, Place, Report, Stage, at_once, noise};
 
-/// Names that lead out of a folder, are no names of files, or only look like either.
+/// Returns keys that escape a folder, aren't valid file names, or only look so.
 fn hostile_keys() -> Vec<String> {
     let climbing = [
         "..",
@@ -83,7 +83,7 @@ fn hostile_keys() -> Vec<String> {
     groups.map(|key| (*key).to_owned()).chain(long).collect()
 }
 
-/// What lies in a folder and below it: contents of files, where links lead to. One folder is left out.
+/// Returns the content below a folder: the bytes of files and the targets of links. One folder is left out.
 fn snapshot(below: &Path, but: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(below).unwrap() {
@@ -161,7 +161,7 @@ fn no_key_leads_out_of_the_destination_in_any_job() {
     });
 }
 
-/// The folder of a file becomes a link while its bytes come.
+/// A file's folder is replaced by a link during the download.
 #[test]
 fn a_link_that_is_laid_while_a_download_runs_is_not_followed() {
     at_once(&DIALECTS, |kind| {
@@ -191,7 +191,7 @@ fn client(scripted: &Scripted) -> Client {
     settings.retry_for(Duration::ZERO).engine(Engine::builder().build()).build().unwrap()
 }
 
-/// Neither a request nor the bytes of a file go where only an answer has named.
+/// Laneway sends no request and writes no file to a place that only an answer names.
 #[test]
 fn no_redirect_is_followed_to_another_host() {
     for status in [301, 302, 303, 307, 308] {
@@ -219,7 +219,7 @@ fn no_redirect_is_followed_to_another_host() {
     }
 }
 
-/// Manifests that say anything but what this job has done: it is refused before anything is asked for or changed.
+/// Manifests that don't match the job. Laneway refuses them before it sends a request or changes anything.
 #[test]
 fn manifests_that_others_have_written_are_refused() {
     let stage = Stage::new(DIALECTS[0]);
@@ -260,11 +260,11 @@ fn manifests_that_others_have_written_are_refused() {
         let (_, why) = job().failure();
         assert!(why.contains("manifest"), "{about}: {why}");
         assert_eq!(stage.server.counters().requests, asked, "{about}");
-        assert_eq!(std::fs::read_to_string(&at).unwrap(), text, "{about}: it is left as it is");
+        assert_eq!(std::fs::read_to_string(&at).unwrap(), text, "{about}: the manifest is unchanged");
     }
 }
 
-/// Documents that are small and would be large, or deep, if they were read as they ask to be.
+/// Small documents that would become large or deeply nested when decoded.
 #[test]
 fn documents_that_grow_or_have_no_end_of_depth_are_errors() {
     let laughs: String = (1..20).map(|n| format!("<!ENTITY l{n} \"&l{};&l{};\">", n - 1, n - 1)).collect();

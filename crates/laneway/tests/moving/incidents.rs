@@ -1,4 +1,4 @@
-//! What has gone wrong in other tools and must not here; docs/incidents.md says in which, and names the tests that stand elsewhere.
+//! Failures of other tools that must not occur here. docs/incidents.md lists the tools, and the tests in other files.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use laneway_testkit::{Asked, Scripted, answer};
 use crate::objects::bucket;
 use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Report, Stage, at_once, names, noise};
 
-/// A client of a store that answers what a test writes, and that asks once.
+/// Returns a client without retries for a scripted store.
 fn client(scripted: &Scripted) -> Client {
     Client::builder()
         .anonymous(true)
@@ -27,14 +27,14 @@ fn s3(key: &str) -> Location {
     Location::object(Provider::S3, BUCKET, key)
 }
 
-/// What S3 says of an object of 5 bytes.
+/// Returns S3's description of an object of 5 bytes.
 fn described(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"e\"\r\n".to_owned();
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
     format!("{head}\r\n").into_bytes()
 }
 
-/// Bodies of answers with status 200 that say of no request that it was carried out.
+/// Bodies of answers with status 200 that confirm no request.
 const NO_ANSWERS: [&str; 3] = [
     "<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
     "<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>",
@@ -65,7 +65,7 @@ fn an_error_that_comes_with_a_200_completes_no_upload() {
     let path = dir.path().join("f");
     std::fs::write(&path, noise(20 * MIB, 1)).unwrap();
     for body in NO_ANSWERS {
-        // What was there before is not taken for what was sent: not by its presence, and not by its size.
+        // The existing object has the right size. Laneway must not mistake it for the upload.
         let scripted = Scripted::serve(move |asked| match asked.method.as_str() {
             "HEAD" => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"old\"\r\n\r\n", 20 * MIB)
                 .into_bytes(),
@@ -96,7 +96,7 @@ fn an_error_that_comes_with_a_200_removes_nothing() {
         let mut removed = bucket.delete_many(futures_util::stream::iter(["a", "b", "c"].map(str::to_owned)));
         for key in ["a", "b", "c"] {
             let (of, outcome) = removed.next_blocking().unwrap();
-            assert!(of == key && outcome.is_err(), "{body}: {key} passes for removed");
+            assert!(of == key && outcome.is_err(), "{body}: {key} counts as removed");
         }
         assert!(scripted.asked().iter().any(|asked| asked.method == "POST"));
     }
@@ -127,7 +127,7 @@ fn an_error_that_comes_with_a_200_removes_no_single_object() {
     }
 }
 
-/// A put is believed by the object alone where its answer is another than a store's: a page of a proxy may have an ETag.
+/// If the answer to a put isn't a store's, only the object itself proves the put. A proxy's page may have an ETag.
 #[test]
 fn an_error_that_comes_with_a_200_is_no_put_even_with_an_etag() {
     let answers = NO_ANSWERS.map(|body| (&[("ETag", "\"page\"")][..], body)).into_iter();
@@ -149,7 +149,7 @@ fn an_error_that_comes_with_a_200_is_no_put_even_with_an_etag() {
     }
 }
 
-/// A page that is none must not pass for an empty one: everything that it doesn't show would be removed.
+/// A page that isn't a listing must not count as empty. A sync would remove everything that it doesn't show.
 #[test]
 fn an_error_that_comes_with_a_200_is_no_empty_listing() {
     const PAGE: &str = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\
@@ -208,7 +208,7 @@ fn a_range_that_never_comes_leaves_no_file_with_a_gap() {
     });
 }
 
-/// aws-sdk-go-v2 #3526: every part was written where it would lie if all had the first one's size.
+/// aws-sdk-go-v2 #3526: every part was written at the offset it would have if all parts had the first one's size.
 #[test]
 fn an_object_of_unequal_parts_comes_whole() {
     at_once(&KINDS, |kind| {
@@ -227,7 +227,7 @@ fn an_object_of_unequal_parts_comes_whole() {
     });
 }
 
-/// A body that breaks off in the middle and is gone on with by an answer that begins elsewhere.
+/// A body breaks off in the middle, and the answer that resumes it begins at another offset.
 #[test]
 fn bytes_from_a_wrong_offset_are_not_written() {
     let bytes = noise(300_000, 3);
@@ -280,7 +280,8 @@ fn bytes_from_a_wrong_offset_are_not_written() {
     }
 }
 
-/// A resumable session of GCS that says after each request to have `kept` of its bytes, and the bytes that it has.
+/// Starts a resumable GCS session, and returns it with the bytes it stored. After each request it claims to have `kept` of the
+/// bytes.
 fn session(kept: impl Fn(usize, usize) -> usize + Send + Sync + 'static) -> (Scripted, Arc<Mutex<Vec<u8>>>) {
     let stored = Arc::<Mutex<Vec<u8>>>::default();
     let (kept_bytes, url) = (Arc::clone(&stored), Arc::new(Mutex::new(String::new())));
@@ -325,7 +326,7 @@ fn session(kept: impl Fn(usize, usize) -> usize + Send + Sync + 'static) -> (Scr
     (scripted, stored)
 }
 
-/// google-cloud-cpp #2980: what a session had not kept of a chunk was left out, or sent twice.
+/// google-cloud-cpp #2980: the uncommitted part of a chunk was skipped, or sent twice.
 #[test]
 fn an_upload_continues_at_its_sessions_offset() {
     let dir = tempfile::tempdir().unwrap();
@@ -335,18 +336,18 @@ fn an_upload_continues_at_its_sessions_offset() {
         let to = Location::object(Provider::Gcs, BUCKET, "k");
         CopyRequest::new(vec![Location::from(path.as_path())], to).no_clobber(true)
     };
-    // Half of each chunk, and no multiple of anything.
+    // The session keeps half of each chunk, at an unaligned offset.
     let (scripted, stored) = session(|came, _| if came > MIB { came / 2 + 1001 } else { came });
     Report::of(client(&scripted).copy(request())).all_done();
     assert!(*stored.lock().unwrap() == bytes);
-    // A session that says to have what nobody has sent it.
+    // The session claims bytes that it never received.
     let (scripted, stored) = session(|came, has| if came == 0 { has + 3 * MIB } else { came });
     let report = Report::of(client(&scripted).copy(request()));
     assert!(report.failure().1.contains("lost bytes"), "{report:?}");
     assert!(stored.lock().unwrap().len() < bytes.len());
 }
 
-/// A limit for a whole request ends what is slow and healthy: 30 s in object_store's clients.
+/// A limit on the whole request ends healthy but slow transfers. object_store's clients have a limit of 30 s.
 #[test]
 fn what_moves_slowly_for_many_times_the_timeout_is_not_given_up() {
     at_once(&KINDS, |kind| {
@@ -362,7 +363,7 @@ fn what_moves_slowly_for_many_times_the_timeout_is_not_given_up() {
     });
 }
 
-/// aws-sdk-go-v2 #3396: two dots are a folder only where nothing else is in the name.
+/// aws-sdk-go-v2 #3396: two dots are a parent folder only if they are the whole name.
 #[test]
 fn names_with_two_dots_in_them_go_up_and_come_back() {
     let awkward = ["file..txt", "..a", "a..", "a..b/c..d", "...", "..../x", ". ./y", ".. /z"];
@@ -387,8 +388,8 @@ fn names_with_two_dots_in_them_go_up_and_come_back() {
     }
 }
 
-/// R2 has told checksums of copies that were not those of their bytes. A copy whose checksum is another than its source's is never
-/// called verified, and its source is not removed; a checksum of another algorithm is not believed to say anything.
+/// R2 has reported wrong checksums for copies. If a copy's checksum differs from its source's, the copy isn't verified, and the
+/// source stays. A checksum of another algorithm proves nothing.
 #[test]
 fn a_copy_with_a_wrong_checksum_is_unverified_and_its_source_stays() {
     for (header, claimed, is_done) in [

@@ -1,5 +1,5 @@
-//! What downloads are compared by, one test a line of the table in SEMANTICS.md. Objects are written by plain HTTP
-//! requests, as other programs write them.
+//! Verification of downloads, with one test for each line of the table in SEMANTICS.md. Plain HTTP requests write
+//! the objects, as other programs would.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,21 +12,21 @@ use crate::stage::{Kind, MIB, Report, Stage, names, noise};
 
 const S3: Kind = Kind { provider: Provider::S3, tls: false };
 const GCS: Kind = Kind { provider: Provider::Gcs, tls: false };
-/// Above what is fetched by one stream, so that slices are combined.
+/// A size that several streams fetch, so that slices' checksums are combined.
 const LARGE: usize = 17 * MIB + 5;
 
 fn s3(s3: S3Config) -> Stage {
     s3_with(s3, |_| ())
 }
 
-/// A service with other habits.
+/// Returns a stage whose store has changed habits.
 fn s3_with(s3: S3Config, change: impl FnOnce(&mut Habits)) -> Stage {
     let mut config = Config { s3: S3Config { part_size_min: 0, ..s3 }, ..Config::default() };
     change(&mut config.habits);
     Stage::with(S3, config)
 }
 
-/// Sends a request as another program would; the answer's head and body.
+/// Sends a request as another program would, and returns the answer's head and body.
 fn send(stage: &Stage, request: &str, headers: &[(&str, &str)], body: &[u8]) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(stage.server.addr()).unwrap();
     let mut head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", stage.server.addr());
@@ -72,7 +72,7 @@ fn put_in_parts(stage: &Stage, algorithm: Option<&str>, bytes: &[u8], lens: &[us
     send(stage, &format!("POST /bucket/k?uploadId={id}"), &[], document.as_bytes());
 }
 
-/// Downloads the object and says what it was compared by.
+/// Downloads the object and returns its verification.
 fn verified(stage: &Stage, bytes: &[u8]) -> Verified {
     let report = stage.cp(stage.url("k"), stage.path("out/k"));
     report.all_done();
@@ -88,7 +88,7 @@ fn verified_by(report: &Report) -> Verified {
     }
 }
 
-/// The class of the error of a download of which one bit is damaged on its way.
+/// Returns the error's class for a download with one flipped bit.
 fn damaged(stage: &Stage) -> &'static str {
     stage.server.set_faults(Faults::parse(["get:2-99 corrupt", "get:1 corrupt@100"]).unwrap());
     let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
@@ -97,7 +97,7 @@ fn damaged(stage: &Stage) -> &'static str {
     class
 }
 
-/// The same of a small object, whose bytes all come at once.
+/// The same for a small object, whose bytes arrive with the first answer.
 fn damaged_early(stage: &Stage) -> &'static str {
     stage.server.set_faults(Faults::parse(["get:1-99 corrupt@1"]).unwrap());
     let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
@@ -105,7 +105,7 @@ fn damaged_early(stage: &Stage) -> &'static str {
     class
 }
 
-/// Lengths of parts that end within a mebibyte; even, and not.
+/// Lengths of parts that end inside a mebibyte, equal and unequal.
 const EVEN: [usize; 4] = [5_000_000; 4];
 const UNEVEN: [usize; 3] = [5_000_000, 7_654_321, 3];
 
@@ -170,7 +170,7 @@ fn an_s3_composite_crc32c_is_compared_part_by_part_wherever_parts_end() {
         assert_eq!(verified(&stage, &bytes), Verified::Composite, "{lens:?}");
         assert_eq!(damaged(&stage), "integrity", "{lens:?}");
     }
-    // Of one part nothing has to be asked, also where all of it is collected in memory.
+    // A single part needs no further request, even if the object is collected in memory.
     for size in [1000, 3 * MIB] {
         let stage = s3(S3Config::default());
         let bytes = noise(size, 1);
@@ -180,7 +180,7 @@ fn an_s3_composite_crc32c_is_compared_part_by_part_wherever_parts_end() {
     }
 }
 
-/// What an earlier run has claimed is part of it.
+/// The verification covers the bytes from an earlier run.
 #[test]
 fn a_resumed_download_is_compared_by_a_composite_too() {
     let stage = s3(S3Config::default());
@@ -198,7 +198,7 @@ fn a_resumed_download_is_compared_by_a_composite_too() {
     assert_eq!(verified(&stage, &bytes), Verified::Composite);
 }
 
-/// The digests that other programs upload in parts: the AWS CLI and boto3 CRC32s, others SHAs.
+/// Digests that other programs upload by part: CRC32 by the AWS CLI and boto3, SHA by others.
 const OF_PARTS: [(&str, Verified); 3] = [
     ("CRC32", Verified::CompositeCrc32),
     ("SHA256", Verified::CompositeSha256),
@@ -209,7 +209,7 @@ const OF_PARTS: [(&str, Verified); 3] = [
 fn an_s3_composite_of_any_algorithm_is_compared_part_by_part() {
     for (algorithm, by) in OF_PARTS {
         for lens in [&EVEN[..], &UNEVEN[..]] {
-            // Some services list no parts, and are asked for each one.
+            // Some services don't list parts, so Laneway requests each part's description.
             for object_attributes in [true, false] {
                 let stage =
                     s3_with(S3Config::default(), |habits| habits.object_attributes = object_attributes);
@@ -232,7 +232,7 @@ fn an_etag_of_parts_is_the_md5_of_their_md5s() {
         let stage = s3(S3Config { checksums: false, ..S3Config::default() });
         let bytes = noise(LARGE, 1);
         put_in_parts(&stage, None, &bytes, lens);
-        // Not every store makes its ETags of MD5s: until one was, another says nothing.
+        // Not every store builds its ETags from MD5s. Until one ETag matches, a mismatch proves nothing.
         stage.server.set_faults(Faults::parse(["get:1-99 corrupt@100"]).unwrap());
         let report = stage.cp(stage.url("k"), stage.path("wrong/k"));
         assert_eq!(verified_by(&report), Verified::Unverified, "{lens:?}");
@@ -264,7 +264,7 @@ fn a_move_from_s3_takes_objects_in_parts_and_keeps_what_is_unverified() {
             laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path(to)))
                 .remove_source(true)
         };
-        // Nobody tells where the parts end.
+        // The refused HEAD hides the parts' lengths.
         if algorithm.is_none() {
             stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
             let report = Report::of(stage.client.copy(request("kept")));
@@ -287,7 +287,7 @@ fn a_composite_is_compared_on_its_way_to_another_store() {
         (Some("CRC32"), [5 * MIB; 4], true),
         (Some("SHA256"), [5 * MIB; 4], true),
         (None, [5 * MIB; 4], true),
-        // No resumable session of GCS takes such parts.
+        // A resumable GCS session doesn't accept parts of this size.
         (Some("CRC32"), EVEN, false),
     ] {
         for size in [11 * MIB, LARGE] {
@@ -299,7 +299,7 @@ fn a_composite_is_compared_on_its_way_to_another_store() {
                 let request = laneway::CopyRequest::new(vec![stage.url("k")], to).remove_source(true);
                 Report::of(stage.client.copy(request))
             };
-            // What is read as a whole can be cut wherever it has to be.
+            // An object that is read as a whole can be cut at any offset.
             if !is_moved && size == LARGE {
                 assert_eq!(copy().failure().0, "integrity", "{algorithm:?} {size}");
                 assert_eq!(stage.keys(), ["copy", "k"], "{algorithm:?} {size}");
@@ -350,13 +350,13 @@ fn a_composite_that_is_read_in_order_is_unverified() {
     let mut read = Vec::new();
     let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
-    // One that comes with its first request is compared before it is handed on.
+    // An object that arrives with the first request is verified before its bytes are passed on.
     let small = &bytes[..7 * MIB];
     put_in_parts(&stage, Some("CRC32"), small, &[5 * MIB]);
     let mut read = Vec::new();
     let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::CompositeCrc32 }) && read == small);
-    // Nothing is said where the parts' lengths can't be had.
+    // Without the parts' lengths the download is unverified.
     let stage = s3_with(S3Config::default(), |habits| {
         (habits.object_attributes, habits.part_numbers) = (false, false);
     });
@@ -377,7 +377,7 @@ fn an_etag_verifies_an_s3_object_of_one_part_up_to_64_mib() {
             assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
         }
     }
-    // A stream that broke leaves no MD5 behind; the file has it.
+    // A broken stream leaves no MD5, so Laneway computes it from the file.
     for size in [1000, LARGE] {
         let stage = silent();
         let bytes = noise(size, 1);
@@ -387,7 +387,7 @@ fn an_etag_verifies_an_s3_object_of_one_part_up_to_64_mib() {
         stage.server.set_faults(Faults::parse(["get:1 truncate", "get:2-99 corrupt"]).unwrap());
         assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
     }
-    // A SHA-256 is not computed here, but the object that has one has an MD5 too.
+    // Laneway doesn't compute SHA-256, but the object also has an MD5.
     let stage = s3(S3Config::default());
     let sha256 = "LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE=";
     put(&stage, &[("x-amz-checksum-sha256", sha256)], b"x");
@@ -403,7 +403,7 @@ fn where_a_store_tells_no_checksum_the_report_says_unverified() {
         put(&stage, &[], &bytes);
         let report = stage.cp(stage.url("k"), stage.path("k"));
         assert_eq!((verified_by(&report), report.summary.unverified), (Verified::Unverified, 1), "{size}");
-        // The ETag of parts is no MD5 of the whole.
+        // The ETag of a multipart upload isn't the MD5 of the whole.
         let stage = s3(S3Config { checksums: false, ..S3Config::default() });
         put_in_parts(&stage, None, &bytes, &EVEN);
         stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());

@@ -1,4 +1,4 @@
-//! Inventories in place of listings.
+//! Inventories instead of listings.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use md5::{Digest as _, Md5};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Report, Stage};
 
-/// Writes an S3 inventory of these rows, whose data file lies where the service puts it.
+/// Writes an S3 inventory with these rows. Its data file lies where S3 puts it.
 fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
     let data = stage.file("inventory/data/part-1.csv.gz", "");
     let mut gzip =
@@ -34,7 +34,7 @@ fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
     stage.file("inventory/2026-11-06T21-32Z/manifest.json", serde_json::to_vec_pretty(&manifest).unwrap())
 }
 
-/// Writes a Storage Insights report of these rows.
+/// Writes a Storage Insights report with these rows.
 fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/shard_0.csv", format!("project,bucket,name,size,timeDeleted,generation\n{rows}"));
     let manifest = serde_json::json!({
@@ -47,7 +47,7 @@ fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/manifest.json", serde_json::to_vec(&manifest).unwrap())
 }
 
-/// What an inventory tells of an object's state: its generation, or its ETag.
+/// Returns an object's version as an inventory states it: its generation or its ETag.
 pub(crate) fn version(stage: &Stage, key: &str) -> String {
     let mut listing = stage.client.list(ListRequest::new(stage.url(key)).recursive(true));
     let Some(Ok(Entry::Object(meta))) = listing.next_blocking() else { panic!("{key} is not there") };
@@ -58,7 +58,7 @@ pub(crate) fn version(stage: &Stage, key: &str) -> String {
     }
 }
 
-/// A line of `ls -r --json`.
+/// Returns a line of `ls -r --json`.
 fn record(stage: &Stage, key: &str) -> String {
     let (url, version) = (stage.url(key).to_string(), version(stage, key));
     let named = match stage.kind.provider {
@@ -157,10 +157,10 @@ fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
         format!("\"{bucket}\",\"k\",\"\",\"true\",\"false\",\"{size}\",\"\",\"e\"\n")
     };
     for (bucket, rows, parts) in [
-        ("other", row("other", "1"), ["manifest.json:1: ", "is of bucket other"]),
-        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "is of bucket other"]),
+        ("other", row("other", "1"), ["manifest.json:1: ", "describes bucket other"]),
+        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "describes bucket other"]),
         (BUCKET, "\"bucket\",\"k\"\n".to_owned(), ["part-1.csv.gz:1: ", "broken"]),
-        (BUCKET, row(BUCKET, "many"), ["part-1.csv.gz:1: ", "size is no number"]),
+        (BUCKET, row(BUCKET, "many"), ["part-1.csv.gz:1: ", "size isn't a number"]),
     ] {
         let why = refusal(of_s3(&stage, bucket, &rows));
         assert!(parts.iter().all(|part| why.contains(part)), "{why}");
@@ -172,7 +172,7 @@ fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
     assert!(why.contains("neither"), "{why}");
     std::fs::remove_file(stage.path("inventory/data/part-1.csv.gz")).unwrap();
     let why = refusal(stage.path("inventory/2026-11-06T21-32Z/manifest.json"));
-    assert!(why.contains("data file") && why.contains("not here"), "{why}");
+    assert!(why.contains("data file") && why.contains("not found"), "{why}");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_damaged_data_file_is_refused_before_its_use() {
     stage.file("inventory/data/part-1.csv.gz", gzip.finish().unwrap());
     let request = RemoveRequest::new(vec![stage.url("")]).recursive(true).inventory(inventory);
     let (cause, why) = Report::of(stage.client.remove(request)).failure();
-    assert!(cause == "integrity" && why.contains("part-1.csv.gz") && why.contains("not whole"), "{why}");
+    assert!(cause == "integrity" && why.contains("part-1.csv.gz") && why.contains("incomplete"), "{why}");
     assert_eq!(stage.keys(), ["k"]);
 }
 
@@ -267,7 +267,7 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
         ("name,size,generation\nk,1,7\n", "has no bucket"),
         ("bucket,name,size\nbucket,k,1\n", "neither timeDeleted nor generation"),
         ("bucket,name,size,generation\n,k,1,7\n", "it has no bucket"),
-        ("bucket,name,size,generation\nother,k,1,7\n", "is of bucket"),
+        ("bucket,name,size,generation\nother,k,1,7\n", "describes bucket"),
     ] {
         let text = refusal(shard, 1.into());
         assert!(text.contains("shard_0.csv:") && text.contains(why), "{text}");
@@ -276,17 +276,17 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     for (records, why) in [
         (2.into(), "reports 2 objects"),
         ("2".into(), "reports 2 objects"),
-        ("many".into(), "no number"),
-        (1.5.into(), "no number"),
-        ((-1).into(), "no number"),
-        (serde_json::json!({}), "no number"),
+        ("many".into(), "isn't a number"),
+        (1.5.into(), "isn't a number"),
+        ((-1).into(), "isn't a number"),
+        (serde_json::json!({}), "isn't a number"),
     ] {
         let text = refusal(whole, records);
         assert!(text.contains("manifest.json") && text.contains(why), "{text}");
     }
 }
 
-/// Puts an inventory of `p/a`, whose data file lies in a bucket of its own on S3; its URL, and that of its data file.
+/// Uploads an inventory of `p/a`. On S3 its data file lies in another bucket. Returns the URLs of both.
 fn stored(stage: &Stage, md5: Option<&str>) -> [Location; 2] {
     let provider = stage.kind.provider;
     stage.server.create_bucket("reports").unwrap();
@@ -349,7 +349,7 @@ fn a_stored_data_file_with_a_wrong_md5_is_refused_before_its_use() {
     let [manifest, data] = stored(&stage, Some("0123456789abcdef0123456789abcdef"));
     let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(manifest);
     let (cause, why) = Report::of(stage.client.remove(request)).failure();
-    assert!(cause == "integrity" && why.contains(&data.to_string()) && why.contains("not whole"), "{why}");
+    assert!(cause == "integrity" && why.contains(&data.to_string()) && why.contains("incomplete"), "{why}");
     assert!(stage.keys().contains(&"p/a".to_owned()));
 }
 

@@ -1,4 +1,4 @@
-//! Listings and single looks.
+//! Listings and single lookups.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn many_pages_come_in_order_and_whole() {
     }
 }
 
-/// Keys of several shapes, most of them in one folder, in order.
+/// Returns keys of several shapes, sorted. Most of them are in one folder.
 fn skewed(count: usize) -> Vec<String> {
     let mut keys: Vec<_> = (0..count)
         .map(|i| match i % 10 {
@@ -67,13 +67,14 @@ fn skewed(count: usize) -> Vec<String> {
     keys
 }
 
-/// Most requests that a listing of so many keys takes, whatever they look like.
+/// Returns the most requests for a listing of this many keys, whatever their shape.
 fn requests_max(keys: usize) -> u64 {
     let pages = keys.div_ceil(1000) as u64;
     pages + 1 + (2 * pages).min(24) + pages / 4
 }
 
-/// A server so far away that pages are asked for side by side, with the keys.
+/// Returns a stage with these keys and a distant server, so that Laneway requests pages in
+/// parallel.
 fn far_away(kind: crate::stage::Kind, keys: &[String]) -> Stage {
     let stage = Stage::with(kind, Config { rtt: Duration::from_millis(40), ..Config::default() });
     keys.iter().for_each(|key| stage.object(key, b"x"));
@@ -88,7 +89,7 @@ fn pages_that_are_asked_for_side_by_side_come_in_order_and_whole() {
         assert!(listed(&stage, stage.url("t"), true).unwrap() == keys, "{kind:?}");
         let requests = stage.requests("list");
         assert!((16..=requests_max(keys.len())).contains(&requests), "{kind:?}: {requests}");
-        // One level: what is rolled up is told once.
+        // At one level, each common prefix is listed once.
         let level = listed(&stage, stage.url("t/"), false).unwrap();
         let mut below: Vec<String> = keys
             .iter()
@@ -196,14 +197,14 @@ fn stat_tells_an_object_and_refuses_what_is_none() {
     }
 }
 
-/// A server of S3 whose listings have other habits.
+/// Returns an S3 stage whose listings have other habits.
 fn with_habits(rtt: Duration, change: impl FnOnce(&mut ListingHabits)) -> Stage {
     let mut habits = Habits::strict();
     change(&mut habits.listings);
     Stage::with(DIALECTS[1], Config { habits, rtt, ..Config::default() })
 }
 
-/// Storj lists by encrypted keys, older versitygw in the order of a walk.
+/// Storj lists in the order of encrypted keys, older versitygw in the order of a file system walk.
 #[test]
 fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
     let keys = skewed(2500);
@@ -215,7 +216,7 @@ fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
     };
     let first = listed(&stage, stage.url("t"), true).unwrap();
     assert_ne!(first, keys);
-    assert!(sorted(first) == keys, "each once");
+    assert!(sorted(first) == keys, "each key is listed once");
     let requests = stage.requests("list");
     assert!(sorted(listed(&stage, stage.url("t"), true).unwrap()) == keys);
     assert_eq!(stage.requests("list") - requests, 3, "one chain from the beginning");
@@ -226,7 +227,7 @@ fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
         level.len()
     );
     stage.renew();
-    // Beside this folder some keys are files and folders at once.
+    // Some keys beside this folder are both files and folders.
     stage.cp_r(stage.url("t/hot"), stage.path("hot")).all_verified();
     assert_eq!(std::fs::read_dir(stage.path("hot")).unwrap().count(), 3);
     stage.renew();
@@ -234,7 +235,8 @@ fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
     assert_eq!(stage.keys(), [""; 0]);
 }
 
-/// A policy with `StringEquals` on `s3:prefix` denies the longer prefixes of a parallel listing.
+/// A policy with `StringEquals` on `s3:prefix` denies the longer prefixes that a parallel listing
+/// uses.
 #[test]
 fn a_policy_for_one_prefix_is_kept_to_and_remembered() {
     let keys = skewed(15_000);

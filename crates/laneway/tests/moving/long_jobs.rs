@@ -1,4 +1,4 @@
-//! Jobs that are long beside what a server keeps idle connections for.
+//! Jobs that last longer than the server keeps idle connections.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use laneway_server::Config;
 
 use super::stage::{DIALECTS, MIB, Stage, at_once};
 
-/// How long the large files take in each direction, in seconds, in a soak.
+/// The variable that sets the duration of the large transfers in each direction, in seconds, for a soak.
 const SOAK_VARIABLE: &str = "LANEWAY_SOAK_LONG_JOB_S";
 
-/// What makes a job long.
+/// The parameters of a job's duration.
 struct Length {
-    /// How long the server keeps idle connections.
+    /// The server closes a connection that is idle for this long.
     idle_max: Duration,
-    /// Bytes a second.
+    /// In bytes per second.
     bandwidth: u64,
     /// The size of each of two large files, in MiB.
     large_mib: usize,
 }
 
 impl Length {
-    /// A few seconds beside a server that hurries, or a minute and more beside one that keeps what is idle for five seconds.
+    /// Returns a job of a few seconds at a server with a short idle timeout. In a soak the job lasts a minute or more, and
+    /// the timeout is 5 s.
     fn asked() -> Self {
         match std::env::var(SOAK_VARIABLE) {
             Err(_) => Self { idle_max: Duration::from_millis(700), bandwidth: 12 << 20, large_mib: 20 },
@@ -33,8 +34,8 @@ impl Length {
     }
 }
 
-/// As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
-/// `LANEWAY_SOAK_LONG_JOB_S` makes it last minutes indeed.
+/// Imitates a burst of small files and some large ones that take minutes, at a server that closes idle connections after 30 s.
+/// The times are scaled down. `LANEWAY_SOAK_LONG_JOB_S` makes the job last for minutes.
 #[test]
 fn a_long_job_avoids_connections_closed_while_idle() {
     let Length { idle_max, bandwidth, large_mib } = Length::asked();
@@ -50,9 +51,9 @@ fn a_long_job_avoids_connections_closed_while_idle() {
         }
         stage.cp_r(stage.path("tree"), stage.url("up")).all_done();
         let counters = stage.client.counters();
-        assert_eq!(counters.retries, 0, "{kind:?}: a connection that was closed while idle costs no attempt");
-        assert!(counters.connections_peak > 8, "{kind:?}: a burst that shows something: {counters:?}");
-        // And back, by connections that have all been closed meanwhile but those of the last moment.
+        assert_eq!(counters.retries, 0, "{kind:?}: a connection closed while idle costs no attempt");
+        assert!(counters.connections_peak > 8, "{kind:?}: the burst needs many connections: {counters:?}");
+        // Then back. By now the server has closed all connections except the last ones in use.
         stage.cp_r(stage.url("up"), stage.path("down")).all_done();
         assert_eq!(stage.client.counters().retries, 0, "{kind:?}");
     });

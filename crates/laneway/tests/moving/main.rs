@@ -1,4 +1,5 @@
-//! Whole things moved between a machine and the embedded store, over both dialects and every protocol.
+//! Transfers of whole objects and trees between a machine and the embedded store, in both dialects and
+//! over every protocol.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 

@@ -1,4 +1,4 @@
-//! Jobs that write manifests, and go on by them.
+//! Jobs that write manifests and resume by them.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use crate::stage::{DIALECTS, KINDS, Place, Report, Stage};
 
-/// Copies a tree, or one thing, with a manifest.
+/// Copies a tree or a single item with a manifest.
 fn copy(stage: &Stage, source: impl Into<Place>, destination: impl Into<Place>, recursive: bool) -> Report {
     let request = CopyRequest::new(vec![source.into().0], destination.into().0);
     stage.copy(request.recursive(recursive).manifest(manifest(stage)))
 }
 
-/// Where the manifest is.
+/// Returns the manifest's path.
 fn manifest(stage: &Stage) -> PathBuf {
     stage.dir.path().join("manifest")
 }
 
-/// The manifest's lines.
+/// Returns the manifest's lines.
 fn lines(stage: &Stage) -> Vec<Value> {
     let text = fs::read_to_string(manifest(stage)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -50,7 +50,7 @@ fn a_tree_that_is_done_goes_up_no_more_and_what_changed_does() {
 
         let requests = stage.server.counters().requests;
         assert_eq!(ends(&up()), (0, 3, 0));
-        assert_eq!(stage.server.counters().requests, requests, "no request tells of what is done");
+        assert_eq!(stage.server.counters().requests, requests, "completed items cost no request");
         stage.file("tree/b", "another");
         assert_eq!(ends(&up()), (1, 2, 0));
         assert_eq!(stage.stored("p/b"), b"another");
@@ -69,7 +69,7 @@ fn what_came_down_is_left_alone_while_source_and_file_are_as_they_were() {
         let requests = stage.server.counters().requests;
         assert_eq!(ends(&down()), (0, 3, 0));
         assert_eq!(stage.server.counters().requests, requests + 1, "one listing");
-        // The folder that it has made changes nothing of what the same request means.
+        // The folder created by the first run doesn't change the meaning of the same request.
         assert!(stage.path("d/a").is_file() && !stage.path("d/p").exists());
         stage.object("p/a", b"z");
         fs::remove_file(stage.path("d/b")).unwrap();
@@ -100,7 +100,7 @@ fn what_was_named_is_looked_at_by_one_request_before_it_is_left_alone() {
 
 #[test]
 fn named_sources_are_looked_up_in_parallel_and_done_in_order() {
-    // HTTP/2, on whose one connection all that is asked at once goes at once.
+    // Over HTTP/2 all requests go out at once on one connection.
     let stage = Stage::new(KINDS[1]);
     let keys: Vec<String> = (0..40).map(|i| format!("s/{i:02}")).collect();
     keys.iter().for_each(|key| stage.object(key, key.as_bytes()));
@@ -176,7 +176,7 @@ fn a_torn_last_line_is_told_and_counts_as_not_written() {
     assert_eq!(ends(&report), (1, 1, 0));
     assert!(report.warnings.iter().any(|w| w.contains("line 3 is incomplete")), "{:?}", report.warnings);
     assert_eq!((lines(&stage).len(), ends(&up())), (4, (0, 2, 0)));
-    // Killed in the middle of its first line.
+    // Killed in the middle of the first line.
     fs::write(manifest(&stage), &whole[..10]).unwrap();
     assert_eq!(ends(&up()), (2, 0, 0));
     assert_eq!(lines(&stage)[0]["kind"], "manifest");
@@ -192,7 +192,7 @@ fn a_foreign_or_broken_manifest_is_refused_with_its_line() {
     assert!(kind == "refused" && why.contains("manifest:1") && why.contains("another job"), "{why}");
     let moving = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("p")).recursive(true);
     let report = stage.copy(moving.remove_source(true).manifest(manifest(&stage)));
-    assert!(report.failure().1.contains("another job, of copy"), "{report:?}");
+    assert!(report.failure().1.contains("another job: copy"), "{report:?}");
     let whole = fs::read_to_string(manifest(&stage)).unwrap();
     fs::write(manifest(&stage), whole.replacen("\"op\"", "\"op", 1) + &whole).unwrap();
     let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
@@ -201,7 +201,7 @@ fn a_foreign_or_broken_manifest_is_refused_with_its_line() {
         fs::write(manifest(&stage), text).unwrap();
         let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
         assert!(why.contains("not a manifest"), "{why}");
-        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "it is left as it is");
+        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "the manifest is unchanged");
     }
     assert_eq!(stage.server.counters().requests, requests, "nothing was asked for");
 }
@@ -258,7 +258,7 @@ fn commands_with_a_shared_manifest_know_only_their_own_items() {
         assert_eq!(run(), [(false, 1, 0); 3]);
         let requests = stage.server.counters().requests;
         assert_eq!(run(), [(true, 0, 1); 3]);
-        // The folder that the first run has made changes nothing of what the same line means.
+        // The folder created by the first run doesn't change the meaning of the same line.
         assert!(dir.join("a").is_file() && !dir.join("p").exists());
         assert_eq!(stage.server.counters().requests, requests + 1, "one listing");
         stage.file("f", "another");
@@ -289,12 +289,12 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
     let refused = |text: &str| {
         fs::write(manifest(&stage), text).unwrap();
         let why = stage.client.run_manifest(manifest(&stage)).unwrap_err().to_string();
-        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "it is left as it is");
+        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "the manifest is unchanged");
         why
     };
     for (text, at, why) in [
         (whole.replacen("\"number\":7", "\"number\":", 1), 2, "broken"),
-        (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "of no command"),
+        (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "no earlier line begins"),
         (whole.clone() + "\n", 5, "broken"),
         ("a table\n".to_owned(), 1, "not a manifest"),
         (whole.replacen("\"run\"", "\"copy\"", 1), 1, "another job"),
@@ -303,7 +303,7 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
         assert!(said.contains(&format!("manifest:{at}: ")) && said.contains(why), "{at} {why}: {said}");
         assert!(said.contains("nothing was done"), "{said}");
     }
-    // A last line that is torn is no command.
+    // A torn last line is not a command.
     fs::write(manifest(&stage), &whole[..whole.len() - 5]).unwrap();
     let (run, warning) = open().unwrap();
     assert!(warning.unwrap().to_string().contains("line 4 is incomplete"));
@@ -335,7 +335,7 @@ fn what_was_moved_or_removed_before_is_no_failure() {
         fs::create_dir_all(stage.path("d")).unwrap();
         rm().all_done();
         assert_eq!(ends(&rm()), (0, 2, 0), "{kind:?}");
-        // One that came anew is removed anew.
+        // A new object is removed again.
         stage.object("0", b"x");
         assert_eq!(ends(&rm()), (1, 1, 0));
         let sources: Vec<_> = (2..4).map(|i| stage.url(&i.to_string())).collect();
@@ -407,7 +407,7 @@ fn all_of_a_place_that_was_moved_or_removed_before_is_no_failure() {
     }
 }
 
-/// A place like this one in which nothing has ever been.
+/// Returns a similar place that has never held anything.
 fn nothing(place: &Location) -> Location {
     let text = place.to_string();
     let (folder, name) = text.trim_end_matches('/').rsplit_once('/').unwrap();
@@ -427,7 +427,7 @@ fn what_is_written_to_a_manifest_of_commands_that_was_closed_is_an_error() {
     assert!(why.contains("can't be written") && why.contains("the manifest is closed"), "{why}");
     let why = command.ended(true, std::time::Duration::ZERO).unwrap_err().to_string();
     assert!(why.contains("manifest") && why.contains("the manifest is closed"), "{why}");
-    run.close().expect("it is closed already");
+    run.close().expect("a second close succeeds");
     assert_eq!(lines(&stage).len(), 1);
 }
 
@@ -458,7 +458,7 @@ fn a_sync_by_checksum_asks_no_more_for_what_its_manifest_knows() {
     let heads = stage.requests("head");
     let report = sync();
     assert_eq!((report.summary.unchanged, report.summary.asked, stage.requests("head")), (5, 0, heads));
-    // A destination that was replaced, or is gone, isn't what was made.
+    // The destination was replaced or is gone, so it isn't the one that the first run made.
     stage.object("p/0", b"y");
     assert!(stage.server.store().remove(crate::stage::BUCKET, "p/1"));
     let report = sync();
@@ -474,7 +474,7 @@ fn what_else_stands_at_the_end_of_a_manifest_is_kept() {
     let mut file = OpenOptions::new().append(true).open(manifest(&stage)).unwrap();
     file.write_all(b"\n").unwrap();
     let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
-    assert!(why.contains("manifest:3"), "an empty line is none of ours: {why}");
+    assert!(why.contains("manifest:3"), "an empty line is an error: {why}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Budgets smaller than what is asked of them.
+//! Memory budgets smaller than the requested data.
 
 use laneway::{ByteRange, Location, Outcome, Provider, ReadRequest};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, noise};
 
-/// Smaller than a slice, a slice and a half, and a little more than two.
+/// Smaller than a slice, one and a half slices, and a little more than two.
 const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
 
-/// Whoever waits for memory for its next slice holds only slices that come before it, and those end by themselves.
+/// A stream that waits for memory for its next slice holds only earlier slices. Those complete without it.
 #[test]
 fn several_streams_share_the_smallest_budget_without_deadlock() {
     for kind in KINDS {

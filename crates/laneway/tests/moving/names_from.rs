@@ -1,4 +1,4 @@
-//! Jobs whose names come from a file.
+//! Jobs that read names from a file.
 
 use std::time::{Duration, SystemTime};
 
@@ -70,7 +70,7 @@ fn a_name_that_is_not_there_is_an_error_of_its_own_with_its_line() {
         let failures = report.failures();
         let has = |line: &str, why: &str| failures.iter().any(|f| f.contains(line) && f.contains(why));
         assert!(has("names:1: ", "can't be read") && has("names:2: ", "not a file"), "{failures:?}");
-        assert!(has("names:4: ", "lead elsewhere"), "{failures:?}");
+        assert!(has("names:4: ", "no file or folder can have that name"), "{failures:?}");
         assert_eq!((report.summary.files, report.summary.failed), (1, 3));
     }
 }
@@ -162,7 +162,7 @@ fn a_line_that_is_not_the_name_as_it_stands_removes_no_neighbour() {
     assert_eq!(stage.keys().len(), 4);
 }
 
-/// What a sync copied, removed, left and failed at.
+/// Returns the numbers of copied, removed, unchanged and failed items.
 fn counts(report: &Report) -> (u64, u64, u64, u64) {
     let summary = &report.summary;
     (summary.files, summary.removed, summary.unchanged, summary.failed)
@@ -176,7 +176,7 @@ fn a_sync_of_names_looks_at_both_sides_of_them_and_lists_neither() {
             stage.file(&format!("tree/{name}"), name);
         }
         let local = |name: &str| Location::Local(stage.path(name));
-        // In no order, and one of them twice.
+        // Unsorted, and with one name twice.
         let given = || list(&stage, "b\nd/e\na\n# none\nb\n");
         let sync = |source: Location, destination: Location| {
             let request = SyncRequest::new(source, destination).files_from(given());
@@ -226,7 +226,7 @@ fn names_that_a_source_lacks_are_errors_or_with_delete_removed() {
         let report = Report::of(stage.client.sync(request().delete(true)));
         assert_eq!((report.summary.removed, report.summary.failed), (1, 0), "{kind:?}: {report:?}");
         assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/kept".into(), "p/not-named".into()], 0));
-        // A source that isn't there, or another one than was meant, has none of the names.
+        // A missing or mistaken source lacks all the names.
         std::fs::remove_file(stage.path("tree/kept")).unwrap();
         let (class, why) = Report::of(stage.client.sync(request().delete(true))).failure();
         assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
@@ -249,7 +249,8 @@ fn a_name_in_whose_way_another_one_stood_is_copied_after_that_is_gone() {
     assert_eq!(std::fs::read(stage.path("tree/c")).unwrap(), b"c");
 }
 
-/// Whatever is done about the name that the source has: copied, compared, or left alone.
+/// In each case, Laneway treats the source's name differently: it copies it, compares it or leaves
+/// it alone.
 #[test]
 fn a_name_that_is_gone_takes_no_file_of_another_case_with_it() {
     for kind in DIALECTS {
@@ -257,7 +258,7 @@ fn a_name_that_is_gone_takes_no_file_of_another_case_with_it() {
             let stage = Stage::new(kind);
             stage.object("p/KEPT", b"x");
             stage.file("d/gone", "gone");
-            // Two names of one file are what a file system shows that folds cases.
+            // A hard link under both names imitates a file system that ignores case.
             std::fs::hard_link(stage.file("d/kept", "kept"), stage.path("d/KEPT")).unwrap();
             let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("d")));
             let request = request.delete(true).ignore_existing(ignore_existing);
@@ -277,7 +278,12 @@ fn a_name_that_leads_out_of_a_folder_is_refused_and_nothing_removed() {
     let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("tree"))).delete(true);
     let report = Report::of(stage.client.sync(request.files_from(list(&stage, "../outside\na\nx\n"))));
     let (class, why) = report.failure();
-    assert!(class == "refused" && why.contains("lead elsewhere") && why.contains("names:1: "), "{why}");
+    assert!(
+        class == "refused"
+            && why.contains("no file or folder can have that name")
+            && why.contains("names:1: "),
+        "{why}"
+    );
     assert!(report.warnings[0].contains("nothing was removed"), "{report:?}");
     assert!(stage.path("outside").exists() && stage.path("tree/a").exists());
 }

@@ -1,10 +1,10 @@
-//! Destinations that exist are left alone, and asked for before anything is sent.
+//! Existing destinations stay. Laneway looks for them before it sends anything.
 
 use laneway::{CopyRequest, Location, Outcome, Provider};
 
 use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, noise};
 
-/// Everything that would write.
+/// Returns the number of requests that would write.
 fn writes(stage: &Stage) -> u64 {
     ["put", "begin", "part", "complete", "copy"].iter().map(|verb| stage.requests(verb)).sum()
 }
@@ -29,7 +29,7 @@ fn a_tree_that_exists_costs_a_listing_and_a_new_one_a_single_page() {
         let report = copy(&stage, vec![local(&stage, "tree")], stage.url("there"), true);
         assert_eq!((report.summary.skipped, report.summary.files, report.summary.failed), (FILES, 0, 0));
         assert_eq!((writes(&stage), stage.requests("head")), (0, 0), "{kind:?}");
-        // Three walkers may each come to the beginning of a page of their own.
+        // Each of three walkers may reach the beginning of a page of its own.
         assert!(stage.requests("list") <= 5, "{kind:?}: {}", stage.requests("list"));
         assert!(stage.stored("there/0/0") == b"old");
 
@@ -78,7 +78,7 @@ fn named_files_cost_a_page_or_a_head_each_among_many_others() {
     }
 }
 
-/// The precondition that goes with each write decides then, as it does where another writer comes in between.
+/// Without a lookup, the write's precondition decides, as it does when another writer interferes.
 #[test]
 fn where_nothing_may_be_asked_nothing_is_overwritten_either() {
     for kind in DIALECTS {
@@ -123,7 +123,8 @@ fn copies_between_and_inside_stores_ask_too() {
     }
 }
 
-/// What a pattern matches keeps its own name, below the destination and not below a folder called like the pattern.
+/// Matches of a pattern keep their names. They lie directly below the destination, not below a folder named like
+/// the pattern.
 #[test]
 fn what_a_recursive_pattern_matches_is_asked_for_where_it_goes() {
     for kind in DIALECTS {

@@ -1,4 +1,4 @@
-//! Objects one by one, as programs ask for them.
+//! The calls on single objects.
 
 mod blocking;
 mod columns;
@@ -21,7 +21,7 @@ use laneway::Bucket;
 
 use crate::stage::{BUCKET, Stage};
 
-/// An executor that knows of no runtime: calls can be awaited anywhere.
+/// Waits for a future without a runtime, since calls work under any executor.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -39,7 +39,7 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The stage's bucket, below a prefix.
+/// Returns the stage's bucket, below a prefix.
 pub(crate) fn bucket(stage: &Stage, prefix: &str) -> Bucket {
     stage.client.bucket(&format!("{}://{BUCKET}/{prefix}", stage.kind.provider.scheme())).unwrap()
 }

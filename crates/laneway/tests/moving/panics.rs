@@ -1,4 +1,4 @@
-//! A process that panics while it holds secrets: in a task of the engine's, and with all that a caller has in its message.
+//! A process that panics while it holds secrets: in a task of the engine, and with a caller's values in its message.
 
 use std::process::Command;
 
@@ -11,9 +11,9 @@ use laneway_server::{Config, S3Config, Server};
 
 use crate::stage::BUCKET;
 
-/// What each secret begins with.
+/// The beginning of each secret.
 const MARK: &str = "CANARY";
-/// Tells the process that it is the one to panic.
+/// The variable that makes the child process panic.
 const PANICS: &str = "LANEWAY_TEST_PANICS";
 
 #[test]
@@ -39,7 +39,7 @@ fn what_a_panic_shows_of_a_client_at_work_holds_no_secret() {
         assert!(text.contains(panic), "{panic:?} is not in {text}");
     }
     let hex: String = MARK.bytes().map(|byte| format!("{byte:02x}")).collect();
-    // In base64 the first letters of a secret are always these, where it begins the encoded text.
+    // In base64 a secret's first letters are always these if it begins the encoded text.
     let encoded = BASE64_STANDARD.encode(MARK);
     let bytes = MARK.as_bytes().iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
     for form in [MARK.to_owned(), hex, encoded, bytes] {
@@ -63,7 +63,7 @@ fn panic_with_everything() {
     let client = builder.clone().build().unwrap();
     let bucket = client.bucket(&format!("s3://{BUCKET}")).unwrap();
     bucket.put("k", "bytes").call().unwrap();
-    // On the engine's thread, which goes on.
+    // The panic happens on the engine's thread. The engine continues.
     let broken = stream::iter((0..1).map(|_| -> std::io::Result<Bytes> { panic!("the stream panics") }));
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         bucket.put("broken", Payload::stream(broken)).call()

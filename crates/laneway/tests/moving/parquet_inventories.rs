@@ -1,4 +1,4 @@
-//! Inventories whose data files are Parquet.
+//! Inventories with Parquet data files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use parquet::schema::parser::parse_message_type;
 use crate::inventories::version;
 use crate::stage::{BUCKET, DIALECTS, Kind, Report, Stage};
 
-/// What S3 says of its files, by AWS's page on the inventory manifest.
+/// The schema of S3's files, from AWS's page on the inventory manifest.
 const S3_SCHEMA: &str = "message s3.inventory { required binary bucket (STRING); required binary key (STRING); optional binary version_id (STRING); \
      optional boolean is_latest; optional boolean is_delete_marker; optional int64 size; optional int64 last_modified_date (TIMESTAMP(MILLIS,true)); \
      optional binary e_tag (STRING); optional binary storage_class (STRING); }";
 const GCS_SCHEMA: &str = "message schema { optional binary project (STRING); optional binary bucket (STRING); optional binary name (STRING); \
      optional int64 size; optional int64 timeDeleted (TIMESTAMP(MICROS,true)); optional int64 generation; }";
 
-/// A column of a group of rows.
+/// A column of a row group.
 enum Column<'a> {
     Text(Vec<Option<&'a str>>),
     Long(Vec<Option<i64>>),
     Bool(Vec<Option<bool>>),
 }
 
-/// What is there of a column, and of which rows.
+/// Returns a column's present values, and a level for each row that marks the missing ones.
 fn present<T: Clone>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
     (values.iter().flatten().cloned().collect(), values.iter().map(|value| value.is_some().into()).collect())
 }
 
-/// Writes a file of groups of rows.
+/// Writes a file with these row groups.
 fn write(path: &Path, schema: &str, groups: &[Vec<Column<'_>>]) {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let settings = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -64,7 +64,7 @@ fn write(path: &Path, schema: &str, groups: &[Vec<Column<'_>>]) {
     writer.close().unwrap();
 }
 
-/// A group of rows of S3's: key, whether it is the latest, whether it is a delete marker, size, ETag.
+/// Returns a row group as S3 writes it: key, is latest, is delete marker, size, ETag.
 fn group_of_s3<'a>(rows: &[(&'a str, bool, bool, Option<i64>, &'a str)]) -> Vec<Column<'a>> {
     vec![
         Column::Text(rows.iter().map(|_| Some(BUCKET)).collect()),
@@ -79,7 +79,7 @@ fn group_of_s3<'a>(rows: &[(&'a str, bool, bool, Option<i64>, &'a str)]) -> Vec<
     ]
 }
 
-/// A group of rows of a Storage Insights report: name, when it was deleted, generation.
+/// Returns a row group of a Storage Insights report: name, time of deletion, generation.
 fn group_of_gcs<'a>(rows: &[(&'a str, Option<i64>, i64)]) -> Vec<Column<'a>> {
     vec![
         Column::Text(rows.iter().map(|_| Some("1")).collect()),
@@ -91,7 +91,7 @@ fn group_of_gcs<'a>(rows: &[(&'a str, Option<i64>, i64)]) -> Vec<Column<'a>> {
     ]
 }
 
-/// The manifest of the data file `data.parquet` beside it.
+/// Writes the manifest for `data.parquet` beside it.
 fn manifest(stage: &Stage) -> PathBuf {
     let manifest = match stage.kind.provider {
         Provider::S3 => serde_json::json!({
@@ -111,7 +111,7 @@ fn of(provider: Provider) -> Kind {
 fn parquet_inventories_list_current_objects_of_all_row_groups() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
-        // No key of CSV's, where it would stand for `p/a b/`.
+        // In CSV this key would stand for `p/a b/`. In Parquet it is literal.
         let first = "p/a+b%2F";
         [first, "p/c", "p/late"].iter().for_each(|key| stage.object(key, b"12345"));
         let (a, c) = (version(&stage, first), version(&stage, "p/c"));
@@ -165,7 +165,7 @@ fn parquet_that_is_none_or_holds_a_broken_row_is_refused_by_file_and_row() {
         &[group_of_s3(&[("k", true, false, Some(5), "e"), ("l", true, false, None, "e")])],
     );
     let why = refusal();
-    assert!(why.contains("data.parquet:2: ") && why.contains("size is no number"), "{why}");
+    assert!(why.contains("data.parquet:2: ") && why.contains("size isn't a number"), "{why}");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let why = refusal();

@@ -1,4 +1,4 @@
-//! Tags that copies by parts would lose, and archives that trees meet.
+//! Tags that copies by parts would lose, and archived objects in trees.
 
 use laneway::internal::CopySizes;
 use laneway::{CopyRequest, CustomerKey, Location, Op, Outcome};
@@ -53,7 +53,7 @@ fn a_tree_leaves_out_what_lies_in_an_archive_and_says_how_much() {
     assert_eq!(std::fs::read(stage.path("down/warm")).unwrap(), b"warm");
 }
 
-/// A tree of twenty archived objects, one that was restored and one that never was archived.
+/// Returns a stage with a tree of twenty archived objects, a restored one and one that was never archived.
 fn archived_tree(habits: Habits) -> Stage {
     let stage = Stage::with(s3(), Config { habits, ..Config::default() });
     let cold = Attributes { storage_class: Some("DEEP_ARCHIVE".into()), ..Attributes::default() };
@@ -62,13 +62,13 @@ fn archived_tree(habits: Habits) -> Stage {
     }
     assert!(stage.server.store().restore(BUCKET, "t/restored", 1));
     stage.object("t/warm", b"warm");
-    // By the answer the client knows whose service it is.
+    // One answer shows the client the service.
     std::fs::create_dir_all(stage.path("")).unwrap();
     stage.cp(stage.url("t/warm"), stage.path("warm")).all_done();
     stage
 }
 
-/// How many requests of these verbs it took to copy the tree there; the archived objects are left out each time.
+/// Copies the tree, which skips the archived objects. Returns the number of requests of each verb.
 fn requests_of(stage: &Stage, to: Place, verbs: [&str; 2]) -> [u64; 2] {
     let count = || verbs.map(|verb| stage.requests(verb));
     let before = count();
@@ -107,7 +107,7 @@ fn where_listings_may_not_tell_what_is_restored_all_of_a_tree_is_tried() {
     assert_eq!(
         requests_of(&refusing, refusing.path("again").into(), ["list", "get"]),
         [1, 22],
-        "it is known now"
+        "the client remembers the refusal"
     );
 }
 
@@ -122,7 +122,7 @@ fn a_named_object_in_an_archive_is_an_error_that_says_so() {
     assert!(message.contains("restored"), "{message}");
     assert!(!stage.path("k").exists());
 
-    // Of so many a listing tells the sizes first, which makes none of them part of a tree.
+    // With this many sources Laneway first lists their sizes. They still count as single objects, not as a tree.
     let warm = (0..40).map(|i| format!("warm{i}"));
     warm.clone().for_each(|key| stage.object(&key, b"warm"));
     let sources = warm.chain(["k".to_owned()]).map(|key| stage.url(&key)).collect();

@@ -1,4 +1,4 @@
-//! Many ranges of an object in one call.
+//! Reads of many ranges of an object in one call.
 #![allow(clippy::single_range_in_vec_init, reason = "a range is what is meant")]
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn gets(stage: &Stage) -> u64 {
     stage.server.counters().requests_by_verb.get("get").copied().unwrap_or(0)
 }
 
-/// Ranges all over an object, without an order, some of them twice, overlapping, empty, or beyond its end.
+/// Returns ranges all over an object: unsorted, duplicate, overlapping, empty, and beyond its end.
 fn scattered(size: usize) -> Vec<Range<u64>> {
     let size = size as u64;
     let mut ranges: Vec<_> = (0..200u64)
@@ -61,7 +61,7 @@ fn ranges_come_together_in_the_order_asked_for_and_as_they_come() {
         while let Some(came) = coming.next_blocking() {
             let (at, got) = came.unwrap();
             assert!(got == cut(&bytes, &asked[at]), "{kind:?} {:?}", asked[at]);
-            assert!(places.insert(at), "{kind:?}: {at} came twice");
+            assert!(places.insert(at), "{kind:?}: {at} was read twice");
         }
         assert_eq!(places.len(), asked.len());
     });
@@ -97,7 +97,7 @@ fn a_long_range_is_cut_and_the_size_that_needs_asked_for_once() {
         bucket(&stage).get_ranges("k", asked).known(&meta).call().unwrap();
         let mut after = stage.server.counters().requests_by_verb;
         after.insert("get", heads["get"]);
-        assert_eq!(after, heads, "{kind:?}: what is known isn't asked for");
+        assert_eq!(after, heads, "{kind:?}: a known object needs no HEAD");
     });
 }
 
@@ -226,8 +226,8 @@ fn what_nobody_waits_for_any_more_is_not_read() {
     });
 }
 
-/// An S3 object that is replaced between two requests which came at once: the first is answered by one state of it, the second
-/// by the other. Requests for a state are answered if `keeps` says so.
+/// An S3 object is replaced between two concurrent requests. One answer has the old version, the other the new one. The store
+/// answers conditional requests for the versions that `keeps` accepts.
 fn replaced(keeps: impl Fn(&str) -> bool + Send + Sync + 'static) -> (Scripted, Bucket) {
     let (both, served) = (Barrier::new(2), Arc::new(std::sync::atomic::AtomicBool::new(false)));
     let scripted = Scripted::serve(move |asked: &Asked| {
@@ -263,7 +263,7 @@ fn an_object_that_is_replaced_meanwhile_is_an_error_and_never_a_mixture() {
     let (scripted, bucket) = replaced(|_| false);
     let error = bucket.get_ranges("k", FAR_APART).call().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Precondition, "{error}");
-    assert_eq!(scripted.asked().len(), 3, "the one that differs is asked for again, in the other's state");
+    assert_eq!(scripted.asked().len(), 3, "one range is requested again, in the other's version");
 }
 
 #[test]

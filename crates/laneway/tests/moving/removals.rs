@@ -1,4 +1,4 @@
-//! Objects removed.
+//! Removals.
 
 use laneway::{CopyRequest, Location, Op, Provider};
 
@@ -40,10 +40,11 @@ fn a_tree_is_removed_in_full_batches() {
     }
 }
 
-/// What is removed at once costs one round trip: while each answer is held back, all of them are asked for.
+/// Removals run in parallel. Laneway sends all of them while the first answers are still delayed.
 #[test]
 fn the_sources_of_a_move_are_removed_at_once() {
-    // Over h2 one connection takes all of them; over h1 each one dialled takes its turn.
+    // Over HTTP/2 one connection carries all requests. HTTP/1.1 would also measure the time to open
+    // connections.
     at_once(&[KINDS[1], KINDS[3]], |kind| {
         for (i, to_store) in [false, true].into_iter().enumerate() {
             let stage = Stage::with_faults(kind, &["delete delay 500ms"]);
@@ -56,7 +57,7 @@ fn the_sources_of_a_move_are_removed_at_once() {
             assert_eq!(report.ops(Op::Move), 60);
             let counters = stage.server.counters();
             if to_store && kind.provider == laneway::Provider::S3 {
-                // Inside S3 one request removes what one group of copies made.
+                // Inside S3, one request removes the sources of a whole group of copies.
                 let asked = |verb| counters.requests_by_verb.get(verb).copied().unwrap_or(0);
                 assert!(asked("delete") + asked("delete-many") < 10, "{counters:?}");
                 continue;

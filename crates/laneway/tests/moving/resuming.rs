@@ -1,4 +1,4 @@
-//! Large downloads that were interrupted and are gone on with.
+//! Large downloads that were interrupted and are resumed.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use laneway_testkit::{Changes, claimed};
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
 
 const SIZE: usize = 64 * MIB;
-/// More than may be fetched twice, and less than four bodies bring.
+/// More than Laneway may fetch twice, and less than the first body delivers before it stalls.
 const ENOUGH: u64 = 10 * MIB as u64;
 
-/// A server whose bodies stop after 3 MiB each, less than any slice has, so that no download ends before its job is cancelled.
+/// Returns a stage whose bodies stall after 12 MiB, so that a download is still under way when its job is cancelled.
 fn halting(kind: Kind) -> Stage {
     let stage = Stage::with_faults(kind, &["get stall@12MiB"]);
     std::fs::create_dir_all(stage.path("out")).unwrap();
@@ -23,19 +23,19 @@ fn download(stage: &Stage) -> CopyRequest {
     CopyRequest::new(vec![stage.url("k")], Place::from(stage.path("out/k")).0)
 }
 
-/// Begins a copy and waits until enough of it lies in `folder`.
+/// Begins a copy and waits until enough bytes have arrived in `folder`.
 pub(crate) fn begun(stage: &Stage, request: CopyRequest, folder: &Path) -> Job {
     let changes = Changes::of(folder);
     let job = stage.client.copy(request);
     changes.wait_until(|| {
-        assert_eq!(job.progress().items_done(), 0, "it ended before enough had come");
+        assert_eq!(job.progress().items_done(), 0, "the copy ended too early");
         claimed(folder) >= ENOUGH
     });
     job
 }
 
-/// Panics unless what was kept is not fetched again. The connections of the job before, given up, may have brought a
-/// buffer each after this one began; the program's own suite, where each run is a process, looks closer.
+/// Panics if the kept bytes are fetched again. The cancelled job's connections may still deliver a buffer each after the new
+/// job begins. The program's own tests run each job in its own process and use a tighter limit.
 #[track_caller]
 fn fetched_what_was_missing(report: &Report, kept: u64) {
     let (missing, fetched) = (SIZE as u64 - kept, report.summary.network_bytes);
@@ -43,7 +43,7 @@ fn fetched_what_was_missing(report: &Report, kept: u64) {
     assert_eq!(report.summary.bytes, SIZE as u64);
 }
 
-/// Begins a download and has the store refuse everything once enough has come: what it left, in bytes.
+/// Begins a download, and lets the store refuse all requests once enough bytes have arrived. Returns the number of kept bytes.
 fn fail_half_way(stage: &Stage) -> u64 {
     let job = begun(stage, download(stage), &stage.path("out"));
     stage.server.set_faults(Faults::parse(["get status 403"]).unwrap());
@@ -166,7 +166,7 @@ fn two_jobs_with_one_destination_share_no_file() {
     });
 }
 
-/// What an earlier run has claimed counts by the checksums that stand in its journal, and those are of what really came.
+/// The journal's checksums describe the bytes that really arrived, so a resumed download detects earlier damage.
 #[test]
 fn bytes_that_came_wrong_in_an_earlier_run_are_found_and_fetched_anew() {
     at_once(&DIALECTS, |kind| {
@@ -193,10 +193,10 @@ fn bytes_that_turn_out_wrong_are_not_kept() {
     });
 }
 
-/// What becomes of a journal's bytes.
+/// A change to a journal's bytes.
 type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
 
-/// Whatever lies where a journal and its file do: the same command makes the object exactly, and leaves nothing beside it.
+/// For any content of a journal and its file, the same command writes the exact object and leaves nothing beside it.
 #[test]
 fn a_journal_that_others_have_written_or_damaged_leaves_the_file_exact() {
     at_once(&DIALECTS, |kind| {

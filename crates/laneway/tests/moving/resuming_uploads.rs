@@ -1,4 +1,4 @@
-//! Large uploads that were interrupted and are gone on with.
+//! Large uploads that were interrupted and are resumed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_
 const PART: usize = 16 * MIB;
 const SIZE: usize = PARTS as usize * PART;
 const PARTS: u64 = 3;
-/// How many parts the store has when an upload is interrupted.
+/// Number of parts in the store at the interruption.
 const SENT: u64 = 1;
 
-/// A file that is uploaded in parts, and where the journal of that is kept.
+/// An upload in parts, and the folder of its journal.
 struct Interrupted {
     stage: Stage,
     journals: TempDir,
     file: PathBuf,
     bytes: Vec<u8>,
-    /// Whether it is sent through a resumable session, as on GCS what must not replace anything.
+    /// If true, the upload uses a resumable session. On GCS an upload that must not overwrite does.
     is_session: bool,
 }
 
-/// An upload of each kind that is sent in parts.
+/// Returns one upload of each kind that sends parts.
 fn interrupted(kind: Kind) -> Vec<Interrupted> {
     let sessions = if kind.provider == Provider::Gcs { vec![false, true] } else { vec![false] };
     sessions.into_iter().map(|is_session| Interrupted::new(kind, is_session)).collect()
@@ -52,7 +52,7 @@ impl Interrupted {
         self.stage.server.set_faults(Faults::parse(rules.iter().copied()).unwrap());
     }
 
-    /// Begins the upload and waits until the store has a part of it and gets no more.
+    /// Begins the upload, and waits until the store has one part. Further parts stall.
     fn begun(&self, request: CopyRequest) -> Job {
         self.faults(&[&format!("part:{}-999 stall", SENT + 1)]);
         let changes = Changes::of(self.journals.path());
@@ -65,7 +65,7 @@ impl Interrupted {
         job
     }
 
-    /// Has the store refuse the rest of an upload.
+    /// Lets the store refuse the rest of an upload.
     fn fail_half_way(&mut self) {
         let job = self.begun(self.request());
         self.faults(&["part status 403"]);
@@ -88,13 +88,13 @@ impl Interrupted {
         self.stage.requests(verb)
     }
 
-    /// Uploads that the store has begun and not ended.
+    /// Returns the number of open uploads.
     fn open(&self) -> u64 {
         let counters = self.stage.server.counters();
         counters.multipart_open + counters.resumable_open
     }
 
-    /// The same command again: how many parts it sent, and how many uploads it began.
+    /// Runs the same upload again. Returns the number of parts sent and of uploads begun.
     fn again(&self) -> (u64, u64) {
         let (parts, begun) = (self.count("part"), self.count("begin"));
         let report = self.stage.copy(self.request());
@@ -170,7 +170,7 @@ fn a_changed_file_or_description_aborts_the_old_upload() {
     });
 }
 
-/// What was resumed and then sent after all isn't called resumed.
+/// If a resumed upload has to start over, its report doesn't count it as resumed.
 #[test]
 fn a_resumed_upload_in_conflict_sends_and_counts_all_bytes_once() {
     let mut upload = Interrupted::new(KINDS[2], false);
@@ -186,7 +186,7 @@ fn a_resumed_upload_in_conflict_sends_and_counts_all_bytes_once() {
     assert!(upload.stage.stored("big") == upload.bytes && upload.open() == 0);
 }
 
-/// What is said to the whole client makes another object too.
+/// Settings of the client also change the object.
 #[test]
 fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     let secret = "c2VjcmV0";
@@ -201,7 +201,8 @@ fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
                 assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
                 assert_eq!(upload.open(), 0);
                 upload.stage.rm(vec![upload.stage.url("big")], false).all_done();
-                // What was begun so is gone on with so, and the journal holds nothing of it in plain.
+                // With the same settings the upload is resumed. The journal contains none of them in plain
+                // text.
                 upload.fail_half_way();
                 let journal = std::fs::read_to_string(upload.journal()).unwrap();
                 assert!(!journal.contains(secret) && !journal.contains("keys/k"), "{journal}");
@@ -211,7 +212,7 @@ fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     });
 }
 
-/// On S3 a precondition is kept by completing; on GCS it makes another kind of upload.
+/// On S3 the final request carries the precondition. On GCS a precondition needs another kind of upload.
 #[test]
 fn a_precondition_that_comes_later_goes_on_where_the_upload_can_keep_it() {
     at_once(&DIALECTS, |kind| {
@@ -239,7 +240,7 @@ fn an_upload_that_the_store_has_forgotten_starts_over() {
     });
 }
 
-/// Whoever may send parts may not always list them.
+/// The permission to send parts doesn't include the one to list them.
 #[test]
 fn an_upload_that_cannot_be_asked_for_is_aborted_and_starts_over() {
     at_once(&DIALECTS, |kind| {
@@ -257,7 +258,7 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
     at_once(&DIALECTS, |kind| {
         let mut upload = Interrupted::new(kind, false);
         upload.fail_half_way();
-        // The last line is damaged, and with it what is known of its part.
+        // The damaged last line loses its part.
         let mut journal = std::fs::read(upload.journal()).unwrap();
         let len = journal.len();
         journal[len - 9] ^= 1;
@@ -266,7 +267,8 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
     });
 }
 
-/// Its last answer was lost, and nobody could ask any more: the object is there, and nothing is sent again.
+/// The session's final answer was lost, and Laneway could not ask for the result. The object exists, so
+/// nothing is sent again.
 #[test]
 fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
     for is_same in [true, false] {
@@ -362,7 +364,7 @@ fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
             assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
             assert_eq!(upload.open(), 0);
         }
-        // Also when the next upload is of something else.
+        // An upload of another file also removes it.
         for mut upload in interrupted(kind) {
             upload.fail_half_way();
             upload.age_journal();
@@ -401,27 +403,27 @@ fn abandoned_uploads_are_aborted_in_each_store() {
         let other = upload.stage.file("other", noise(17 * MIB, 4));
         let elsewhere = DIALECTS.iter().find(|other| other.provider != kind.provider).unwrap().provider;
         upload.stage.cp(&other, Location::object(elsewhere, BUCKET, "other")).all_verified();
-        assert_eq!((upload.open(), names(upload.journals.path()).len()), (1, 1), "it is another's");
+        assert_eq!((upload.open(), names(upload.journals.path()).len()), (1, 1), "the other store's");
         upload.stage.cp(&other, upload.stage.url("other")).all_verified();
         assert_eq!((upload.open(), names(upload.journals.path()).len()), (0, 0), "{kind:?}");
     });
 }
 
-/// A line as a journal has it.
+/// Returns a line in the format of a journal.
 fn checked_line(record: &serde_json::Value) -> String {
     let json = record.to_string();
     let check = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, json.as_bytes());
     format!("{check:016x} {json}\n")
 }
 
-/// Whatever a journal tells, the same command makes the object exactly.
+/// For any content of a journal, the same command writes the exact object.
 #[test]
 fn a_journal_that_others_have_written_leaves_the_object_exact() {
     let damages: [fn(&mut Vec<serde_json::Value>); 4] = [
         |records| *records = vec![serde_json::json!({"Begun": {"format": 1, "job": "ours"}})],
         |records| records[0]["Begun"]["subject"]["url"] = "s3://other/one".into(),
         |records| {
-            // It says that nothing is left to do.
+            // These records claim that nothing is left to do.
             let (size, part) = (u64::MAX, records[1].clone());
             for number in [0, 2, 3, 4, u32::MAX] {
                 let mut part = part.clone();

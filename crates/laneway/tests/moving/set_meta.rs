@@ -1,4 +1,4 @@
-//! Changing what large objects of S3 are described by, which no single request copies.
+//! Changing the metadata of large S3 objects, which need more than one request to copy.
 
 use laneway::internal::CopySizes;
 use laneway::{MetaChange, SetMetaRequest};
@@ -6,7 +6,8 @@ use laneway_server::{Asked, Attributes, Config, Faults, Habits};
 
 use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, noise};
 
-/// A client for which 6 MiB are already more than one request copies, and such an object with a tag.
+/// Returns a stage whose client copies objects above 6 MiB by parts, and the bytes of such an object
+/// with a tag.
 fn large(config: Config) -> (Stage, Vec<u8>) {
     let stage = Stage::set_up(DIALECTS[1], config, |settings| {
         settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
@@ -37,7 +38,7 @@ fn what_one_request_does_not_copy_is_changed_by_parts_of_itself() {
         assert_eq!((changed.content_type.as_deref(), changed.metadata.len()), (Some("x/y"), 2));
         assert_eq!(changed.asked.tags["team"], "a");
         assert!(stage.requests("copy") >= 3 && stage.server.counters().multipart_open == 0);
-        // No byte of it comes by.
+        // The object's bytes don't pass through this machine.
         assert!(stage.server.counters().bytes_out < MIB as u64, "{:?}", stage.server.counters());
     }
 }

@@ -1,4 +1,4 @@
-//! A server, a client of it, and a folder to work in.
+//! A server, a client, and a working folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
 pub(crate) const MIB: usize = 1 << 20;
-/// How long anything in these tests may take that is waited for.
+/// The longest time that these tests wait for anything.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A dialect over a protocol.
@@ -31,10 +31,10 @@ pub(crate) const KINDS: [Kind; 4] = [
     Kind { provider: Provider::S3, tls: true },
 ];
 
-/// Both dialects over plain HTTP/1.1, for what doesn't depend on the protocol.
+/// Both dialects over plain HTTP/1.1, for tests that don't depend on the protocol.
 pub(crate) const DIALECTS: [Kind; 2] = [KINDS[0], KINDS[2]];
 
-/// Runs a test for several kinds, whose waits then overlap.
+/// Runs a test for several kinds in parallel.
 pub(crate) fn at_once(kinds: &[Kind], test: impl Fn(Kind) + Sync) {
     std::thread::scope(|scope| {
         for kind in kinds {
@@ -53,7 +53,7 @@ pub(crate) struct Stage {
     engine: EngineBuilder,
 }
 
-/// A job's events, sorted out.
+/// A job's events, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) items: Vec<Item>,
@@ -61,7 +61,7 @@ pub(crate) struct Report {
     pub(crate) summary: Summary,
 }
 
-/// Long enough for what passes, and short where a test waits for the end.
+/// Long enough for faults that pass, and short for tests that wait for a failure.
 const RETRY_FOR: Duration = Duration::from_secs(4);
 
 impl Stage {
@@ -78,23 +78,23 @@ impl Stage {
         Self::set_up(kind, config, |settings| settings)
     }
 
-    /// A client that gives a silent connection up after `no_progress`.
+    /// Returns a stage whose client gives up a silent connection after `no_progress`.
     pub(crate) fn with_no_progress(kind: Kind, config: Config, no_progress: Duration) -> Self {
         Self::set_up(kind, config, |settings| settings.stall_timeout(no_progress))
     }
 
-    /// A client of GCS without the multipart uploads of its XML API.
+    /// Returns a stage for a GCS server without the XML API's multipart uploads.
     pub(crate) fn without_multipart(kind: Kind) -> Self {
         let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
         Self::with(kind, Config { gcs, ..Config::default() })
     }
 
-    /// A client whose engine has so many bytes of memory for bodies.
+    /// Returns a stage whose engine has this many bytes of memory for bodies.
     pub(crate) fn with_memory(kind: Kind, bytes: usize) -> Self {
         Self::set_up_on(Engine::builder().memory(bytes), kind, Config::default(), |settings| settings)
     }
 
-    /// A client that is set to more.
+    /// Returns a stage whose client has further settings.
     pub(crate) fn set_up(
         kind: Kind,
         config: Config,
@@ -103,7 +103,7 @@ impl Stage {
         Self::set_up_on(Engine::builder(), kind, config, set)
     }
 
-    /// The same on an engine of these budgets.
+    /// The same, on an engine with this builder's limits.
     pub(crate) fn set_up_on(
         engine: EngineBuilder,
         kind: Kind,
@@ -129,20 +129,20 @@ impl Stage {
         Self { client, server, dir, kind, settings, engine }
     }
 
-    /// Takes another client, as another run of a program does, and waits until the server has seen the last of the old
-    /// one.
+    /// Replaces the client, as another run of a program would. Waits until the server has seen the old client's
+    /// connections close.
     pub(crate) fn renew(&mut self) {
         self.client = self.settings.clone().engine(self.engine.clone().build()).build().unwrap();
         assert!(self.server.wait_until(WAIT_MAX, |counters| counters.connections_open == 0));
     }
 
-    /// As [`renew`](Self::renew), with a client with other settings.
+    /// Like [`renew`](Self::renew), with changed settings.
     pub(crate) fn renew_with(&mut self, set: impl FnOnce(ClientBuilder) -> ClientBuilder) {
         self.settings = set(self.settings.clone());
         self.renew();
     }
 
-    /// A path in the working folder.
+    /// Returns a path in the working folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join("work").join(name)
     }
@@ -163,7 +163,7 @@ impl Stage {
         path
     }
 
-    /// Hands over a pipe through which these bytes come, and waits until they have been read.
+    /// Calls `read` with a pipe that delivers these bytes, and waits until all of them have been read.
     pub(crate) fn piped<T>(&self, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
         let fifo = self.fifo("fifo");
         let writer = {
@@ -175,22 +175,22 @@ impl Stage {
         read
     }
 
-    /// The URL of a key in the bucket.
+    /// Returns the URL of a key in the bucket.
     pub(crate) fn url(&self, key: &str) -> Location {
         Location::object(self.kind.provider, BUCKET, key)
     }
 
-    /// Puts an object behind the protocols' back.
+    /// Puts an object into the store directly, without a request.
     pub(crate) fn object(&self, key: &str, bytes: &[u8]) {
         self.server.store().put(BUCKET, key, bytes).unwrap();
     }
 
-    /// What the server holds.
+    /// Returns an object's bytes in the store.
     pub(crate) fn stored(&self, key: &str) -> Vec<u8> {
         self.server.store().read(BUCKET, key).unwrap()
     }
 
-    /// How many requests of a verb the server has seen.
+    /// Returns the number of requests of a verb that the server has received.
     pub(crate) fn requests(&self, verb: &str) -> u64 {
         self.server.counters().requests_by_verb.get(verb).copied().unwrap_or(0)
     }
@@ -199,14 +199,14 @@ impl Stage {
         self.server.store().keys(BUCKET)
     }
 
-    /// Waits until the server has seen so many requests of a verb.
+    /// Waits until the server has received this many requests of a verb.
     #[track_caller]
     pub(crate) fn wait_for(&self, verb: &str, count: u64) {
         let is_so = |c: &Counters| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count);
         self.wait_until(&format!("{count} {verb} requests"), is_so);
     }
 
-    /// The same for anything that the server counts.
+    /// Waits for a condition on the server's counters.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
         let came = self.server.wait_until(WAIT_MAX, is_so);
@@ -217,7 +217,7 @@ impl Stage {
         Report::of(self.client.copy(request))
     }
 
-    /// Copies one thing.
+    /// Copies one item.
     pub(crate) fn cp(&self, source: impl Into<Place>, destination: impl Into<Place>) -> Report {
         self.copy(CopyRequest::new(vec![source.into().0], destination.into().0))
     }
@@ -233,7 +233,7 @@ impl Stage {
     }
 }
 
-/// Either end of a copy, written as is handy.
+/// One end of a copy, from any convenient type.
 pub(crate) struct Place(pub(crate) Location);
 
 impl From<&Path> for Place {
@@ -274,7 +274,7 @@ impl Report {
         report
     }
 
-    /// Panics unless every item was done and compared by a checksum.
+    /// Panics unless every item was copied and verified by a checksum.
     #[track_caller]
     pub(crate) fn all_verified(&self) -> &Self {
         self.all_done();
@@ -287,7 +287,7 @@ impl Report {
         self
     }
 
-    /// Panics unless every item was done.
+    /// Panics unless every item was completed.
     #[track_caller]
     pub(crate) fn all_done(&self) -> &Self {
         for item in &self.items {
@@ -299,7 +299,7 @@ impl Report {
         self
     }
 
-    /// The failures as text, sorted.
+    /// Returns the failures as text, sorted.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures: Vec<_> = self
             .items
@@ -313,7 +313,7 @@ impl Report {
         failures
     }
 
-    /// The only failure, as its kind's name and text.
+    /// Returns the only failure's kind and text.
     #[track_caller]
     pub(crate) fn failure(&self) -> (&'static str, String) {
         let mut failed = self.items.iter().filter_map(|item| match &item.outcome {
@@ -330,12 +330,12 @@ impl Report {
     }
 }
 
-/// Bytes that look random and aren't.
+/// Returns deterministic pseudo-random bytes.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
     laneway_testkit::random_bytes(seed, len)
 }
 
-/// The names of everything in a folder, hidden things too.
+/// Returns the names of all entries in a folder, including hidden ones.
 pub(crate) fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<_> = match std::fs::read_dir(path) {
         Ok(entries) => {

@@ -1,4 +1,4 @@
-//! Making one place equal to another.
+//! Synchronising one place with another.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,7 +18,7 @@ fn sync(stage: &Stage, request: SyncRequest) -> Report {
     Report::of(stage.client.sync(request))
 }
 
-/// What was copied, removed, unchanged and failed.
+/// Returns the numbers of copied, removed, unchanged and failed items.
 fn counts(report: &Report) -> (u64, u64, u64, u64) {
     let summary = &report.summary;
     (summary.files, summary.removed, summary.unchanged, summary.failed)
@@ -86,7 +86,7 @@ fn nothing_is_removed_where_something_failed_before() {
     assert_eq!(counts(&report), (1, 0, 0, 1));
     assert!(report.failure().1.contains("not UTF-8"), "{report:?}");
     assert!(
-        report.warnings[0].contains("nothing was removed (1 would have been), because 1 failed"),
+        report.warnings[0].contains("nothing was removed (1 would have been), because 1 of the items failed"),
         "{report:?}"
     );
     assert_eq!(stage.keys(), ["p/a", "p/extra"]);
@@ -104,7 +104,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
             SyncRequest::new(local(&stage, "empty"), stage.url("p")),
             SyncRequest::new(stage.url("nothing"), local(&stage, "tree")),
         ] {
-            // The same where a filter leaves nothing of it.
+            // The same if a filter excludes everything.
             let report = sync(&stage, request.clone().delete(true));
             let (class, why) = report.failure();
             assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
@@ -145,7 +145,7 @@ fn a_source_that_does_not_exist_is_an_error_and_removes_nothing() {
             (stage.keys(), names(&stage.path("tree"))),
             (vec!["p/a".to_owned()], vec!["a".to_owned()])
         );
-        // A bucket is there, if it holds nothing; and so is a prefix that is said to be empty.
+        // An empty bucket exists, and so does a prefix with a folder marker.
         stage.rm(vec![stage.url("p/a")], false).all_done();
         assert_eq!(
             counts(&sync(&stage, SyncRequest::new(stage.url(""), local(&stage, "new")))),
@@ -167,7 +167,7 @@ fn filtered_source_names_are_not_removed_under_another_case() {
         stage.file("d/gone", "gone");
         stage.file("d/folder/a", "a");
         stage.file("d/folder/gone", "gone");
-        // Two names of one file are what a file system shows that folds cases.
+        // A hard link under both names imitates a file system that ignores case.
         std::fs::hard_link(stage.file("d/kept", "kept"), stage.path("d/KEPT")).unwrap();
         let filter = Filter::default().exclude("KEPT").unwrap().exclude("FOLDER/").unwrap();
         let request = SyncRequest::new(stage.url("p"), local(&stage, "d")).delete(true).filter(filter);
@@ -200,7 +200,7 @@ fn a_copy_of_the_source_below_its_own_name_is_not_made_again_and_removed() {
             }
         }
         assert_eq!(stage.keys(), ["lake/photos/1.jpg", "lake/photos/a/2.jpg"]);
-        // Without removals it is a plain second copy.
+        // Without removals the sync just makes a second copy.
         assert_eq!(counts(&sync(&stage, up().delete(false).dry_run(true))), (2, 0, 0, 0));
         stage.object("lake/other", b"x");
         assert_eq!(counts(&sync(&stage, up().dry_run(true))), (2, 3, 0, 0), "it holds more than a copy");
@@ -208,7 +208,7 @@ fn a_copy_of_the_source_below_its_own_name_is_not_made_again_and_removed() {
         assert_eq!(counts(&sync(&stage, up().force(true))), (2, 2, 0, 0));
         assert_eq!(stage.keys(), ["lake/1.jpg", "lake/a/2.jpg"]);
         assert_eq!(counts(&sync(&stage, down().force(true))), (0, 0, 0, 1), "its source is gone");
-        // A source with a folder of its own name.
+        // The source has a folder with its own name.
         stage.file("photos/photos/3.jpg", "photo");
         stage.object("own/photos/old", b"x");
         let own = SyncRequest::new(local(&stage, "photos"), stage.url("own")).delete(true);
@@ -243,7 +243,7 @@ fn a_dry_run_tells_what_then_happens_and_does_nothing() {
         }
         let filter = Filter::default().exclude("*.tmp").unwrap();
         let up = SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true).filter(filter.clone());
-        // Down to a disk, where `d` is a file and `a` a folder: both give way.
+        // Now to a disk where `d` is a file and `a` a folder. The sync replaces both.
         stage.file("back/d", "a file");
         stage.file("back/a/inside", "x");
         let down = SyncRequest::new(stage.url("q"), local(&stage, "back")).delete(true).filter(filter);
@@ -354,14 +354,14 @@ fn the_names_of_a_source_are_those_below_its_folder_alone() {
         assert_eq!(counts(&report), (2, 0, 0, 0), "{report:?}");
         assert_eq!(names(&stage.path("tree")), ["a", "folder"]);
         assert!(stage.path("tree/folder").is_dir());
-        // A kernel's clock for files is some milliseconds behind, by which what has just come can look older than its object.
+        // The kernel's file clock lags by some milliseconds, so a new file can look older than its object.
         let changed = |at| {
             std::fs::File::options().write(true).open(stage.path("tree/a")).unwrap().set_modified(at).unwrap()
         };
         let minute = Duration::from_secs(60);
         changed(SystemTime::now() + minute);
-        assert_eq!(counts(&sync(&stage, request())).0, 0, "a folder that is there is no work");
-        // And back: an object that stands for a folder stays as long as that is there.
+        assert_eq!(counts(&sync(&stage, request())).0, 0, "an existing folder needs no work");
+        // Now back. A folder marker stays as long as its folder exists.
         let back = || SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true);
         assert_eq!(
             counts(&sync(&stage, back())),
@@ -385,9 +385,9 @@ fn checksums_that_no_listing_tells_are_asked_for_and_counted() {
         stage.file("tree/large", noise(20 * MIB, 1));
         let request = || SyncRequest::new(local(&stage, "tree"), stage.url("p"));
         sync(&stage, request()).all_verified();
-        // That which differs by its ETag, and that which came in parts.
+        // Laneway looks up the object with a different ETag, and the multipart object.
         let asked = if kind.provider == Provider::S3 { 2 } else { 0 };
-        // Newer and the same is nothing to copy, older and another is.
+        // A newer file with equal content isn't copied. An older file with other content is.
         let touch = |name: &str, time: SystemTime| {
             let file = std::fs::File::options().write(true).open(stage.path(name)).unwrap();
             file.set_modified(time).unwrap();
@@ -401,7 +401,7 @@ fn checksums_that_no_listing_tells_are_asked_for_and_counted() {
         assert_eq!((report.summary.asked, stage.requests("head") - heads), (asked, asked), "{kind:?}");
         assert!(stage.stored("p/b") == b"B");
         let report = sync(&stage, SyncRequest::new(stage.url("p"), stage.url("q")).checksum(true));
-        assert_eq!((counts(&report), report.summary.asked), ((4, 0, 0, 0), 0), "nothing to compare");
+        assert_eq!((counts(&report), report.summary.asked), ((4, 0, 0, 0), 0), "no object to look up");
         let report = sync(&stage, SyncRequest::new(stage.url("p"), stage.url("q")).checksum(true));
         assert_eq!((counts(&report), report.summary.asked), ((0, 0, 4, 0), asked), "{kind:?}");
     }
@@ -426,7 +426,7 @@ fn what_differs_in_time_alone_is_compared_before_it_is_sent() {
         let up = || SyncRequest::new(local(&stage, "tree"), stage.url("p"));
         let report = sync(&stage, up());
         assert_eq!((counts(&report), report.warnings.len()), ((0, 0, 3, 0), 0), "{kind:?}: {report:?}");
-        // Of an object in parts no listing of S3 tells a checksum.
+        // S3's listings have no checksum for multipart objects.
         assert_eq!(report.summary.asked, u64::from(kind.provider == Provider::S3));
         std::fs::write(stage.path("tree/b"), "B").unwrap();
         touch("b");
@@ -469,7 +469,7 @@ fn times_modes_and_owners_are_kept_with_objects_and_set_on_files() {
         let down = || SyncRequest::new(stage.url("p"), local(&stage, "back")).preserve(true);
         sync(&stage, down()).all_verified();
         check("back");
-        // Nothing of that makes a second run work, though on S3 files are older than their objects.
+        // A second run finds nothing to do, although on S3 the files are older than their objects.
         assert_eq!((counts(&sync(&stage, up())).0, counts(&sync(&stage, down())).0), (0, 0), "{kind:?}");
         let sources = || vec![stage.url("p/small"), stage.url("p/large")];
         std::fs::create_dir_all(stage.path("named")).unwrap();
@@ -478,7 +478,7 @@ fn times_modes_and_owners_are_kept_with_objects_and_set_on_files() {
         let tree = CopyRequest::new(vec![stage.url("p")], local(&stage, "copied")).recursive(true);
         stage.copy(tree.preserve(true)).all_verified();
         check("copied");
-        // Unasked, a sync sets the times that a listing tells, and a copy none.
+        // Without `preserve`, a sync sets the times that the listing contains, and a copy sets none.
         sync(&stage, SyncRequest::new(stage.url("p"), local(&stage, "plain"))).all_verified();
         let plain = stage.path("plain/small").metadata().unwrap();
         assert_eq!(plain.modified().unwrap() == time, kind.provider == Provider::Gcs);
@@ -494,7 +494,8 @@ fn a_store_clock_an_hour_off_is_handled_by_file_times() {
     let path = stage.file("tree/a", "a");
     std::fs::File::options().write(true).open(path).unwrap().set_modified(ahead).unwrap();
     let request = || SyncRequest::new(local(&stage, "tree"), stage.url("p"));
-    // To the store's clock the file is from the future: the object passes for older until that is past, and is compared.
+    // To the store's clock the file's time lies in the future. Until then the object looks older, and Laneway compares its
+    // content.
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request())).0), [1, 0]);
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request().preserve(true))).0), [1, 0]);
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request().checksum(true))).0), [0, 0]);
@@ -508,7 +509,7 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
     let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), directory).delete(true));
     let (class, why) = report.failure();
     assert!(class == "refused" && why.contains("no order"), "{class}: {why}");
-    // Other buckets show it by their keys.
+    // At other stores the order of the listed keys shows it.
     let stage = Stage::with(DIALECTS[1], Config { habits: Habits::storj(), ..Config::default() });
     stage.file("tree/a", "a");
     ["p/az", "p/ba", "p/cm"].iter().for_each(|key| stage.object(key, b"x"));
@@ -522,7 +523,7 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
 
 #[test]
 fn what_was_replaced_after_it_was_listed_is_not_removed() {
-    // The listing says what is there, and the deletion is for that alone; on S3 an object might have to be asked for first.
+    // On GCS the removal is conditional on the listed generation. On S3 Laneway might need a HEAD first.
     let stage = Stage::with_faults(DIALECTS[0], &[]);
     for i in 0..1200 {
         stage.object(&format!("p/{i:04}"), b"old");
@@ -532,14 +533,14 @@ fn what_was_replaced_after_it_was_listed_is_not_removed() {
     let mut report = Report::default();
     while let Some(event) = job.next_blocking() {
         match event {
-            // Every copy ends before the first removal: what is written then is not what was listed.
+            // All copies end before the first removal, so this write comes after the listing.
             laneway::Event::Item(item) if item.op == Op::Upload => stage.object("p/1199", b"new"),
             laneway::Event::Item(item) => report.items.push(item),
             laneway::Event::Done(summary) => report.summary = summary,
             _ => {}
         }
     }
-    // Either it came too late, or it is still there.
+    // Either the write came after the removal, or the new object is still there.
     let keys = stage.keys();
     assert!(keys == ["p/0000", "p/1199"] || keys == ["p/0000"], "{keys:?}");
     assert!(

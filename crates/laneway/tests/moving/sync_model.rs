@@ -1,4 +1,4 @@
-//! Random trees, random flags: what a sync leaves is what a naive model of it says, in every direction.
+//! Random trees and random flags: in every direction, a sync must match a naive model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +9,8 @@ use laneway_server::Attributes;
 
 use crate::stage::{BUCKET, DIALECTS, Report, Stage};
 
-/// What both sides draw their names from: siblings of folders that sort before and behind what lies in them, names of other
-/// alphabets, and hidden ones. None is a folder of another.
+/// The names for both sides. They include siblings of folders that sort before and after the folder's content, other
+/// alphabets, and hidden files. No file is also a folder.
 const NAMES: [&str; 14] = [
     "a-b",
     "a.d",
@@ -27,9 +27,9 @@ const NAMES: [&str; 14] = [
     "z/",
     "d d/%2F",
 ];
-/// Whether a rule takes a name.
+/// Returns true if a filter includes a name.
 type Meaning = fn(&str) -> bool;
-/// Rules of a filter, and what they mean.
+/// Filters and their meanings.
 const FILTERS: [(&str, Meaning); 5] = [
     ("", |_| true),
     ("*.tmp", |name| !name.split('/').any(|part| part.ends_with(".tmp"))),
@@ -38,10 +38,10 @@ const FILTERS: [(&str, Meaning); 5] = [
     ("+ z", |name| name.split('/').any(|part| part == "z")),
 ];
 const ROUNDS: u64 = 40;
-/// The largest file that the limit of sizes takes.
+/// The largest file that the size limit includes.
 const SIZE_MAX: u64 = 3;
 
-/// Numbers that look random and aren't.
+/// A source of deterministic pseudo-random numbers.
 struct Random(Vec<u8>);
 
 impl Random {
@@ -58,14 +58,14 @@ impl Random {
     }
 }
 
-/// What one side tells of a name.
+/// One side's information about a name.
 #[derive(Clone, PartialEq, Debug)]
 struct Seen {
     bytes: Vec<u8>,
     changed: SystemTime,
-    /// What the listing, or the file system, tells of the file's own time.
+    /// The file's time in the listing or in the file system.
     mtime: Option<u64>,
-    /// What the object tells of it when it is asked for.
+    /// The file's time in the object's metadata, which only a HEAD returns.
     kept: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ type Tree = BTreeMap<String, Seen>;
 
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// A store, or this machine.
+    /// A store, or `None` for this machine.
     store: Option<Provider>,
     name: &'static str,
 }
@@ -217,7 +217,7 @@ impl Flags {
     }
 }
 
-/// Whether one time is before another, as far as the units tell in which it is written.
+/// Returns true if one time is before the other, at the resolution in which the first one is stored.
 fn is_older(time: SystemTime, other: SystemTime) -> bool {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let (time, other) = (nanos(time), nanos(other));
@@ -225,7 +225,7 @@ fn is_older(time: SystemTime, other: SystemTime) -> bool {
     time / unit < other / unit
 }
 
-/// What there should be, and what should be told: copied, removed, unchanged, refused.
+/// The expected tree and the expected report.
 struct Expected {
     tree: BTreeMap<String, Vec<u8>>,
     copied: u64,
@@ -253,7 +253,7 @@ fn model(source: &Tree, destination: &Tree, flags: &Flags, to_disk: bool) -> Exp
             Some(there) => {
                 let is_newer = match (seen.mtime, there.mtime) {
                     (Some(a), Some(b)) => a != b,
-                    // Of S3, whose listings don't tell, only where files get the times of their objects.
+                    // S3's listings don't contain the time. It counts only if the sync gives files their objects' times.
                     (None, Some(mtime)) if to_disk && flags.preserve && seen.kept == Some(mtime) => false,
                     _ => is_older(there.changed, seen.changed),
                 };
@@ -290,14 +290,14 @@ fn rounds(stage: &Stage, source: End, destination: End, seed: u64) {
     for round in 0..ROUNDS {
         let mut random = Random::new(seed * 1000 + round);
         let empty = random.one_in(12);
-        // A source exists, if it is empty.
+        // Create the source even if it is empty.
         match source.store {
             None => std::fs::create_dir_all(stage.path(&format!("{}-{round}", source.name))).unwrap(),
             Some(_) => stage.object(&format!("{}-{round}/", source.name), b""),
         }
         for name in NAMES {
             let (mut here, mut there) = (!empty && random.below(3) > 0, random.below(3) > 0);
-            // In a random order, since stores tell when an object was written.
+            // Write in a random order, because stores report the time of each write.
             while here || there {
                 if here && random.one_in(2) {
                     source.write(stage, round, name, &mut random);

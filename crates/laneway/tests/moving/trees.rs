@@ -1,4 +1,4 @@
-//! Trees up and down.
+//! Trees, up and down.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use laneway::{CopyRequest, Event, Location, Op, Outcome};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
 
-/// Every file below a folder.
+/// Returns every file below a folder.
 fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(root: &Path, below: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(below).unwrap() {
@@ -26,7 +26,7 @@ fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Files of awkward names and sizes.
+/// Creates files with awkward names and sizes.
 fn awkward_tree(stage: &Stage, root: &str) -> usize {
     let long = "x".repeat(250);
     let named = [
@@ -116,7 +116,7 @@ fn named_objects_begin_while_their_listing_arrives() {
         assert!(matches!(first, Some(Event::Item(_))), "{first:?}");
         job.canceller().cancel();
         while job.next_blocking().is_some() {}
-        // Those that the listing hasn't told of yet wait for it.
+        // Objects that the listing hasn't reached yet must wait.
         assert!(stage.requests("get") < 60, "{kind:?}: {}", stage.requests("get"));
     }
 }
@@ -235,14 +235,14 @@ fn keys_that_a_folder_takes_for_one_are_an_error_and_nothing_is_lost() {
         for key in ["t/Name", "t/name", "t/other"] {
             stage.object(key, key.as_bytes());
         }
-        // Two names of one file are what such a file system shows.
+        // A hard link under both names imitates a file system that ignores case.
         std::fs::hard_link(stage.file("d/seen", ""), stage.path("d/SEEN")).unwrap();
         let report = stage.cp_r(stage.url("t"), stage.path("d"));
         assert_eq!((report.summary.files, report.summary.failed), (2, 1), "{kind:?}");
         let (class, why) = report.failure();
         assert!(class == "refused" && why.contains("differs only in case"), "{why}");
         let there = contents(&stage.path("d"));
-        assert_eq!(there.len(), 4, "with the two that were there: {there:?}");
+        assert_eq!(there.len(), 4, "the two existing names are still there: {there:?}");
     }
 }
 
@@ -259,7 +259,7 @@ fn a_folder_marker_becomes_a_folder() {
     }
 }
 
-/// Into folders, and into the store, where they stay what they are.
+/// On disk the markers become folders. In the store they stay markers.
 #[test]
 fn a_move_takes_folder_markers_with_it() {
     for kind in KINDS {

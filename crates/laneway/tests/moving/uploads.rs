@@ -1,4 +1,4 @@
-//! Single files, streams, and what can be wrong with a source.
+//! Uploads of single files and streams, and faulty sources.
 
 use std::os::unix::fs::symlink;
 
@@ -22,7 +22,7 @@ fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
     }
 }
 
-/// The session's end and the question what came of it are answered with what nobody can read; the object is looked at.
+/// The answers to the session's last chunk and to its status query are unreadable. Laneway checks the object instead.
 #[test]
 fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
     at_once(&KINDS[..2], |kind| {
@@ -37,7 +37,7 @@ fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
     });
 }
 
-/// Roles that allow objects to be created allow multipart uploads not always.
+/// A role may allow creating objects but not multipart uploads.
 #[test]
 fn a_large_file_uses_a_session_where_multipart_is_forbidden() {
     let stage = Stage::with_faults(KINDS[0], &["begin:1 status 403"]);
@@ -48,7 +48,7 @@ fn a_large_file_uses_a_session_where_multipart_is_forbidden() {
     assert_eq!(stage.requests("begin"), 2);
 }
 
-/// The XML API of multipart uploads has headers alone for the description of an object.
+/// The XML API sends an object's metadata in headers only.
 #[test]
 fn a_large_file_uses_a_session_for_metadata_that_headers_lose() {
     for (name, value, parts_in_order) in
@@ -63,7 +63,7 @@ fn a_large_file_uses_a_session_for_metadata_that_headers_lose() {
         let attributes = stage.server.store().object(BUCKET, "big").unwrap().attributes.clone();
         assert_eq!(attributes.metadata, [(name.to_owned(), value.to_owned())].into());
         assert_eq!(attributes.cache_control.as_deref(), Some("no-store"));
-        // Only a multipart upload has a request that completes it.
+        // Only a multipart upload has a completing request.
         assert_eq!(stage.requests("complete") == 0, parts_in_order, "{name}");
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{name}");
@@ -82,7 +82,7 @@ fn without_multipart_a_large_file_goes_as_a_resumable_session() {
     assert_eq!(stage.server.counters().resumable_open, 0);
 }
 
-/// A server that was restarted, or a rule that aborts old uploads.
+/// The server was restarted, or a lifecycle rule aborts old uploads.
 #[test]
 fn an_upload_that_the_store_has_lost_begins_anew() {
     let bytes = noise(40 * MIB, 9);
@@ -201,7 +201,7 @@ fn a_missing_source_is_told_and_the_others_are_done() {
 #[test]
 fn a_file_that_changes_while_its_parts_are_sent_is_not_stored() {
     for kind in DIALECTS {
-        // The first part is answered late, so that the change comes before the end.
+        // The first part's answer is delayed, so that the file changes before the upload ends.
         let stage = Stage::with_faults(kind, &["part:1 delay 500ms"]);
         let path = stage.file("big", noise(40 * MIB, 1));
         let mut job = stage.client.copy(CopyRequest::new(vec![Place::from(&path).0], stage.url("big")));

@@ -1,4 +1,4 @@
-//! Places compared by their listings, and local files by their bytes.
+//! Comparisons of places by their listings, and of local files by their bytes.
 
 use std::fs;
 
@@ -134,7 +134,7 @@ fn files_that_are_not_read_are_compared_by_their_sizes() {
     let unverified =
         |item: &laneway::Item| matches!(item.outcome, Outcome::Done { verified: Verified::Unverified });
     assert!(report.items.iter().any(unverified), "{report:?}");
-    assert!(rows(&stage)[0].contains("no checksum that both"), "{:?}", rows(&stage));
+    assert!(rows(&stage)[0].contains("no kind of checksum in common"), "{:?}", rows(&stage));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_listing_that_fails_is_an_error_and_no_difference() {
     let report = verify(&stage, stage.url("p"), stage.url("q"));
     assert_eq!((report.failure().0, report.summary.search_cut), ("permission", true), "{report:?}");
     let report = stage.dir.path().join("report");
-    assert!(!report.exists() && report.with_file_name("report.unfinished").exists(), "not all was compared");
+    assert!(!report.exists() && report.with_file_name("report.unfinished").exists(), "an incomplete report");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Bodies in `aws-chunked` frames without signatures, as in unsigned and in presigned requests. SDKs send them over
-//! TLS, with the checksum in a trailer. `s3s` reads signed frames.
+//! Reads bodies in `aws-chunked` frames that have no signatures. SDKs send such frames over TLS, with the checksum in a
+//! trailer, and they also occur in unsigned and presigned requests. Frames with signatures are read by the crate `s3s`.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>
 
 use std::sync::{Arc, OnceLock};
@@ -11,12 +11,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 use s3s::StdError;
 
-/// The longest line before a chunk. A line with a signature has about a hundred bytes.
+/// The maximum length in bytes of the line before a chunk. A line with a signature has about a hundred bytes.
 const LINE_BYTES_MAX: usize = 1024;
-/// The most bytes of all trailers together.
+/// The maximum number of bytes of all trailers together.
 const TRAILER_BYTES_MAX: usize = 16 << 10;
 
-/// Returns true if a body comes in frames that are removed here.
+/// Returns true if a body has frames that this module must remove.
 pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_announced = headers.contains_key("x-amz-decoded-content-length")
@@ -25,7 +25,7 @@ pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     is_announced && !reads_s3s
 }
 
-/// The trailers of a body, once it has been read.
+/// The trailers of a body. They are available when the body has been read to its end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trailers(Arc<OnceLock<HeaderMap>>);
 
@@ -48,7 +48,7 @@ impl Unframing {
         Unframing { frames: Frames::new(decoded), pending: Bytes::new(), trailers }
     }
 
-    /// Returns the next content. `sent` supplies the bytes as the client sent them.
+    /// Returns the next bytes of content. `sent` supplies the bytes as the client sent them, with the frames.
     pub(super) fn poll(
         &mut self,
         mut sent: impl FnMut() -> Poll<Option<Result<Frame<Bytes>, StdError>>>,
@@ -65,7 +65,7 @@ impl Unframing {
                 None => {
                     return Poll::Ready(match self.frames.end() {
                         Ok(trailers) => {
-                            // A reader may poll again to be sure of the end.
+                            // A reader may poll again after the end, and then the trailers are already set.
                             let _ = self.trailers.0.set(trailers);
                             None
                         }
@@ -81,11 +81,11 @@ impl Unframing {
 #[derive(Debug)]
 struct Frames {
     state: State,
-    /// The part of a line that has arrived.
+    /// The beginning of a line whose end hasn't arrived yet.
     line: Vec<u8>,
     trailers: HeaderMap,
     trailer_bytes: usize,
-    /// The bytes of content that are still missing.
+    /// The number of bytes of content that haven't arrived yet.
     missing: u64,
 }
 
@@ -120,7 +120,7 @@ impl Frames {
         Frames { state: State::Size, line, trailers, trailer_bytes: 0, missing: decoded }
     }
 
-    /// Takes the next content from the received bytes, or returns `None` if they hold no content.
+    /// Takes the next content from the received bytes, or returns `None` if they contain no more content.
     fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
         while !bytes.is_empty() {
             if let State::Data(left) = self.state {
@@ -187,7 +187,7 @@ impl Frames {
     }
 }
 
-/// Reads the size before a chunk: hexadecimal digits, and perhaps a semicolon and a signature.
+/// Parses the line before a chunk: its size in hexadecimal digits, which a semicolon and a signature may follow.
 fn size(line: &[u8]) -> Result<u64, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed::Size)?;
     let digits = text.split(';').next().unwrap_or_default().trim();

@@ -1,15 +1,15 @@
-//! Limits the memory for documents: bodies that are read whole before the request is handled. Each document is limited
-//! to some megabytes where it is read, but every connection may send a hundred at a time.
+//! Limits the memory for documents, which are bodies that the server reads whole before it handles the request. The
+//! code that reads a document limits it to some megabytes, but each connection may send a hundred documents at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The limits for all connections together, and for one. The largest documents of real clients have about 6 MiB: a
-/// delete of a thousand keys of a kilobyte, with each character escaped.
+/// The maximum number of bytes for all connections together, and for a single one. The largest documents of real
+/// clients have about 6 MiB: a delete of a thousand keys of a kilobyte, with each character escaped.
 const HELD_MAX: usize = 48 << 20;
 const ON_CONNECTION_MAX: usize = 16 << 20;
 
-/// The bytes of documents in memory. Clones share the count.
+/// Counts the bytes of documents in memory. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held(Arc<AtomicUsize>);
 
@@ -25,12 +25,12 @@ impl Held {
     }
 }
 
-/// The documents exceed the limit.
+/// The error if the documents in memory exceed the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request documents in memory exceed the store's limit")]
 pub(crate) struct TooMuch;
 
-/// A document that is arriving. Its bytes count until this is dropped.
+/// A document that is arriving. Its bytes are counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Coming {
     everywhere: Held,
@@ -44,7 +44,7 @@ impl Coming {
         Coming { everywhere, on_connection, bytes: AtomicUsize::new(0) }
     }
 
-    /// Counts more bytes of it.
+    /// Counts more bytes of the document.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), TooMuch> {
         if !self.on_connection.add(bytes, ON_CONNECTION_MAX) {
             return Err(TooMuch);

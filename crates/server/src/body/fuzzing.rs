@@ -8,7 +8,7 @@ use http_body::Frame;
 use super::aws_chunked::{Trailers, Unframing};
 
 /// Reads a body in `aws-chunked` frames. The first two bytes are the size of its content. The result must be the same
-/// however the body is split.
+/// for every length of the chunks in which the body arrives.
 pub fn aws_chunked(input: &[u8]) {
     let Some((decoded, body)) = input.split_first_chunk::<2>() else { return };
     let decoded = u64::from(u16::from_le_bytes(*decoded));

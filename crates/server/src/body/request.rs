@@ -19,13 +19,13 @@ pub(crate) struct RequestBody {
     damage: Option<Box<Damage>>,
     /// Removes `aws-chunked` frames.
     unframing: Option<Box<Unframing>>,
-    /// The document that it counts as, if it is read whole.
+    /// Counts the body's bytes as a document, if it is read whole.
     document: Option<Arc<Coming>>,
 }
 
 enum RequestKind {
     Incoming(Incoming),
-    /// The body of a call inside a batch.
+    /// The complete body of a call inside a batch.
     Whole(Option<Bytes>),
 }
 
@@ -38,13 +38,13 @@ impl RequestBody {
         RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None, document: None }
     }
 
-    /// Returns the same body, counted as a document if it is read whole.
+    /// Returns the same body. If there is a `document`, it counts the body's bytes.
     pub(crate) fn counted(self, document: Option<Arc<Coming>>) -> RequestBody {
         RequestBody { document, ..self }
     }
 
-    /// Removes the `aws-chunked` frames from `decoded` bytes of content. Also returns the place where the trailers will
-    /// appear.
+    /// Removes the `aws-chunked` frames from `decoded` bytes of content. Also returns the [`Trailers`], which are
+    /// filled at the body's end.
     pub(crate) fn unframed(self, decoded: u64) -> (RequestBody, Trailers) {
         let trailers = Trailers::default();
         let unframing = Some(Box::new(Unframing::new(decoded, trailers.clone())));
@@ -80,7 +80,7 @@ impl RequestBody {
                 return Ok(None);
             }
             match first.take() {
-                // Most bodies are a single frame, which needs no copy.
+                // Most bodies arrive as a single frame. It is returned as it is, without a copy.
                 None if all.is_empty() => first = Some(bytes),
                 kept => {
                     all.extend_from_slice(&kept.unwrap_or_default());

@@ -18,9 +18,9 @@ use crate::objects::content::Reader;
 pub(crate) struct ResponseBody {
     kind: ResponseKind,
     damage: Option<Box<Damage>>,
-    /// True if the length isn't announced, so that the body is sent in chunks.
+    /// True if the answer doesn't announce the length, so that HTTP/1.1 sends the body in chunks.
     untold: bool,
-    /// Held until the body has been sent.
+    /// Kept until the body has been sent, so that the request is counted as running until then.
     under_way: Option<UnderWay>,
 }
 
@@ -55,7 +55,7 @@ impl ResponseBody {
         ResponseBody { untold: true, ..self }
     }
 
-    /// Returns all its bytes.
+    /// Reads the body to its end, and returns all its bytes.
     pub(crate) async fn collect(mut self) -> Result<Vec<u8>, StdError> {
         let mut bytes = Vec::new();
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
@@ -82,7 +82,7 @@ impl ResponseBody {
         ResponseBody { kind, damage: None, untold: false, under_way: None }
     }
 
-    /// Returns true if the body is bytes in memory.
+    /// Returns true if the whole body is in memory.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.kind, ResponseKind::Whole(_))
     }
@@ -93,7 +93,7 @@ impl ResponseBody {
         self
     }
 
-    /// Returns the bytes, if the body is bytes in memory.
+    /// Returns the bytes, if the whole body is in memory.
     pub(crate) fn into_whole(self) -> Option<Bytes> {
         match self.kind {
             ResponseKind::Whole(bytes) => Some(bytes.unwrap_or_default()),
@@ -160,7 +160,7 @@ impl Body for ResponseBody {
     }
 }
 
-/// An object's content on its way through the `s3s` crate.
+/// An object's content as a stream, in the form that the crate `s3s` expects.
 pub(crate) struct ObjectStream(pub(crate) Reader);
 
 impl Stream for ObjectStream {

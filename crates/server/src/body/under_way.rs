@@ -1,4 +1,4 @@
-//! Counts the requests under way.
+//! Counts the requests that are running.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::counters::Tally;
 use crate::verb::Verb;
 
-/// A request under way, counted until it is dropped.
+/// A running request, which is counted until this value is dropped.
 pub(crate) struct UnderWay {
     tally: Arc<Tally>,
     on_connection: Arc<std::sync::atomic::AtomicU64>,
@@ -22,7 +22,7 @@ impl UnderWay {
         UnderWay { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
     }
 
-    /// Records the verb, once it is known.
+    /// Counts the request under its verb too, when the verb is known.
     pub(crate) fn asking(mut self, verb: Verb) -> UnderWay {
         let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
         self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);

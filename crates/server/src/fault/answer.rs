@@ -1,9 +1,9 @@
-//! Faults of an answer besides its body's bytes, and of the requested range.
+//! Faults in an answer other than in its body's bytes, and faults in the requested range.
 
 use http::HeaderMap;
 use http::header::RANGE;
 
-/// A fault of an answer besides its body's bytes; `wrong_answer.rs` applies it.
+/// A fault in an answer other than in its body's bytes. `wrong_answer.rs` applies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     Length(Option<i64>),
@@ -12,7 +12,7 @@ pub(crate) enum AnswerFault {
     Malformed,
 }
 
-/// A fault of the requested range.
+/// A fault in the handling of the requested range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeFault {
     Ignored,
@@ -20,7 +20,7 @@ pub(crate) enum RangeFault {
 }
 
 impl RangeFault {
-    /// Changes the requested range.
+    /// Applies the fault to the range in a request's headers.
     pub(crate) fn befall(self, headers: &mut HeaderMap) {
         let asked = headers.remove(RANGE);
         if self == RangeFault::Shifted
@@ -31,7 +31,7 @@ impl RangeFault {
     }
 }
 
-/// Returns the range one byte later. For a range that counts from the end, it leaves out the first byte.
+/// Returns a `Range` that begins and ends one byte later. For a range of the last N bytes, it returns the last N-1.
 fn shifted(range: &str) -> Option<String> {
     let later = |number: &str| number.parse::<u64>().ok().map(|number| number + 1);
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -42,12 +42,12 @@ fn shifted(range: &str) -> Option<String> {
     })
 }
 
-/// Returns true if a header holds checksums.
+/// Returns true if a header of this name contains checksums.
 pub(crate) fn is_checksum(name: &str) -> bool {
     name == "x-goog-hash" || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
 }
 
-/// Returns a checksum of other bytes in the same format: `AAAAAA==`, `AAAAAA==-2`, or a list as in
+/// Returns wrong checksums in the same format as `value`: `AAAAAA==`, `AAAAAA==-2`, or a list as in
 /// `crc32c=AAAAAA==,md5=...`.
 pub(crate) fn of_other_bytes(value: &str) -> String {
     let other = |digest: &str| match digest.as_bytes().first() {

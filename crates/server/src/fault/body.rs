@@ -1,4 +1,4 @@
-//! Applies faults to a body while it passes.
+//! Applies faults to a body while it is transferred.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::select::BodyFault;
 use crate::socket::Control;
 
-/// The pause between two checks whether the bytes before the fault's position have left the process.
+/// The pause between two checks if the bytes before the fault's position have left the process.
 const PAUSE: Duration = Duration::from_millis(2);
-/// After this many checks, the fault strikes although a client that reads nothing hasn't got those bytes.
+/// After this many checks, the fault is applied anyway, although those bytes haven't left. Otherwise a client that
+/// reads nothing would delay it for ever.
 const PAUSES_MAX: u32 = 1000;
 
 /// The fault of one body, and the body's progress.
 pub(crate) struct Damage {
     fault: BodyFault,
     passed: u64,
-    /// The announced length of the body, at least 1. The default position of a fault is its middle.
+    /// The announced length of the body, at least 1. By default, a fault is in the middle of it.
     expected: u64,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
@@ -31,9 +32,9 @@ pub(crate) struct Damage {
     direction: Direction,
     control: Arc<Control>,
     h2: bool,
-    /// Tells the request's handler to reset the stream instead of answering.
+    /// Set to true to make the request's handler reset the stream instead of answering.
     reset: Arc<AtomicBool>,
-    /// Ready once the faults have been replaced.
+    /// A future that is ready when the server's faults have been replaced.
     replaced: Replaced,
 }
 
@@ -46,14 +47,15 @@ pub(crate) enum Direction {
     Response,
 }
 
-/// The wait until the passed bytes have left the process.
+/// The state of the wait until the transferred bytes have left the process.
 struct Leaving {
     flushes_before: u64,
     pauses: u32,
 }
 
 impl Damage {
-    /// Returns the damage to a body. `expected` is the body's announced length, or 0 if it has none.
+    /// Returns the state with which a fault is applied to a body. `expected` is the body's announced length, or 0 if it
+    /// has none.
     pub(crate) fn new(
         fault: BodyFault,
         direction: Direction,
@@ -79,7 +81,8 @@ impl Damage {
         })
     }
 
-    /// Stalls the body, breaks it off, or lets the next bytes pass.
+    /// Called before each transfer of bytes. It waits if the body is stalled or slow, and returns an error if the body
+    /// breaks off.
     pub(crate) fn poll_before(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         match self.fault {
             BodyFault::Stall(at) if self.passed >= at => {
@@ -91,7 +94,8 @@ impl Damage {
                 Poll::Ready(Err(self.break_off()))
             }
             BodyFault::Truncate(_) if !self.h2 && self.ended() => {
-                // If a body ends early, hyper closes the connection without sending its remaining buffer.
+                // Wait until hyper's buffer is empty. If a body ends early, hyper closes the connection without sending
+                // its remaining buffer.
                 self.poll_left(cx).map(Ok)
             }
             BodyFault::Slow(rate) => {
@@ -120,8 +124,8 @@ impl Damage {
         Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))
     }
 
-    /// Waits until the passed bytes have left the process. When a stream or connection ends with an error, hyper and h2
-    /// drop their buffers.
+    /// Waits until the transferred bytes have left the process. This is necessary because hyper and h2 drop their
+    /// buffers when a stream or connection ends with an error.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.direction == Direction::Request {
             return Poll::Ready(());
@@ -139,7 +143,7 @@ impl Damage {
         }
     }
 
-    /// Returns the bytes that pass. Bytes beyond the fault's position are dropped.
+    /// Returns the bytes to transfer. Bytes after the fault's position are dropped.
     pub(crate) fn pass(&mut self, bytes: Bytes) -> Bytes {
         let start = self.passed;
         let end = start + bytes.len() as u64;

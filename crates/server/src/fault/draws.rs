@@ -1,4 +1,4 @@
-//! Selects the faults of a running server's requests, until the faults are replaced.
+//! Selects the faults for the requests of a running server. The faults can be replaced while it runs.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::select::{Effects, Selection};
 use crate::counters::Tally;
 use crate::verb::Verb;
 
-/// The faults of a server, and the counters of those that fired.
+/// The faults of a server, and the counters of faults that were applied.
 pub(crate) struct Draws {
     selection: Mutex<Selection>,
     /// The number of times that the faults have been replaced.
@@ -38,7 +38,7 @@ impl Draws {
         self.draw(verb, key)
     }
 
-    /// Selects the faults of a request for one key.
+    /// Selects the faults for a request about one key.
     fn draw(&self, verb: Verb, key: &str) -> Effects {
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut effects = selection.select(self.started.elapsed(), verb, key);
@@ -49,8 +49,8 @@ impl Draws {
         effects
     }
 
-    /// Returns the status that faults demand for one of the keys that a bulk delete removes. Other faults can't be
-    /// expressed in its answer.
+    /// Returns the status that a fault sets for one of the keys in a bulk delete. The answer to a bulk delete has a
+    /// status for each key, but can't express other faults.
     pub(crate) fn refused_removal(&self, key: &str) -> Option<u16> {
         self.draw(Verb::Delete, key).status.map(|refusal| refusal.status)
     }
@@ -63,11 +63,11 @@ impl Draws {
         self.replaced.send_modify(|round| *round += 1);
     }
 
-    /// Waits until the faults of round `drawn` have been replaced.
+    /// Waits until the faults have been replaced again after the replacement number `drawn`.
     pub(crate) fn replaced(&self, drawn: u64) -> impl Future<Output = ()> + Send + 'static {
         let mut replaced = self.replaced.subscribe();
         async move {
-            // A server that ends also ends its faults.
+            // An error means that the server has ended. Then its faults have ended too.
             let _ = replaced.wait_for(|round| *round != drawn).await;
         }
     }

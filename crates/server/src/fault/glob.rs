@@ -12,7 +12,8 @@ impl Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Returns true if the whole key matches. The time is linear in the key for each star.
+    /// Returns true if the whole key matches. The time is proportional to the length of the key times the number of
+    /// stars.
     pub fn matches(&self, key: &str) -> bool {
         let key: Vec<char> = key.chars().collect();
         let (mut p, mut k) = (0, 0);

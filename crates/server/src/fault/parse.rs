@@ -8,10 +8,10 @@ const ACTIONS: &str = "status N [REASON] [retry-after D], reset[@SIZE], drop[@SI
                        truncate[@SIZE], corrupt[@SIZE], length none|+N|-N, range ignored|shifted, wrong-checksum, \
                        replace, error-in-200 [REASON], garble, malformed, lose-answer, slow RATE, rate N/s [burst N], delay D, goaway or refuse-stream";
 
-/// Reads one rule: `[VERB][:N|:A-B|:P%] [key=GLOB] ACTION`.
+/// Parses one rule: `[VERB][:N|:A-B|:P%] [key=GLOB] ACTION`.
 ///
 /// # Errors
-/// Names the word that was not understood, and the alternatives.
+/// The error names the word that was not understood, and the alternatives.
 pub fn parse_fault(rule: &str) -> Result<FaultRule, Error> {
     let refuse = |problem: String| Error::rule(rule, problem);
     let mut words = rule.split_whitespace().peekable();
@@ -30,7 +30,7 @@ pub fn parse_fault(rule: &str) -> Result<FaultRule, Error> {
             name => Some(verb_named(name).ok_or_else(|| {
                 let verbs: Vec<&str> = Verb::ALL.iter().map(|verb| verb.name()).collect();
                 refuse(format!(
-                    "`{name}` is no verb; expected any, {}, or an action: {ACTIONS}",
+                    "`{name}` isn't a verb; expected any, {}, or an action: {ACTIONS}",
                     verbs.join(", ")
                 ))
             })?),
@@ -116,10 +116,10 @@ fn parse_action(word: &str, rest: &[&str]) -> Result<Action, String> {
         ("length", _) => return Err(LENGTHS.to_owned()),
         ("range", ["ignored"]) => Action::IgnoreRange,
         ("range", ["shifted"]) => Action::ShiftRange,
-        ("range", _) => return Err("`range` is ignored or shifted".to_owned()),
+        ("range", _) => return Err("`range` must be followed by ignored or shifted".to_owned()),
         ("error-in-200", []) => Action::ErrorIn200 { reason: None },
         ("error-in-200", [reason]) => Action::ErrorIn200 { reason: Some((*reason).to_owned()) },
-        (_, [extra, ..]) => return Err(format!("`{extra}` is too much; `{name}` ends the rule")),
+        (_, [extra, ..]) => return Err(format!("`{extra}` is unexpected; the rule must end after `{name}`")),
         ("reset", []) => Action::Reset(at.unwrap_or(0)),
         ("drop", []) => Action::Drop(at.unwrap_or(0)),
         ("cut", []) => Action::Cut(at.unwrap_or(0)),
@@ -133,7 +133,7 @@ fn parse_action(word: &str, rest: &[&str]) -> Result<Action, String> {
         ("lose-answer", []) => Action::LoseAnswer,
         ("goaway", []) => Action::GoAway,
         ("refuse-stream", []) => Action::RefuseStream,
-        (unknown, []) => return Err(format!("`{unknown}` is no action; expected {ACTIONS}")),
+        (unknown, []) => return Err(format!("`{unknown}` isn't an action; expected {ACTIONS}")),
     };
     Ok(action)
 }

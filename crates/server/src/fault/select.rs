@@ -1,4 +1,5 @@
-//! Selects the faults of a request. It is a pure state machine over the rules, which takes the time as an argument.
+//! Selects the faults for a request. The code has no side effects: its state is the rules with their counters, and the
+//! time is an argument.
 
 use std::time::Duration;
 
@@ -21,11 +22,11 @@ pub(crate) struct Effects {
     pub(crate) refuse_stream: bool,
     /// The number of rules that matched.
     pub(crate) fired: u64,
-    /// The number of replacements of the rules before this selection.
+    /// The number of times that the rules had been replaced before this selection.
     pub(crate) drawn: u64,
 }
 
-/// A status instead of the work.
+/// A status that is returned instead of carrying out the request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -44,7 +45,7 @@ impl Refusal {
     }
 }
 
-/// A fault of a body.
+/// A fault in the transfer of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
     Reset(u64),
@@ -56,7 +57,7 @@ pub(crate) enum BodyFault {
     Slow(u64),
 }
 
-/// The rules, with the requests counted so far.
+/// The rules, with the number of requests that each has counted so far.
 #[derive(Debug)]
 pub(crate) struct Selection {
     rules: Faults,
@@ -78,7 +79,7 @@ impl Selection {
         Selection { seen: vec![0; rules.rules.len()], buckets, rules, random: seed }
     }
 
-    /// Counts the request at `now` (since the server's start), and returns its faults.
+    /// Counts a request that arrived at `now`, measured from the server's start, and returns its faults.
     pub(crate) fn select(&mut self, now: Duration, verb: Verb, key: &str) -> Effects {
         let mut effects = Effects::default();
         for index in 0..self.rules.rules.len() {
@@ -103,7 +104,7 @@ impl Selection {
 }
 
 impl Effects {
-    /// Returns true if the action took effect.
+    /// Adds an action to the effects. Returns true if it had an effect.
     fn add(&mut self, action: &Action, verb: Verb, token: impl FnOnce() -> bool) -> bool {
         let body = if verb.uploads() { &mut self.request } else { &mut self.response };
         match action {

@@ -1,9 +1,10 @@
-//! Predefined access control lists. Nothing is enforced here, so only those are taken that grant nothing to others.
-//! <https://cloud.google.com/storage/docs/access-control/lists#predefined-acl>
+//! Predefined access control lists. The server enforces none, so by default it accepts only those that give nobody but
+//! the owner and the project access. <https://cloud.google.com/storage/docs/access-control/lists#predefined-acl>
 
 use super::answer::Problem;
 
-/// The lists by the names of both APIs, and whether they grant nothing to others than the owner and the project.
+/// The names of the lists in both APIs. The second value is true if a list grants access only to the owner and the
+/// project.
 const PREDEFINED: [(&str, bool); 14] = [
     ("private", true),
     ("projectPrivate", true),
@@ -21,7 +22,8 @@ const PREDEFINED: [(&str, bool); 14] = [
     ("aws-exec-read", false),
 ];
 
-/// Checks the predefined list in a parameter or header. `accepts` is true if one that isn't enforced may be kept.
+/// Checks the predefined list in a parameter or header. If `accepts` is true, lists that grant access to others are
+/// accepted too, without being enforced.
 pub(crate) fn check(accepts: bool, name: &str, value: Option<&str>) -> Result<(), Problem> {
     let Some(value) = value else { return Ok(()) };
     match PREDEFINED.iter().find(|(known, _)| *known == value) {

@@ -18,7 +18,7 @@ use crate::objects::protection::Protection;
 
 pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
 
-/// An error in the JSON API's format, and with [`Problem::xml`] in the XML API's.
+/// An error of the JSON API. [`Problem::xml`] writes it in the XML API's format.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -83,13 +83,13 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// The error if a retention keeps an object, or a locked policy itself.
+    /// The error if a retention protects an object, or if a retention policy is locked.
     pub(crate) fn retained(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::FORBIDDEN, "retentionPolicyNotMet", message)
     }
 
-    /// The error for an object that a hold or a retention keeps. GCS documents another reason for holds than the one
-    /// that it answers.
+    /// The error for an object that a hold or a retention protects. For holds, GCS sends another `reason` than the one
+    /// that it documents.
     fn protected(protection: Protection, bucket: &str, key: &str) -> Problem {
         let held = |kind: &str| {
             Problem::forbidden(format!(
@@ -114,13 +114,13 @@ impl Problem {
         Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
     }
 
-    /// The error if the limit of uploads under way is reached.
+    /// The error if there are too many unfinished uploads.
     pub(crate) fn too_many_uploads() -> Problem {
         let message = "Too many uploads are unfinished.";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
     }
 
-    /// The error if the client's body broke off. The client will hardly read it.
+    /// The error if the client's body broke off. Normally the client is gone and doesn't read it.
     pub(crate) fn interrupted(error: StdError) -> Problem {
         Problem::invalid(format!("the request body ended early: {error}"))
     }
@@ -134,7 +134,7 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
     }
 
-    /// Returns the error for a refusal of the store, for this bucket and key.
+    /// Converts an error of the store, about this bucket and key, into an error of the API.
     pub(crate) fn refused(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::NoBucket => Problem::not_found("The specified bucket does not exist."),
@@ -166,7 +166,8 @@ impl Problem {
         }
     }
 
-    /// Returns the error for a refused read. It is 304 if the object is in the state that the reader has.
+    /// Returns the error for a read that the store refused. It is 304 if the object is still in the state that the
+    /// reader has.
     pub(crate) fn refused_to_read(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::Precondition(Failed::NotMatch) => {
@@ -206,7 +207,7 @@ impl Problem {
 
 /// Returns a JSON answer.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<ResponseBody> {
-    // Only maps with keys that aren't strings can't be written, and there are none.
+    // Writing JSON fails only for maps whose keys aren't strings, and no answer has one.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     whole(status, "application/json; charset=UTF-8", bytes)
 }
@@ -269,7 +270,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<ResponseBody> {
     answer
 }
 
-/// Returns an answer with a status that a fault or the configuration demands.
+/// Returns an answer with the status that a fault or the configuration sets.
 pub(crate) fn refused(status: u16, reason: Option<&str>) -> Response<ResponseBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let usual = match status.as_u16() {

@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::route::{Call, Resource, Route};
 
 const CALLS_MAX: usize = 100;
-/// A batch has no media, so this is enough.
+/// The calls of a batch can't upload objects, so this is enough.
 const BATCH_BYTES_MAX: usize = 10 << 20;
 const ANSWER_BOUNDARY: &str = "batch_laneway";
 
@@ -74,7 +74,7 @@ async fn one(
             Problem::invalid("This call can't be part of a batch.").json()
         }
         Call::Json(resource) => {
-            // In a batch's answer, only a status can express a fault.
+            // The answer to a call in a batch can express only faults that change the status.
             let effects = state.draws.effects(route.verb, &fault_key);
             match effects.status {
                 Some(refusal) => refused(refusal.status, refusal.reason.as_deref()),
@@ -93,7 +93,7 @@ fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<Resp
     let (head, body) = answer.into_parts();
     out.extend_from_slice(format!("--{ANSWER_BOUNDARY}\r\nContent-Type: application/http\r\n").as_bytes());
     if let Some(id) = content_id {
-        // Clients match answers by their own id with the prefix `<response-`.
+        // The id of an answer is the id of its call with the prefix `response-`. Clients match the two by it.
         let id = id.trim_start_matches('<').trim_end_matches('>');
         out.extend_from_slice(format!("Content-ID: <response-{id}>\r\n").as_bytes());
     }

@@ -1,5 +1,5 @@
-//! Reads the fields of a bucket's JSON resource. A field that this store doesn't act on is refused by name.
-//! <https://cloud.google.com/storage/docs/json_api/v1/buckets>
+//! Reads the fields of a bucket's JSON resource. If this store doesn't implement a field, the request is refused with
+//! an error that names it. <https://cloud.google.com/storage/docs/json_api/v1/buckets>
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,8 @@ use super::answer::Problem;
 use crate::objects::Versioning;
 use crate::objects::settings::{BucketSettings, RetentionPolicy};
 
-/// The fields that only the service writes. Clients send them back with the others.
+/// The fields that only the service writes. They are ignored in requests, because clients send them back with the
+/// others.
 const OUTPUT_ONLY: [&str; 20] = [
     "etag",
     "generation",
@@ -31,7 +32,7 @@ const OUTPUT_ONLY: [&str; 20] = [
     "unreachable",
 ];
 
-/// The fields that can be set after a bucket is made. An update without one of them removes it.
+/// The fields that can be changed after a bucket was created. An update that doesn't name one of them removes it.
 const MUTABLE: [&str; 10] = [
     "billing",
     "cors",
@@ -61,20 +62,20 @@ const PERIOD_S_MAX: u64 = 3_155_760_000;
 const LABELS_MAX: usize = 64;
 const LABEL_CHARS_MAX: usize = 63;
 
-/// The request in which a resource comes.
+/// The kind of request that contains the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Insert,
     Patch,
-    /// All fields are replaced.
+    /// The request replaces all fields that can be changed.
     Update,
 }
 
-/// The circumstances of a change.
+/// The properties of a request that decide which changes are allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sender {
     pub(super) kind: Kind,
-    /// True if fields without an effect are kept.
+    /// True if fields without an effect are stored instead of refused.
     pub(super) accepts: bool,
     pub(super) now_us: u64,
 }
@@ -141,7 +142,7 @@ fn set(
             settings.fields.insert(name.to_owned(), Value::String(text));
             Ok(())
         }
-        // The location never changes, and an UPDATE sends it back.
+        // The location can't be changed, but an UPDATE may contain the present one.
         "location" => match value.as_str() {
             Some(text) if text.eq_ignore_ascii_case(super::buckets::location(settings)) => Ok(()),
             _ => Err(Problem::invalid("The location of a bucket cannot be changed.")),
@@ -209,7 +210,7 @@ fn set(
     }
 }
 
-/// Applies `retentionPolicy`. A locked one can only be extended.
+/// Applies `retentionPolicy`. If the present policy is locked, it can only be extended.
 fn retention_policy(
     settings: &mut BucketSettings,
     bucket: &str,
@@ -283,7 +284,8 @@ fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<()
     Ok(())
 }
 
-/// Applies `iamConfiguration`, whose fields are kept. There is no access control that they could change.
+/// Applies `iamConfiguration`. Its fields are only stored, because the server has no access control that they could
+/// change.
 fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), Problem> {
     let Some(changes) = value.as_object() else {
         return if value.is_null() { Ok(()) } else { Err(not_a("iamConfiguration", "object")) };
@@ -328,7 +330,7 @@ fn kept_flag(settings: &mut BucketSettings, name: &str, inner: &str, value: &Val
     Ok(())
 }
 
-/// Reads `{"enabled": true}`. `null` and an empty object have no value.
+/// Reads `{"enabled": true}`. Returns `None` for `null` and for an empty object.
 fn flag(value: &Value, name: &str, inner: &str) -> Result<Option<bool>, Problem> {
     match (&value[inner], value) {
         (Value::Bool(is_on), _) => Ok(Some(*is_on)),

@@ -12,7 +12,7 @@ use crate::objects::bucket_name::is_allowed_by_gcs;
 use crate::objects::settings::BucketSettings;
 use crate::objects::{Refused, now_us};
 
-/// The most buckets on a page: <https://cloud.google.com/storage/docs/json_api/v1/buckets/list>.
+/// The maximum number of buckets on a page: <https://cloud.google.com/storage/docs/json_api/v1/buckets/list>.
 const BUCKETS_MAX: u64 = 1000;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     }
     buckets.retain(|bucket| bucket.name.starts_with(prefix) && bucket.name.as_str() > after);
     buckets.sort_by(|a, b| a.name.cmp(&b.name));
-    // Tokens are opaque to clients; these are the last names of their pages.
+    // A token is the last name of its page. Clients must treat it as opaque.
     let next_page_token = buckets.get(max).and_then(|_| buckets.get(max - 1)).map(|last| last.name.clone());
     buckets.truncate(max);
     let base = call.base_url();
@@ -59,7 +59,8 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     answer(&call, name)
 }
 
-/// PATCH changes the fields that it names; PUT (`update`) replaces all that can be changed.
+/// Handles PATCH, which changes the fields that it names, and PUT (`update`), which replaces all fields that can be
+/// changed.
 pub(super) async fn patch(mut call: JsonCall<'_>, kind: Kind) -> Answer {
     let resource = call.json_body().await?;
     let found = call.state.objects.bucket(call.bucket);
@@ -73,7 +74,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>, kind: Kind) -> Answer {
         change(&call, settings, call.bucket, &resource, kind).map_err(Some)
     });
     match changed.map_err(|refused| Problem::refused(refused, call.bucket, ""))? {
-        // An empty change doesn't move the metageneration.
+        // If nothing changes, the metageneration stays the same.
         Ok(()) | Err(None) => answer(&call, call.bucket),
         Err(Some(problem)) => Err(problem),
     }
@@ -94,7 +95,7 @@ fn change(
     bucket_fields::apply(settings, name, fields, sender)
 }
 
-/// Locks the retention policy, which can then only grow.
+/// Locks the retention policy. After that, its period can only be increased.
 pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
     let name = "ifMetagenerationMatch";
     if call.query.value(name).is_none() {
@@ -142,7 +143,7 @@ pub(super) fn location(settings: &BucketSettings) -> &str {
     settings.fields.get("location").and_then(Value::as_str).unwrap_or(LOCATION)
 }
 
-/// Returns the type of a location. Regions have a hyphen or a digit at their end, such as EUROPE-WEST3.
+/// Returns the type of a location. Names of regions, such as EUROPE-WEST3, contain a hyphen or end in a digit.
 pub(super) fn location_type(location: &str) -> &'static str {
     match location {
         "US" | "EU" | "ASIA" => "multi-region",

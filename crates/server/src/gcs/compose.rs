@@ -1,4 +1,4 @@
-//! `compose`: joins up to 32 objects of one bucket end to end.
+//! `compose`: joins up to 32 objects of a bucket, end to end, into a new object.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -64,7 +64,7 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &ObjectResource::new(&call, call.bucket, &object)))
 }
 
-/// Reads a generation, which may be a string or a number.
+/// Reads a generation, which may be a JSON string or a number.
 fn match_of(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

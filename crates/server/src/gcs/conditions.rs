@@ -22,7 +22,8 @@ pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// Reads the preconditions of a copy on its source. `sourceGeneration` isn't one of them, since it selects the object.
+/// Reads the preconditions of a copy on its source. `sourceGeneration` isn't a precondition, because it selects the
+/// object to copy.
 pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
@@ -34,7 +35,7 @@ pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// Checks the preconditions of a JSON call on its bucket.
+/// Checks the preconditions of a JSON call on the bucket's metageneration.
 pub(super) fn on_metageneration(query: &Query, metageneration: u64) -> Result<(), Problem> {
     let number = |name| number(name, query.value(name));
     if number("ifMetagenerationMatch")?.is_some_and(|wanted| wanted != metageneration) {
@@ -56,7 +57,8 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
     })
 }
 
-/// Checks a reader's `If-Match` and `If-None-Match` against this API's entity tag. Tags of the JSON API have no quotes.
+/// Checks a reader's `If-Match` and `If-None-Match` against this API's entity tag. In the JSON API, entity tags have no
+/// quotes.
 pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
     let names = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -70,8 +72,8 @@ pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
     if names("if-none-match") == Some(true) { Err(Failed::NotMatch) } else { Ok(()) }
 }
 
-/// Checks `If-Modified-Since` and `If-Unmodified-Since`, which the XML API supports. Each is ignored if the matching
-/// condition on the entity tag exists.
+/// Checks `If-Modified-Since` and `If-Unmodified-Since`, which the XML API supports. As HTTP demands, each is ignored
+/// if the corresponding condition on the entity tag is present.
 pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), Failed> {
     let updated = UNIX_EPOCH + Duration::from_secs(updated_us / 1_000_000);
     let date = |name: &str, etag: &str| {

@@ -1,4 +1,5 @@
-//! Copies: `copyTo` in one call, and `rewriteTo` in as many calls as the configured size of a round requires.
+//! Copies: `copyTo` copies an object in one call. `rewriteTo` may need several calls, because the configuration limits
+//! the bytes for each.
 
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
-    // A generation that no longer exists is not found, like one that never existed.
+    // For a generation that doesn't exist any more, the answer is 404, as for one that never existed.
     let asked = conditions::number("sourceGeneration", call.query.value("sourceGeneration"))?;
     let which = asked.map_or(Which::Live, Which::Generation);
     let object = call.state.objects.find_version(call.bucket, call.key, which).map_err(refuse)?;
@@ -70,7 +71,7 @@ fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     Ok(object)
 }
 
-/// Makes the new object from the old one's bytes. A request body replaces the metadata.
+/// Creates the new object from the bytes of the old one. If the request has a body, it replaces the metadata.
 async fn carry_out(
     call: &mut JsonCall<'_>,
     source: &Object,
@@ -82,7 +83,7 @@ async fn carry_out(
     let acl = call.query.value("destinationPredefinedAcl").map(str::to_owned);
     acl::check(call.state.accept_unenforced, "destinationPredefinedAcl", acl.as_deref())?;
     let mut attributes = Attributes::clone(&source.attributes);
-    // Encryption, access control and locks aren't copied.
+    // Encryption, access control and locks aren't copied: they come from this request.
     attributes.asked = Asked { encryption: encryption::sent(&call.head.headers)?, acl, ..Asked::default() };
     describe(call, &mut attributes, &resource)?;
     let new = NewObject {
@@ -101,7 +102,7 @@ async fn carry_out(
         .map_err(|refused| Problem::refused(refused, bucket, key))
 }
 
-/// Returns the bytes that earlier calls copied, if the token is for the same generation.
+/// Returns the number of bytes that earlier calls copied, or `None` if the token is for another generation.
 fn progress(token: &str, source: &Object) -> Option<u64> {
     let (generation, bytes) = token.split_once('-')?;
     let bytes = bytes.parse().ok()?;

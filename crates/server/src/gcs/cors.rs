@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answer::Problem;
 use crate::objects::settings::CorsRule;
 
-/// Reads the rules of a resource.
+/// Reads the CORS rules in a bucket's resource.
 pub(super) fn rules(value: &Value) -> Result<Vec<CorsRule>, Problem> {
     let rules = match value {
         Value::Null => return Ok(Vec::new()),
@@ -30,7 +30,7 @@ fn rule(rule: &Value) -> Result<CorsRule, Problem> {
         match name.as_str() {
             "origin" => read.origins = list()?,
             "method" => read.methods = list()?,
-            // A header that a page may read is also one that it may send.
+            // In GCS, `responseHeader` lists the headers that a page may read as well as those that it may send.
             "responseHeader" => {
                 read.exposed = list()?;
                 read.headers.clone_from(&read.exposed);
@@ -46,7 +46,7 @@ fn rule(rule: &Value) -> Result<CorsRule, Problem> {
     Ok(read)
 }
 
-/// Returns rules as the service writes them.
+/// Returns the rules in the JSON format of the service.
 pub(super) fn resource(rules: &[CorsRule]) -> Value {
     let rules = rules.iter().map(|rule| {
         let mut fields = json!({"origin": rule.origins, "method": rule.methods});

@@ -1,4 +1,4 @@
-//! Customer-supplied encryption keys, which are stored and compared by their hashes
+//! Customer-supplied encryption keys. The server stores only their hashes, and compares those
 //! (<https://cloud.google.com/storage/docs/encryption/customer-supplied-keys>).
 
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -13,7 +13,7 @@ pub(super) fn sent(headers: &HeaderMap) -> Result<Option<Encryption>, Problem> {
     key(headers, ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"])
 }
 
-/// Returns the encryption by a key of Cloud KMS.
+/// Returns the encryption with a key of Cloud KMS.
 pub(super) fn managed(kms_key: String) -> Encryption {
     Encryption::Managed { algorithm: "kms".to_owned(), kms_key: Some(kms_key), bucket_key: false }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::answer::Problem;
 
-/// The deepest nesting of a selection. Answers are less than half as deep.
+/// The maximum nesting depth of a selection. No answer is even half as deep.
 const DEPTH_MAX: usize = 8;
 
 /// The fields of all answers of the JSON API: objects, listings, rewrites and buckets. A selection of any other field
@@ -86,7 +86,7 @@ const KNOWN: [&str; 71] = [
     "website",
 ];
 
-/// Fields below which an unknown name is refused too. Below other fields any name is accepted.
+/// Fields whose subfields are also checked. Below other fields, any name is accepted.
 const KNOWN_BELOW: [&str; 2] = ["items", "resource"];
 
 /// The requested fields of an answer.
@@ -164,7 +164,7 @@ impl Fields {
         self.of(name).is_some()
     }
 
-    /// Returns true if the selection takes only a part of some field.
+    /// Returns true if the selection names parts of a field, and not only whole fields.
     pub(super) fn is_deep(&self) -> bool {
         matches!(self, Self::Named(named) if named.values().any(|below| *below != Self::All))
     }
@@ -191,7 +191,7 @@ impl Fields {
     }
 }
 
-/// Adds a selection below a path. If a field is already selected whole, so are its parts.
+/// Adds a selection below a path. If a whole field is selected already, all its parts are selected too.
 fn merge(named: &mut BTreeMap<String, Fields>, path: &[&str], fields: Fields) {
     let Some((first, below)) = path.split_first() else { return };
     let entry = named.entry((*first).to_owned()).or_insert_with(|| Fields::Named(BTreeMap::new()));

@@ -1,11 +1,11 @@
-//! Entry points of the fuzzers for requests in several parts.
+//! Entry points for the fuzzers of multipart request bodies: batches and uploads.
 
 use bytes::Bytes;
 
 use super::batch;
 use super::related::{Malformed, Related, boundary};
 
-/// Splits the input. The first line is the content type.
+/// Splits the input into its first line, which is the content type, and the body.
 fn split(input: &[u8]) -> Option<(&str, &[u8])> {
     let at = input.iter().position(|byte| *byte == b'\n')?;
     Some((std::str::from_utf8(&input[..at]).ok()?, &input[at + 1..]))
@@ -19,7 +19,8 @@ pub fn batch(input: &[u8]) {
     }
 }
 
-/// Reads metadata and media of an upload. The result must be the same however they are split.
+/// Reads metadata and media of an upload. The result must be the same for every length of the chunks in which they
+/// arrive.
 pub fn related(input: &[u8]) {
     let Some((content_type, body)) = split(input) else { return };
     let whole = read(content_type, body, body.len().max(1)).ok();

@@ -33,7 +33,7 @@ impl Expected {
         Ok(expected)
     }
 
-    /// Adds the checksums of the JSON metadata, which have precedence.
+    /// Adds the checksums in the JSON metadata, which override those in the headers.
     pub(crate) fn and_metadata(mut self, metadata: &serde_json::Value) -> Result<Expected, Problem> {
         if let Some(sum) = metadata["crc32c"].as_str() {
             self.crc32c = Some(crc32c(sum)?);
@@ -44,7 +44,7 @@ impl Expected {
         Ok(self)
     }
 
-    /// Returns the checksums that must be computed for the check.
+    /// Returns the checksums that the server must compute to check the content.
     pub(crate) fn wanted(&self, config: &GcsConfig) -> Wanted {
         let md5_bytes_max = if self.md5.is_some() { u64::MAX } else { config.md5_bytes_max };
         Wanted { md5_bytes_max, crc64nvme: false, extra: None }

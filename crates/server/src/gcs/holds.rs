@@ -8,7 +8,7 @@ use time::format_description::well_known::Rfc3339;
 use super::answer::Problem;
 use crate::objects::asked::{Asked, Retention};
 
-/// Applies the holds and the retention in a resource to an object, new or present. `overrides` is true if the request
+/// Applies the holds and the retention in a resource to a new or an existing object. `overrides` is true if the request
 /// has `overrideUnlockedRetention=true`.
 pub(super) fn apply(
     asked: &mut Asked,
@@ -43,7 +43,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns what a resource's `retention` makes of the present one. An empty one changes nothing.
+/// Returns the retention after a request whose resource has the field `retention`. An empty field changes nothing.
 fn changed(
     present: Option<Retention>,
     value: &Value,

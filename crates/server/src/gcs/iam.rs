@@ -1,4 +1,4 @@
-//! Permissions, policies and the service account. Everybody may do everything here.
+//! Permissions, policies and the service account. The server enforces none of them: every caller may do everything.
 //! <https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions>
 
 use http::{Method, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::JsonCall;
 use super::answer::{Answer, Problem, json as answer_json};
 
-/// Returns all permissions that are asked for.
+/// Answers that the caller has all the permissions that it asks about.
 pub(super) fn test_permissions(call: &JsonCall<'_>) -> Answer {
     find(call)?;
     let permissions: Vec<&str> = call.query.values("permissions").collect();
@@ -18,7 +18,7 @@ pub(super) fn test_permissions(call: &JsonCall<'_>) -> Answer {
     Ok(answer_json(StatusCode::OK, &answer))
 }
 
-/// Returns or keeps the policy of a bucket, which nothing enforces.
+/// Returns or stores the policy of a bucket, which the server doesn't enforce.
 pub(super) async fn policy(mut call: JsonCall<'_>) -> Answer {
     find(&call)?;
     if !call.key.is_empty() {
@@ -43,7 +43,7 @@ pub(super) async fn policy(mut call: JsonCall<'_>) -> Answer {
     Ok(answer_json(StatusCode::OK, &policy))
 }
 
-/// Returns the service account of any project.
+/// Returns the service account, which is the same for every project.
 pub(super) fn service_account() -> Answer {
     let account = json!({
         "kind": "storage#serviceAccount",
@@ -52,7 +52,7 @@ pub(super) fn service_account() -> Answer {
     Ok(answer_json(StatusCode::OK, &account))
 }
 
-/// Refuses a bucket or object that doesn't exist.
+/// Returns an error if the call's bucket or object doesn't exist.
 fn find(call: &JsonCall<'_>) -> Result<(), Problem> {
     let found = match call.key {
         "" => call.state.objects.bucket(call.bucket).map(drop),

@@ -20,7 +20,7 @@ use crate::objects::glob::Glob;
 use crate::objects::listing::{Cursor, Order, Query};
 use crate::objects::settings::RetentionPolicy;
 
-/// The most entries on a page, as in GCS.
+/// The maximum number of entries on a page, as in GCS.
 const ENTRIES_MAX: u64 = 1000;
 
 #[derive(Serialize)]
@@ -36,8 +36,8 @@ struct Listing<'a> {
     items: Option<Items<'a>>,
 }
 
-/// The objects of a page. Each is turned into a resource while it is written, since all of them together would be
-/// larger than the answer.
+/// The objects of a page. Each object is converted to a resource only when it is written. All resources at once would
+/// need more memory than the answer.
 struct Items<'a> {
     wanted: Wanted,
     habits: &'a Habits,
@@ -106,19 +106,19 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &listing))
 }
 
-/// Returns true if Google's front end packs an answer: for an agent that takes gzip and says so twice.
-/// <https://cloud.google.com/storage/docs/json_api#gzip>
+/// Returns true if the answer is to be compressed with gzip. Google's front end does so only if both `Accept-Encoding`
+/// and `User-Agent` name gzip. <https://cloud.google.com/storage/docs/json_api#gzip>
 pub(super) fn is_packed(headers: &HeaderMap) -> bool {
     let names_it = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("gzip"));
     accepts_gzip(headers) && headers.get(USER_AGENT).is_some_and(names_it)
 }
 
-/// Packs an answer.
+/// Compresses an answer with gzip.
 pub(super) fn packed(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut head, body) = answer.into_parts();
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     let bytes = body.into_whole().unwrap_or_default();
-    // Writing into memory doesn't fail.
+    // Writing into memory never fails.
     let bytes = gzip.write_all(&bytes).and_then(|()| gzip.finish()).unwrap_or_default();
     head.headers.insert(CONTENT_LENGTH, bytes.len().into());
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -15,7 +15,7 @@ use crate::objects::now_us;
 
 const ENTRIES_MAX: u64 = 1000;
 
-/// The creation times, by bucket and name.
+/// The creation times of the folders, by bucket and name.
 #[derive(Debug, Default)]
 pub(crate) struct ManagedFolders(Mutex<BTreeMap<(String, String), u64>>);
 

@@ -1,4 +1,4 @@
-//! Downloads in the JSON and the XML API: ranges, pinned generations, and decompression of gzip.
+//! Downloads in the JSON and the XML API: ranges, reads of a given generation, and decompression of gzip.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ pub(super) fn find(
     Ok(object)
 }
 
-/// Returns the answer with the range that the headers request.
+/// Returns the answer to a download, with the range that the headers request.
 pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: String) -> Answer {
     let headers = &head.headers;
     let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
@@ -92,7 +92,8 @@ pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: Strin
     Ok(answer)
 }
 
-/// Returns true if the length isn't announced. HTTP/2 has no chunks and always announces it.
+/// Returns true if the answer's length isn't announced, as GCS does for large gzip objects on HTTP/1.1. On HTTP/2 it is
+/// always announced.
 fn chunked(state: &State, head: &Parts, object: &Object) -> bool {
     object.attributes.content_encoding.as_deref() == Some("gzip")
         && head.version < Version::HTTP_2
@@ -159,7 +160,8 @@ pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
     }
 }
 
-/// Joins both checksums in one `x-goog-hash`, as the JSON API does. `gcsfs` reads only one header.
+/// Joins both checksums in one header `x-goog-hash`, as the JSON API does. `gcsfs` would read only the first of two
+/// headers.
 fn join_hashes(headers: &mut HeaderMap) {
     let name = HeaderName::from_static("x-goog-hash");
     let values: Vec<&str> = headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -179,7 +181,7 @@ fn leave_out_attributes(headers: &mut HeaderMap) {
     insert(headers, CACHE_CONTROL, "no-cache, no-store, max-age=0, must-revalidate");
 }
 
-/// Inserts a header. A writer's value that a header can't carry is left out.
+/// Inserts a header. If a value that the object's writer chose can't be sent in a header, the header is left out.
 pub(super) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
@@ -193,7 +195,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The range of a request.
+/// The range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     From(u64),
@@ -201,7 +203,7 @@ enum Asked {
     Last(u64),
 }
 
-/// Parses a range. Several ranges and other units are ignored, as HTTP allows.
+/// Parses a `Range` header. If it has several ranges or another unit than bytes, it is ignored, as HTTP allows.
 fn parse_range(text: &str) -> Option<Asked> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     match (first.trim(), last.trim()) {
@@ -215,7 +217,7 @@ fn parse_range(text: &str) -> Option<Asked> {
 }
 
 impl Asked {
-    /// Returns the bytes of an object of this size, or `None` if the range has none.
+    /// Returns the range as byte positions in an object of this size, or `None` if the object has none of the bytes.
     fn within(&self, size: u64) -> Option<Range<u64>> {
         let range = match *self {
             Asked::From(first) => first..size,

@@ -1,4 +1,4 @@
-//! Metadata of one object: reads, changes, and deletion with the object.
+//! Reads and changes the metadata of an object, and deletes the object.
 
 use http::StatusCode;
 use time::OffsetDateTime;
@@ -25,7 +25,8 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &resource))
 }
 
-/// PATCH changes the fields that it names; PUT (`update`) replaces all that can be changed.
+/// Handles PATCH, which changes the fields that it names, and PUT (`update`), which replaces all fields that can be
+/// changed.
 pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let change = call.json_body().await?;
     let precondition = conditions::in_query(&call.query)?;
@@ -41,7 +42,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
         .objects
         .patch(call.bucket, call.key, which, &precondition, |attributes| {
             if replaces {
-                // Holds and retentions go only by name.
+                // A PUT removes holds and retentions only if it names them, so keep the present ones.
                 let kept = Attributes {
                     storage_class: attributes.storage_class.take(),
                     asked: attributes.asked.clone(),
@@ -99,7 +100,7 @@ fn custom_time_goes_on(
     }
 }
 
-/// Reads the version in the URL. A version that doesn't exist is 404, not 412.
+/// Reads the version in the URL. For a version that doesn't exist, the answer is 404 and not 412.
 fn version(call: &JsonCall<'_>) -> Result<Which, Problem> {
     let generation = conditions::number("generation", call.query.value("generation"))?;
     Ok(generation.map_or(Which::Live, Which::Generation))

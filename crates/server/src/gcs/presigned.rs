@@ -1,6 +1,6 @@
-//! Requests by signed URLs: the XML API's checks before it looks at the object
-//! (<https://cloud.google.com/storage/docs/access-control/signed-urls>). The signature itself isn't verified, since the
-//! server has no service account's key.
+//! The checks of requests with signed URLs, which the XML API makes first
+//! (<https://cloud.google.com/storage/docs/access-control/signed-urls>). The signature itself isn't verified, because
+//! the server doesn't have the service account's key.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use super::answer::Problem;
 use crate::iso8601::basic;
 use crate::query::Query;
 
-/// Refuses a URL that has expired or is malformed, or whose signed headers are missing.
+/// Returns an error if a URL has expired or is malformed, or if the request lacks one of its signed headers.
 pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), Problem> {
     if !query.is_signed_by_google() {
         return Ok(());

@@ -1,22 +1,24 @@
 //! `multipart/related` uploads: JSON metadata, then media of any length as the last part.
 
-/// The largest metadata and part headers. All custom metadata of an object has at most 8 KiB.
+/// The maximum number of bytes of the metadata and the part headers together. An object's custom metadata has at most 8
+/// KiB.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// The bytes that are accepted after the closing delimiter.
+/// The maximum number of bytes after the closing delimiter.
 const EPILOGUE_BYTES_MAX: usize = 16;
 
-/// Reads the body as it arrives and passes the media on. It holds back only bytes that may be the closing delimiter.
+/// Reads the body as it arrives and passes the media on. Only bytes that may be the beginning of the closing delimiter
+/// are kept back.
 ///
 /// Lines may end with CRLF, as in the standard, or with LF alone, as `gcsfs` and `gcloud` send them and GCS accepts
-/// them. The media is unchanged either way. It ends before a line with the boundary. The line break before that line is
-/// of the same kind as the one after the media's first boundary.
+/// them. The media isn't changed in either case. It ends before the line break in front of the closing boundary line.
+/// This line break must be of the same kind as the one at the end of the boundary line before the media part.
 #[derive(Debug)]
 pub(crate) struct Related {
-    /// `--` and the boundary.
+    /// `--`, followed by the boundary.
     dashes: Vec<u8>,
     head: Vec<u8>,
-    /// The head's length at which it is parsed again. Otherwise a body that arrives byte by byte would be parsed again
-    /// for each byte.
+    /// The head is parsed again only when it has this length. Otherwise a body that arrives byte by byte would be
+    /// parsed again for each byte.
     look_at: usize,
     found: Option<Found>,
     tail: Vec<u8>,
@@ -29,7 +31,7 @@ struct Found {
     closing: Vec<u8>,
 }
 
-/// The part before the media.
+/// The part of the body before the media.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) metadata: Vec<u8>,
@@ -41,14 +43,15 @@ pub(crate) struct Head {
 pub(crate) struct Malformed(pub(crate) &'static str);
 
 impl Related {
-    /// Returns a reader. `content_type` is the request's header.
+    /// Returns a reader for the body of a request with this `Content-Type`.
     pub(crate) fn new(content_type: &str) -> Result<Related, Malformed> {
-        let boundary = boundary(content_type).ok_or(Malformed("the Content-Type names no boundary"))?;
+        let boundary =
+            boundary(content_type).ok_or(Malformed("the Content-Type has no boundary parameter"))?;
         let dashes = [b"--", boundary.as_bytes()].concat();
         Ok(Related { dashes, head: Vec::new(), look_at: 0, found: None, tail: Vec::new() })
     }
 
-    /// Reads the next bytes. `media` gets those that are certainly media, with the head before them.
+    /// Reads the next bytes. `media` is called with the bytes that certainly belong to the media, and with the head.
     pub(crate) fn push<E: From<Malformed>>(
         &mut self,
         bytes: &[u8],
@@ -132,7 +135,7 @@ fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Mal
     let Some(opening) = opening(bytes, dashes)? else { return Ok(None) };
     let Some((_, metadata_head)) = rest_of_line(bytes, opening + dashes.len())? else { return Ok(None) };
     let Some(metadata_start) = after_blank_line(bytes, metadata_head) else { return Ok(None) };
-    // If there is no metadata, the line break before the boundary may belong to the blank line.
+    // If the metadata is empty, the line break before the next boundary may be the one that ends the blank line.
     let Some(metadata_end) = next_delimiter(bytes, metadata_start, dashes) else { return Ok(None) };
     let boundary_end = metadata_end + 1 + dashes.len();
     if bytes[boundary_end..].starts_with(b"--") {
@@ -164,14 +167,15 @@ fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// Returns the line break of a boundary line, and the position after it. Spaces and tabs may precede the line break.
+/// Returns the line break that ends a boundary line, and the position after it. Spaces and tabs may stand before the
+/// line break.
 fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usize)>, Malformed> {
     let blanks = bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     match &bytes[from + blanks..] {
         [b'\n', ..] => Ok(Some((b"\n", from + blanks + 1))),
         [b'\r', b'\n', ..] => Ok(Some((b"\r\n", from + blanks + 2))),
         [] | [b'\r'] => Ok(None),
-        _ => Err(Malformed("a boundary is followed by something else than the end of its line")),
+        _ => Err(Malformed("there are other characters after the boundary on its line")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Objects and buckets as JSON resources, and object attributes from JSON.
+//! Writes objects and buckets as JSON resources, and reads object attributes from JSON.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,13 @@ use crate::objects::protection::policy_ends;
 use crate::objects::settings::RetentionPolicy;
 use crate::objects::{Attributes, Bucket, Object, Versioning};
 
-/// The location of a bucket that names none.
+/// The location of a bucket whose creation named no location.
 pub(super) const LOCATION: &str = "US";
-/// The characters that a key's segment in a URL may contain unescaped.
+/// The characters to escape when a key is written as a segment of a URL's path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Declares a resource of optional fields with their names in JSON, and a type that tells which of them are selected.
+/// Declares a resource of optional fields with their names in JSON, and a second type with a flag for each field that
+/// is true if a request selects it.
 macro_rules! resource {
     ($(#[$about:meta])* $resource:ident, $wanted:ident { $($field:ident $name:literal: $kind:ty,)* }) => {
         $(#[$about])*
@@ -42,7 +43,7 @@ macro_rules! resource {
             }
         }
 
-        /// The selected fields, looked up once for all objects of an answer.
+        /// A flag for each field that is true if it is selected. It is computed once for all objects of an answer.
         pub(super) struct $wanted {
             $($field: bool,)*
         }
@@ -185,7 +186,7 @@ impl<'a> ObjectResource<'a> {
         }
     }
 
-    /// Removes the hashes, which only a client with the object's key may see.
+    /// Removes the hashes of an object under a customer's key, because only clients with the key may see them.
     pub(crate) fn hide_hashes_of(&mut self, object: &Object) {
         if matches!(object.attributes.asked.encryption, Some(Encryption::Customer { .. })) {
             self.crc32c = None;
@@ -227,7 +228,7 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
             access[name] = default;
         }
     }
-    // The older name of the same setting.
+    // Add the setting under its older name too.
     access["bucketPolicyOnly"] = access["uniformBucketLevelAccess"].clone();
     if let Some(versioning) = settings.versioning {
         resource["versioning"] = json!({"enabled": versioning == Versioning::Enabled});
@@ -252,7 +253,7 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
     resource
 }
 
-/// Returns a bucket's ETag, which GCS makes from the metageneration: a protocol buffer's first field.
+/// Returns a bucket's ETag. Like GCS, it encodes the metageneration as the first field of a protocol buffer.
 pub(super) fn bucket_etag(metageneration: u64) -> String {
     let mut bytes = vec![0x08];
     let mut rest = metageneration;
@@ -264,7 +265,8 @@ pub(super) fn bucket_etag(metageneration: u64) -> String {
     base64(&bytes)
 }
 
-/// The fields of an object that only the service writes, or that are read elsewhere. Clients send them back.
+/// The fields of an object that only the service writes, or that other code reads. [`apply`] ignores them, because
+/// clients often send back a resource that they have read.
 const NOT_APPLIED: [&str; 29] = [
     "bucket",
     "componentCount",
@@ -309,8 +311,8 @@ const APPLIED: [&str; 8] = [
     "storageClass",
 ];
 
-/// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept. A field of
-/// a feature that this store lacks is refused.
+/// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept. If a field
+/// belongs to a feature that this store lacks, the result is an error.
 pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) -> Result<(), Problem> {
     let is_known = |name: &str| APPLIED.contains(&name) || NOT_APPLIED.contains(&name);
     let is_empty = |value: &Value| match value {
@@ -362,7 +364,7 @@ pub(crate) fn rfc3339(us: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// A number that is written as a string.
+/// A number that is written to JSON as a string.
 struct Text(u64);
 
 impl Serialize for Text {

@@ -1,7 +1,7 @@
-//! Resumable uploads. A session begins, takes chunks in order, and reports its state.
+//! Resumable uploads. A client begins a session, sends chunks in order, and can ask for the session's state.
 //!
-//! The received bytes of an interrupted chunk are kept, as in GCS. The client requests the state and continues from
-//! there.
+//! If a chunk is interrupted, the bytes that have arrived are kept, as in GCS. The client asks for the state and
+//! continues from there.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,13 +24,13 @@ use crate::objects::{Attributes, NewObject, Object, Objects};
 
 /// The length of every chunk but the last must be a multiple of this.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// The most sessions kept. Beyond it, finished sessions are forgotten, and return 404 instead of their object. If all
-/// are open, no new session begins.
+/// The maximum number of sessions. When it is reached, finished sessions are forgotten, and requests to them return 404
+/// instead of the object. If all sessions are open, no new session can begin.
 const SESSIONS_MAX: usize = 10_000;
 /// "Resume Incomplete" in GCS's terms.
 const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
 
-/// The sessions of a server. The sessions of a store on disk outlive it.
+/// The sessions of a server. With a store on disk, they survive a restart.
 pub(crate) struct Sessions {
     map: Mutex<HashMap<String, Arc<Session>>>,
     objects: Arc<Objects>,
@@ -43,7 +43,8 @@ struct Session {
     attributes: Attributes,
     precondition: Precondition,
     expected: Expected,
-    /// Takes one chunk at a time. A second one waits, and then finds that its offset is taken.
+    /// Locked while a chunk is received. A second request with the same chunk waits, and then the session already has
+    /// its bytes.
     #[serde(skip)]
     state: tokio::sync::Mutex<State>,
 }
@@ -54,7 +55,8 @@ enum State {
         writer: Box<Writer>,
         total: Option<u64>,
     },
-    /// A session from an earlier run. Its bytes are read once before it opens again.
+    /// A session from an earlier run of the server. Before it continues, its bytes are read once to compute their
+    /// checksums.
     Left {
         data: Arc<DataFile>,
         total: Option<u64>,
@@ -64,7 +66,7 @@ enum State {
     Failed,
 }
 
-/// A session in the form that is saved.
+/// The JSON form in which a session is saved.
 #[derive(Serialize)]
 struct Said<'a> {
     session: &'a Session,
@@ -95,7 +97,8 @@ impl Sessions {
         self.map().values().filter(|session| session.is_open()).count()
     }
 
-    /// Returns the ids of a bucket's open sessions without a write under way, each with its received bytes.
+    /// Returns the ids of a bucket's open sessions that aren't receiving a chunk now, each with the number of bytes it
+    /// has.
     pub(crate) fn open_in(&self, bucket: &str) -> Vec<(String, u64)> {
         let size = |session: &Session| match &*session.state.try_lock().ok()? {
             State::Open { writer, .. } => Some(writer.size()),
@@ -156,7 +159,8 @@ impl Sessions {
         kept.map_err(|error| Problem::io(&error))
     }
 
-    /// Saves that a session has become an object. If that fails, the next start recognizes it by the object.
+    /// Saves the fact that a session has become an object. If that fails, the next start of the server finds the object
+    /// and draws the same conclusion.
     fn keep_done(&self, id: &str, session: &Session, object: &Object) {
         let said = serde_json::to_value(Said { session, total: None, done: Some(object) });
         if let Ok(said) = said {
@@ -170,14 +174,14 @@ impl Sessions {
 }
 
 impl Drop for Sessions {
-    /// Leaves the bytes of open sessions on disk.
+    /// The bytes of open sessions stay on disk for the next run.
     fn drop(&mut self) {
         self.objects.close();
     }
 }
 
 impl Session {
-    /// Returns true if the session is open. A busy one counts as open.
+    /// Returns true if the session is open. A session that is receiving a chunk counts as open.
     fn is_open(&self) -> bool {
         let is_open = |state: &State| matches!(state, State::Open { .. } | State::Left { .. });
         self.state.try_lock().map_or(true, |state| is_open(&state))
@@ -185,7 +189,8 @@ impl Session {
 
     fn left(objects: &Objects, left: LeftSession) -> io::Result<Self> {
         let OwnedSaid { mut session, total, done } = serde_json::from_value(left.said)?;
-        // A run that was killed at the end may have made the object without saving that the session is done.
+        // If the server was killed at this moment, it may have created the object without saving that the session has
+        // finished.
         let made = |data: &Arc<DataFile>| {
             let object = objects.find(&session.bucket, &session.key).ok();
             object.filter(|object| object.content.is_in(data)).map(|object| without_content(&object))
@@ -200,7 +205,8 @@ impl Session {
     }
 }
 
-/// Returns only the metadata of an object. A finished session must not keep bytes alive that have been deleted since.
+/// Returns an object's metadata without its content. Otherwise a finished session would keep the bytes of an object
+/// that has been deleted since.
 fn without_content(object: &Object) -> Arc<Object> {
     Arc::new(Object { content: Default::default(), ..Object::clone(object) })
 }
@@ -277,7 +283,8 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     if let Some(first) = range.first {
         encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &session.attributes.asked)?;
         if first > writer.size() {
-            // A gap can't be filled. The answer tells where to continue.
+            // The chunk begins after the last received byte, so bytes in between are missing. The answer states the
+            // offset at which to continue.
             return Ok(incomplete(writer.size(), &call.head.headers));
         }
         // Skip the bytes of this chunk that the session already has.
@@ -298,7 +305,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
             return Err(Problem::invalid("The body's length differs from its Content-Range."));
         }
         if range.last.is_none() && total.is_none() {
-            // Without Content-Range the whole object comes in one request.
+            // A request without Content-Range has the whole object.
             *total = Some(first + received);
         } else if total.is_none_or(|total| first + received < total) && received % CHUNK_BYTES != 0 {
             return Err(Problem::invalid("All chunks but the last must be multiples of 256 KiB."));
@@ -322,7 +329,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     Ok(stored(&call, &object))
 }
 
-/// Opens a session of an earlier run again. It may have many bytes, so another thread reads them.
+/// Opens a session of an earlier run again. The session may have many bytes, so another thread reads them.
 async fn reopen(call: &JsonCall<'_>, session: &Session, state: &mut State) -> Result<(), Problem> {
     let State::Left { data, total } = state else { return Ok(()) };
     let (objects, data, total) = (call.state.objects.clone(), data.clone(), *total);
@@ -348,7 +355,7 @@ fn finish(call: &JsonCall<'_>, session: &Session, writer: Writer) -> Result<Arc<
 pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
     let id = call.query.value("upload_id").unwrap_or_default();
     match call.state.sessions.remove(id) {
-        // GCS returns "Client Closed Request" for a cancelled session.
+        // GCS answers the cancellation of a session with 499 ("Client Closed Request").
         Some(_) => Ok(empty(StatusCode::from_u16(499).unwrap_or(StatusCode::OK))),
         None => Err(Problem::not_found("No such upload session.")),
     }
@@ -373,8 +380,8 @@ fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
     attributes
 }
 
-/// Returns 308 with the received range. Some clients' HTTP libraries would follow it as a redirect. They send
-/// `X-GUploader-No-308`, and get a 200 with a header instead.
+/// Returns 308 with the received range. The HTTP libraries of some clients would follow a 308 as a redirect. These
+/// clients send `X-GUploader-No-308`, and get a 200 with a header that stands for 308.
 fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
     let disguised = headers.get("x-guploader-no-308").is_some_and(|value| value == "yes");
     let mut answer = empty(if disguised { StatusCode::OK } else { INCOMPLETE });
@@ -392,7 +399,7 @@ fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
 /// The `Content-Range` of a chunk: `bytes 0-99/100`, `bytes 0-99/*`, `bytes */100`, `bytes */*`, or none.
 #[derive(Debug, PartialEq, Eq)]
 struct ChunkRange {
-    /// `None` only requests the session's state.
+    /// The offset of the chunk's first byte. `None` means that the request only asks for the session's state.
     first: Option<u64>,
     last: Option<u64>,
     total: Option<u64>,
@@ -406,7 +413,8 @@ impl ChunkRange {
         let text = value.to_str().unwrap_or_default();
         let mut range = ChunkRange::parse(text)
             .ok_or_else(|| Problem::invalid(format!("Invalid Content-Range: '{text}'")))?;
-        // `bytes */0` without stored bytes is also the whole upload of an empty object.
+        // Before any bytes have arrived, `bytes */0` isn't only a question for the state: it also uploads an empty
+        // object.
         if range.first.is_none() && range.total == Some(0) && headers.contains_key(CONTENT_LENGTH) {
             range.first = Some(0);
         }

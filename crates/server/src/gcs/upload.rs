@@ -117,7 +117,7 @@ fn finish(
     Ok(stored(call, &object))
 }
 
-/// Refuses an upload to a missing bucket before reading its body.
+/// Returns an error if the bucket doesn't exist, so that the upload's body isn't read in vain.
 pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), Problem> {
     let found = call.state.objects.bucket_to_write(call.bucket);
     found.map(drop).map_err(|refused| Problem::refused(refused, call.bucket, ""))

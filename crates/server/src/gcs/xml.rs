@@ -37,9 +37,9 @@ struct XmlCall<'a> {
     key: &'a str,
 }
 
-/// Google's subresources that this store lacks. Without this list, a request for one would be handled as a request for
-/// the bucket or object itself. Then `compose` would write the list of its sources as an object.
-/// <https://cloud.google.com/storage/docs/xml-api/reference-headers#query-string-parameters>
+/// Google's subresources that this store lacks. They are refused, because otherwise a request for one would be handled
+/// as a request for the bucket or object itself. `?compose`, for example, would store the list of sources as the
+/// object. <https://cloud.google.com/storage/docs/xml-api/reference-headers#query-string-parameters>
 const NOT_HERE: [&str; 16] = [
     "acl",
     "billing",
@@ -59,7 +59,7 @@ const NOT_HERE: [&str; 16] = [
     "websiteConfig",
 ];
 
-/// The beginning of the XML API's headers for locks of objects. Only the JSON API has locks here.
+/// The prefix of the XML API's headers for object locks. This store supports locks only in the JSON API.
 const LOCK_HEADERS: &str = "x-goog-object-lock-";
 
 /// Answers an XML API request.
@@ -146,7 +146,7 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     check_name(call.key)?;
     let mut own = attributes(call.state, &call.head.headers)?;
     if !replaces {
-        // Encryption, access control and locks aren't copied.
+        // Encryption, access control and locks aren't copied: they come from this request.
         own = Attributes { asked: own.asked, ..Attributes::clone(&object.attributes) };
     }
     let attributes = own;
@@ -203,7 +203,7 @@ fn delete_bucket(call: &XmlCall<'_>) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Reads a body into the store and checks it. A refused body leaves nothing behind.
+/// Stores the bytes of a body and checks them. If the check fails, the bytes are discarded.
 async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
     let mut writer = state.objects.writer(expected.wanted(&state.config), body.expected());
     while let Some(bytes) = body.next().await {
@@ -221,7 +221,8 @@ fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem>
         return Err(Problem::not_here(name.as_str()));
     }
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    // Header names have no capitals, and values only ASCII. The JSON API takes all characters.
+    // In headers, the names of metadata are in lower case, and the values are ASCII. The JSON API accepts all
+    // characters.
     let metadata = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix("x-goog-meta-")?;
         let read = |value: &str| (name.to_owned(), value.to_owned());
@@ -261,7 +262,7 @@ fn stored(object: &Object) -> Response<ResponseBody> {
     answer
 }
 
-/// Adds the XML API's headers of every object.
+/// Adds the headers that the XML API sends for every object.
 fn tell(headers: &mut HeaderMap, object: &Object) {
     headers.insert("x-goog-generation", object.generation.into());
     headers.insert("x-goog-metageneration", object.metageneration.into());
@@ -271,7 +272,7 @@ fn tell(headers: &mut HeaderMap, object: &Object) {
     media::hashes(headers, object);
 }
 
-/// Adds the same headers, and the user metadata.
+/// Adds the headers that the XML API sends for every object, and the user metadata.
 pub(crate) fn tell_all(headers: &mut HeaderMap, object: &Object) {
     tell(headers, object);
     media::user_metadata(headers, object);

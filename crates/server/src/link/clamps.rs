@@ -1,8 +1,9 @@
-//! The client's small buffers, which limit the bytes under way.
+//! Reads the sizes of the client's socket buffers. If they are small, they limit the bytes in flight.
 //!
-//! On loopback a small buffer limits nothing, because bytes are acknowledged as soon as they are sent. Linux tells the
-//! buffer sizes of any socket of the machine (sock_diag(7)), so the simulated path can hold bytes back as a real one
-//! would. If the client is on another machine, or the system doesn't tell, nothing is held back.
+//! On loopback even a small buffer doesn't limit the rate, because bytes are acknowledged as soon as they are sent. But
+//! Linux reports the buffer sizes of every socket of the machine (sock_diag(7)), so the simulated path can limit the
+//! bytes in flight as a real path would. If the client is on another machine, or the system has no such interface,
+//! there is no such limit.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-// From linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+// These constants are from linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 const AF_NETLINK: i32 = 16;
 const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -26,39 +27,40 @@ const ANSWER_BYTES: usize = HEADER_BYTES + 72;
 /// Offsets in an answer: the local port, and the bytes received and unread.
 const PORT_AT: usize = HEADER_BYTES + 4;
 const UNREAD_AT: usize = HEADER_BYTES + 56;
-/// The offset in struct tcp_info.
+/// The offset of the receive window in struct tcp_info.
 const RECEIVE_WINDOW_AT: usize = 64;
-/// The offsets in the array of SK_MEMINFO_RCVBUF and so on.
+/// The offsets of SK_MEMINFO_RCVBUF and SK_MEMINFO_SNDBUF in the array of socket memory.
 const RECEIVE_BUFFER_AT: usize = 4;
 const SEND_BUFFER_AT: usize = 12;
 
-/// The kernel's own window is larger than this on loopback.
+/// On loopback, a window is larger than this unless the client has limited it.
 const WINDOW_UNTOUCHED: usize = 60 << 10;
 
 /// A connection to the kernel for queries about sockets.
 #[derive(Debug)]
 pub(crate) struct Kernel(Mutex<Socket>);
 
-/// A client's buffers, in bytes as the kernel counts them.
+/// The socket buffers of a client, in bytes, as the kernel counts them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Buffers {
     receive_buffer: usize,
-    /// The window that it may announce once everything has been read.
+    /// The window that the client can announce when it has read everything.
     receive_window: usize,
     unread: usize,
     send_buffer: usize,
 }
 
 impl Buffers {
-    /// Returns the most bytes that the client may have sent without an acknowledgement. A quarter of the buffer holds
-    /// overhead, or hasn't been filled again yet.
+    /// Returns the maximum number of bytes that the client can have sent without an acknowledgement. A quarter of the
+    /// send buffer is left out, because overhead takes a part of it, and the client may not have refilled another part
+    /// yet.
     pub(crate) fn may_send(&self) -> usize {
         self.send_buffer / 4 * 3
     }
 
-    /// Returns the most bytes that may be under way to the client. A window that the kernel manages doesn't count while
-    /// the client reads: on loopback it grows for a round trip of microseconds. A window that the client keeps small is
-    /// much smaller than its buffer.
+    /// Returns the maximum number of bytes in flight to the client. A window that the kernel manages is ignored while
+    /// the client reads, because on loopback the kernel sizes it for a round trip of microseconds. The client itself
+    /// has limited the window if it is much smaller than the buffer.
     pub(crate) fn may_receive(&self) -> usize {
         let is_small =
             self.receive_window < WINDOW_UNTOUCHED || self.receive_window <= self.receive_buffer / 8 * 5;
@@ -76,12 +78,12 @@ impl Kernel {
         let socket =
             Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_SOCK_DIAG)));
         let socket = socket.ok()?;
-        // The answer is available as soon as the kernel has accepted the query.
+        // The kernel has the answer ready as soon as it has accepted the query, so reading it never has to wait.
         socket.set_nonblocking(true).ok()?;
         Some(Kernel(Mutex::new(socket)))
     }
 
-    /// Returns the buffers of this machine's TCP socket that is connected from `near` to `far`.
+    /// Returns the buffers of the TCP socket on this machine that is connected from `near` to `far`.
     pub(crate) fn buffers(&self, near: SocketAddr, far: SocketAddr) -> Option<Buffers> {
         let mut socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         socket.write_all(&question(near, far)).ok()?;
@@ -96,12 +98,12 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     bytes.extend(u32::to_ne_bytes((HEADER_BYTES + 56) as u32));
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-    // The message's number, and the kernel's port.
+    // The message's sequence number, and the netlink port of the kernel.
     bytes.extend([0; 8]);
     let attributes = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
     let family = if near.is_ipv4() { AF_INET } else { AF_INET6 };
     bytes.extend([family, IPPROTO_TCP, attributes, 0]);
-    // Any state.
+    // Match sockets in any state.
     bytes.extend([0xff; 4]);
     bytes.extend(near.port().to_be_bytes());
     bytes.extend(far.port().to_be_bytes());
@@ -113,13 +115,13 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
         }
         bytes.extend(address);
     }
-    // Any interface, and no cookie.
+    // Match any network interface, without a cookie.
     bytes.extend([0; 4]);
     bytes.extend([0xff; 8]);
     bytes
 }
 
-/// Reads the answer about the connection with this local port.
+/// Parses the kernel's answer about the connection with this local port.
 fn read(answer: &[u8], port: u16) -> Option<Buffers> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));

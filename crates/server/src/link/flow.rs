@@ -1,7 +1,7 @@
-//! One direction of a connection: the bytes under way, and the sender's knowledge about them.
+//! One direction of a connection: the bytes in flight, and the sender's knowledge about them.
 //!
-//! Real bytes go in and come out. So a lost packet delays its bytes, and all bytes after it, until its sender has
-//! noticed the loss and sent it again.
+//! Real bytes go through it, so they can't really be lost. A lost packet delays its bytes, and all bytes after them,
+//! until the simulated sender has noticed the loss and sent the packet again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,35 +12,38 @@ use super::Path;
 use super::window::{SEGMENT, Sent, Window};
 use super::wire::{Fate, Wire};
 
-/// The additional wait for the acknowledgement of a last packet that was alone under way. Linux allows a receiver to
-/// delay its acknowledgements for this long. If other packets were under way, the wait is a round trip.
+/// If the last packet was lost and was the only one in flight, the sender waits this much longer for its
+/// acknowledgement. A receiver on Linux may delay acknowledgements for this long. If other packets were in flight too,
+/// the sender waits only a round trip.
 const ALONE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Flow {
     delay: Duration,
-    /// No byte travels before this time, the end of the simulated handshake. On loopback the real one takes no time.
+    /// The end of the simulated handshake. No byte is sent before this time. The real handshake takes no time on
+    /// loopback.
     opens: Duration,
-    /// The bytes that went in.
+    /// The number of bytes that have been sent.
     pushed: u64,
-    /// The chunks that haven't come out, by the position of their first byte.
+    /// The chunks that haven't been delivered yet, by the position of their first byte.
     under_way: BTreeMap<u64, Chunk>,
-    /// The transmissions of chunks, including repeated ones.
+    /// The number of transmissions so far, including repeated ones.
     sendings: u64,
-    /// The lost chunks, by the time when the sender notices.
+    /// The lost chunks, by the time when the sender notices the loss.
     lost: BTreeSet<(Duration, u64)>,
     /// The chunks that the sender knows to be lost and can't send again yet, because the window is full.
     again: BTreeSet<u64>,
     acknowledgements: VecDeque<Acknowledgement>,
-    /// The bytes sent, and neither acknowledged nor known to be lost.
+    /// The number of bytes that were sent, and are neither acknowledged nor known to be lost.
     in_flight: usize,
     window: Window,
-    /// The bytes sent that the receiver hasn't read, as far as the sender knows, and the times when it learns of reads.
+    /// The number of sent bytes that, as far as the sender knows, the receiver hasn't read. `taken` has the times when
+    /// the sender learns of reads.
     untaken: usize,
     taken: VecDeque<(Duration, usize)>,
 }
 
-/// An item under way.
+/// An item in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     Bytes(Bytes),
@@ -51,11 +54,11 @@ pub(crate) enum Item {
 #[derive(Debug)]
 struct Chunk {
     item: Item,
-    /// `None` while it is lost.
+    /// The time of arrival. `None` if the chunk was lost and hasn't been sent again yet.
     arrives: Option<Duration>,
     sent: Duration,
     sending: u64,
-    /// True once its sender has waited in vain for a packet that would reveal the loss.
+    /// True if the sender has already waited once for later packets that would reveal the loss, and there were none.
     was_waited_for: bool,
 }
 
@@ -84,8 +87,8 @@ impl Flow {
         }
     }
 
-    /// Returns the bytes that may be sent at `now`, if at most `most` bytes may be unread by the receiver. The result
-    /// is zero or at least a segment, so that a full window isn't filled in tiny pieces.
+    /// Returns the number of bytes that may be sent at `now`, if the receiver may have at most `most` unread bytes. The
+    /// result is zero or at least a segment, so that a nearly full window isn't filled with tiny packets.
     pub(crate) fn room(&mut self, now: Duration, most: usize, wire: &mut Wire) -> usize {
         self.advance(now, wire);
         if !self.again.is_empty() {
@@ -104,7 +107,7 @@ impl Flow {
         self.transmit(now, place, bytes, wire);
     }
 
-    /// Sends the end at `now`. Its packet is never lost.
+    /// Sends the end of the stream at `now`. Its packet is never lost.
     pub(crate) fn end(&mut self, now: Duration) {
         let arrives = Some(now.max(self.opens) + self.delay);
         let sending = self.sendings;
@@ -112,8 +115,8 @@ impl Flow {
         self.under_way.insert(self.pushed, chunk);
     }
 
-    /// Records that the receiver has read `len` bytes at `now`. Until the sender learns of it, they keep the window
-    /// closed, like a full buffer.
+    /// Records that the receiver has read `len` bytes at `now`. Until the sender learns of it, these bytes still count
+    /// as unread.
     pub(crate) fn taken(&mut self, now: Duration, len: usize) {
         self.taken.push_back((now + self.delay, len));
     }
@@ -124,12 +127,12 @@ impl Flow {
         let acknowledged = self.acknowledgements.front().map(|next| next.at);
         let taken = self.taken.front().map(|(at, _)| *at);
         let lost = self.lost.first().map(|(at, _)| *at);
-        // If nothing else is awaited, lost chunks may be sent again at once.
+        // If there is nothing else to wait for, lost chunks can be sent again at once.
         let again = (!self.again.is_empty()).then_some(now);
         [paced, acknowledged, taken, lost].into_iter().flatten().min().or(again)
     }
 
-    /// Returns the time when the next item comes out, or when a chunk that was lost before `now` must be sent again.
+    /// Returns the time when the next item is delivered, or when a chunk that was lost before `now` must be sent again.
     pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
         let arrives = self.under_way.first_key_value().and_then(|(_, chunk)| chunk.arrives);
         let lost = self.lost.first().map(|(at, _)| *at);
@@ -137,7 +140,8 @@ impl Flow {
         [arrives, lost, again].into_iter().flatten().min()
     }
 
-    /// Returns the next item that has arrived by `now`, after all earlier ones.
+    /// Returns the next item if it has arrived by `now`. Items are delivered in the order in which they were first
+    /// sent.
     pub(crate) fn pop(&mut self, now: Duration) -> Option<Item> {
         let first = self.under_way.first_entry()?;
         if first.get().arrives? > now {
@@ -146,7 +150,7 @@ impl Flow {
         Some(first.remove().item)
     }
 
-    /// Carries out the sender's reactions up to `now`: it learns of arrivals and losses, and sends lost chunks again.
+    /// Simulates the sender up to `now`: it learns of arrivals and losses, and sends lost chunks again.
     pub(crate) fn advance(&mut self, now: Duration, wire: &mut Wire) {
         while self.taken.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, len)) = self.taken.pop_front()
@@ -183,8 +187,8 @@ impl Flow {
         }
     }
 
-    /// Handles the time at which later packets would reveal a loss to the sender. If there are none, the sender waits
-    /// longer.
+    /// Handles the time at which acknowledgements of later packets reveal a loss to the sender. If no later packets
+    /// were sent, the sender waits longer.
     fn finds_out(&mut self, at: Duration, place: u64) {
         let Some(chunk) = self.under_way.get_mut(&place) else { return };
         let Item::Bytes(bytes) = &chunk.item else { return };

@@ -1,4 +1,5 @@
-//! Carries flows out on sockets: two tasks for each connection, one per direction, and the stream between them.
+//! Applies the simulated flows to real sockets. Each connection has two tasks, one for each direction, and a stream
+//! that the server reads and writes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,14 +21,15 @@ use super::flow::{Flow, Item};
 use super::wire::Wire;
 use super::{Path, RECEIVE_BYTES_MAX, unsent};
 
-/// tokio's timer rounds up to whole milliseconds. Asking for half of one less centres the error at zero.
+/// tokio's timer rounds up to whole milliseconds. Waits are shortened by half a millisecond, so that the error is zero
+/// on average.
 const TIMER_SLACK: Duration = Duration::from_micros(500);
-/// The size of one read from the socket.
+/// The maximum number of bytes of one read from the socket.
 const READ_BYTES: usize = 64 << 10;
-/// The age up to which knowledge of the client's buffers is used. A query takes some microseconds.
+/// The client's buffers are queried again after this time. A query takes some microseconds.
 const BUFFERS_AGE_MAX: Duration = Duration::from_millis(5);
 
-/// The path of a server: its delay, and the two wires that its connections share.
+/// The simulated path of a server: its delay, and the two wires that its connections share.
 #[derive(Debug)]
 pub(crate) struct Link {
     path: Path,
@@ -38,8 +40,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Returns a link, or `None` if there is nothing to simulate and sockets are used directly. Losses are drawn with
-    /// `seed`.
+    /// Returns a link, or `None` if there is nothing to simulate and sockets are used directly. The random losses
+    /// depend on `seed`.
     pub(crate) fn new(path: Path, seed: u64) -> Option<Arc<Link>> {
         if path.is_nothing() {
             return None;
@@ -47,18 +49,18 @@ impl Link {
         Some(Arc::new(Link {
             path,
             epoch: Instant::now(),
-            // A path that only delays holds no bytes back, so the client's buffers don't matter.
+            // A path without a bandwidth only delays bytes, so the client's buffers don't matter.
             kernel: path.bandwidth.and_then(|_| Kernel::open()),
             inbound: Arc::new(Mutex::new(Wire::new(path, seed))),
             outbound: Arc::new(Mutex::new(Wire::new(path, !seed))),
         }))
     }
 
-    /// Puts the path in front of a socket.
+    /// Returns a stream that puts the simulated path between the server and a socket.
     pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
         let socket = Arc::new(socket);
-        // The TCP handshake took no time on loopback, so the client's first bytes wait for its round trip. Other work
-        // of the client runs meanwhile, as on a real path.
+        // On loopback the TCP handshake takes no time. To imitate its round trip, hold back the client's first bytes
+        // for that long. Meanwhile the client can do other work, as on a real path.
         let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.now() + self.path.delay * 2));
         let outbound = Arc::new(Line::new(&self.path, &self.outbound, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
@@ -77,7 +79,7 @@ impl Link {
         }
     }
 
-    /// Returns the segments lost so far, in both directions.
+    /// Returns the number of segments lost so far, in both directions.
     pub(crate) fn segments_lost(&self) -> u64 {
         lock(&self.inbound).lost() + lock(&self.outbound).lost()
     }
@@ -86,9 +88,9 @@ impl Link {
         self.epoch.elapsed()
     }
 
-    /// Returns the bytes that may be sent now, if at most `most` bytes may be unread by the receiver, and the time when
-    /// that may change by itself. Both are for the same moment. Otherwise an event between two moments would be awaited
-    /// for ever.
+    /// Returns the number of bytes that may be sent now, if the receiver may have at most `most` unread bytes. The
+    /// second value is the time when that number may change by itself. Both are computed for the same moment. Otherwise
+    /// an event between two moments would be missed, and the task would wait for ever.
     fn room(&self, line: &Line, most: usize) -> (usize, Option<Duration>) {
         let now = self.now() + TIMER_SLACK;
         let mut flow = lock(&line.flow);
@@ -101,10 +103,10 @@ impl Link {
         line.filled.notify_one();
     }
 
-    /// Tells the sender about bytes that left the line.
+    /// Tells the simulated sender that the receiver has taken bytes.
     fn taken(&self, line: &Line, len: usize) {
         let mut flow = lock(&line.flow);
-        // If a time for more room is known, a task already waits for that time. Otherwise this wakes the tasks.
+        // If a time for more room is known, the tasks already sleep until that time. Otherwise they must be woken here.
         let now = self.now();
         let is_awaited = flow.next_room(now + TIMER_SLACK).is_some();
         flow.taken(now, len);
@@ -127,10 +129,10 @@ impl Link {
     }
 }
 
-/// The client's end of a connection, as far as it is known.
+/// The client's socket, as far as the kernel reports it.
 #[derive(Debug)]
 struct Client {
-    /// The connection from the client's side; `None` if its kernel can't be queried.
+    /// The client's address and the server's. `None` if the client's kernel can't be queried.
     ends: Option<(SocketAddr, SocketAddr)>,
     buffers: Option<Buffers>,
     asked: Duration,
@@ -142,7 +144,7 @@ impl Client {
         Client { ends, buffers: None, asked: Duration::ZERO }
     }
 
-    /// Returns the limits of the client's kernel, queried a moment ago.
+    /// Returns the client's socket buffers. They are queried again if the last query was some milliseconds ago.
     fn buffers(&mut self, link: &Link) -> Option<&Buffers> {
         let (kernel, (near, far)) = (link.kernel.as_ref()?, self.ends?);
         let now = link.now();
@@ -150,7 +152,7 @@ impl Client {
             self.buffers = kernel.buffers(near, far);
             self.asked = now;
             if self.buffers.is_none() {
-                // The client is on another machine.
+                // The kernel doesn't know the socket, so the client is on another machine.
                 self.ends = None;
             }
         }
@@ -158,17 +160,17 @@ impl Client {
     }
 }
 
-/// A line, and the tasks that wait at its ends.
+/// One direction of a connection: its flow, and the notifications for the tasks at both ends.
 #[derive(Debug)]
 struct Line {
     flow: Mutex<Flow>,
-    /// The wire that the connections share. It is locked while the flow is.
+    /// The wire that all connections share. It is locked only while the flow is locked.
     wire: Arc<Mutex<Wire>>,
-    /// Notified when something was pushed.
+    /// Notified when bytes or the end were sent.
     filled: Notify,
-    /// Notified when bytes that were read make room.
+    /// Notified when the receiver has taken bytes, so that there may be room for more.
     drained: Notify,
-    /// The connection's task, waiting for room to write.
+    /// Wakes the connection's task, which waits for room to write.
     writer: Mutex<Option<Waker>>,
     failed: Mutex<Option<io::ErrorKind>>,
     /// If true, the connection ends with a reset instead of a FIN.
@@ -215,7 +217,7 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
         buffer.reserve(READ_BYTES);
         let read = match socket.try_read_buf(&mut (&mut buffer).limit(room.min(READ_BYTES))) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // The next read returns the error again.
+                // An error here is ignored, because the next read returns it again.
                 let _ = socket.readable().await;
                 continue;
             }
@@ -235,7 +237,7 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
             Item::End => {
                 if line.reset.load(Relaxed) {
                     unsent::sent(&socket).await;
-                    // If this fails, the connection is closed in the ordinary way.
+                    // If this fails, the connection is closed with a FIN instead of a reset.
                     let _ = socket.set_zero_linger();
                 }
                 return;
@@ -253,12 +255,13 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
                 }
             }
         }
-        // If the client doesn't read, its socket fills up and the window closes.
+        // Bytes count as taken only after they were written to the socket. So if the client doesn't read, its socket
+        // fills up and the simulated window closes.
         link.taken(&line, len);
     }
 }
 
-/// Waits until the next item has come through the line. Lost chunks are sent again meanwhile.
+/// Waits until the next item arrives. Until then, lost chunks are sent again.
 async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
     loop {
         let next = lock(&line.flow).next(link.now() + TIMER_SLACK);
@@ -277,14 +280,14 @@ async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
     }
 }
 
-/// The server's end of a delayed connection.
+/// The server's end of a connection over the simulated path.
 pub(crate) struct Delayed {
     link: Arc<Link>,
     inbound: Arc<Line>,
     outbound: Arc<Line>,
     client: Client,
     waiting: Option<Pin<Box<dyn Future<Output = Item> + Send>>>,
-    /// The wait for room, if there was no room to write.
+    /// The timer of the wait for room, if there was no room to write.
     room: Option<Pin<Box<Sleep>>>,
     current: Bytes,
     ended: bool,
@@ -292,7 +295,7 @@ pub(crate) struct Delayed {
 }
 
 impl Delayed {
-    /// Ends the connection with a reset, after the written bytes have travelled.
+    /// Makes the connection end with a reset, after the written bytes have been delivered.
     pub(crate) fn reset_at_end(&mut self) {
         self.outbound.reset.store(true, Relaxed);
     }
@@ -300,7 +303,7 @@ impl Delayed {
 
 impl Drop for Delayed {
     fn drop(&mut self) {
-        // Written bytes still travel. The sender closes the socket after the last of them.
+        // Written bytes are still delivered. The sending task closes the socket after the last of them.
         self.outbound.end(self.link.now());
         self.receiver.abort();
     }
@@ -342,7 +345,7 @@ impl AsyncWrite for Delayed {
                 ready!(sleep.as_mut().poll(cx));
                 this.room = None;
             }
-            // Set before checking the room, so that an acknowledgement in between still wakes the task.
+            // Store the waker before checking for room, so that an acknowledgement in between still wakes this task.
             *lock(&this.outbound.writer) = Some(cx.waker().clone());
             if let Some(kind) = *lock(&this.outbound.failed) {
                 return Poll::Ready(Err(kind.into()));
@@ -362,12 +365,12 @@ impl AsyncWrite for Delayed {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The bytes under way need no flush.
+        // The sending task delivers written bytes by itself, so a flush has nothing to do.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The socket is closed once this end is dropped and the line is empty.
+        // The socket is closed when this end has been dropped and all bytes have been delivered.
         Poll::Ready(Ok(()))
     }
 }

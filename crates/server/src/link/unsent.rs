@@ -1,6 +1,6 @@
-//! Finds out if the kernel still has bytes to send. A reset discards them, and a fault that promises to let N bytes
-//! through must wait for them. Linux tells it in `/proc/net/tcp`. Elsewhere the fault waits long enough for a client
-//! that reads.
+//! Finds out if the kernel still has bytes to send. A reset would discard them, so a fault after N bytes must wait
+//! until the first N bytes have been sent. Linux shows the unsent bytes in `/proc/net/tcp`. On other systems, the fault
+//! waits for a fixed time, which is long enough for a client that reads.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,15 +8,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// After this many pauses, a client that reads nothing gets its reset anyway.
+/// After this many pauses, the connection is reset anyway. Otherwise a client that reads nothing would delay the reset
+/// for ever.
 const PAUSES_MAX: u32 = 500;
 
-/// The wait if nothing tells whether the bytes have left, as without `/proc`. On the loopback interface they take
-/// microseconds to a client that reads.
+/// The wait if the number of unsent bytes can't be found out, for example without `/proc`. On loopback, bytes reach a
+/// client that reads within microseconds.
 const UNKNOWN: Duration = Duration::from_millis(100);
 
-/// Returns when everything written has been acknowledged, or after a second. If that can't be found out, it returns
-/// after [`UNKNOWN`].
+/// Waits until all written bytes have been acknowledged, but at most a second. If the number of unsent bytes can't be
+/// found out, it waits for [`UNKNOWN`].
 pub(crate) async fn sent(socket: &TcpStream) {
     let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) else { return };
     for _ in 0..PAUSES_MAX {
@@ -29,7 +30,7 @@ pub(crate) async fn sent(socket: &TcpStream) {
     }
 }
 
-/// Returns the send queue of one connection in a table such as `/proc/net/tcp`.
+/// Returns the number of bytes in one connection's send queue, from a table such as `/proc/net/tcp`.
 fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
     let (local, peer) = (written(local), written(peer));
     table.lines().find_map(|line| {
@@ -40,7 +41,7 @@ fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
     })
 }
 
-/// Writes an address as the kernel does: words in the machine's byte order, in hexadecimal.
+/// Returns an address in the format of that table: hexadecimal words in the machine's byte order.
 fn written(addr: SocketAddr) -> String {
     let octets = match addr.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

@@ -1,9 +1,10 @@
-//! The bytes that one sender may have under way, and its sending rate.
+//! The congestion window: the number of bytes that one sender may have in flight, and its sending rate.
 //!
-//! It follows TCP's BBR. The first window is ten segments, and it doubles each round trip until the rate of
+//! It follows TCP's BBR algorithm. The first window is ten segments, and it doubles each round trip until the rate of
 //! acknowledged bytes stops growing. Then the window is twice the bytes that the best rate of the last ten round trips
 //! carries in one round trip. Bytes are sent at that rate, a quarter faster in every eighth round trip. Lost bytes
-//! count as not delivered, and have no other effect. A path without a bandwidth is only a delay, and has no window.
+//! lower the measured rate, because they aren't delivered, and have no other effect. A path without a bandwidth is only
+//! a delay, and has no window.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ pub(super) const SEGMENT: usize = 1448;
 /// The initial window of RFC 6928.
 pub(super) const INITIAL: usize = 10 * SEGMENT;
 const MIN: usize = 4 * SEGMENT;
-/// Timers can't separate shorter round trips.
+/// The minimum round trip for the computation. Timers aren't precise enough for a shorter one.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
-/// The round trips for which a rate is remembered.
+/// The number of round trips for which a rate is remembered.
 const ROUNDS: usize = 10;
 /// The factor of rate and window while the rate still grows. 2 / ln 2 doubles the rate in each round trip.
 const STARTUP: f64 = 2.885;
-/// The path is full when the rate hasn't grown by a quarter for this many round trips.
+/// The path counts as full when the rate hasn't grown by a quarter for this many round trips.
 const FULL_ROUNDS: u32 = 3;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// The bytes sent at once: a TLS record and the next one's header, or the bytes of a millisecond.
+/// The maximum number of bytes that are sent at once: a TLS record and the next one's header, or the bytes of a
+/// millisecond.
 const BURST_BYTES: f64 = 17e3;
 const BURST_TIME_S: f64 = 1e-3;
-/// The lateness of a timer that doesn't reduce the rate.
+/// If a timer is late by at most this much, the sender catches up, so that the rate stays the same.
 const LATE_MAX: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]
@@ -40,25 +42,25 @@ pub(super) struct Window {
     /// The best rate of each of the last round trips, in bytes per second.
     rates: [f64; ROUNDS],
     round: usize,
-    /// The current round trip ends when the bytes sent at this time are acknowledged.
+    /// The time when the current round trip began. It ends when bytes sent at or after this time are acknowledged.
     round_began: Duration,
-    /// The most bytes under way during the round trip.
+    /// The peak number of bytes in flight during the current round trip.
     used: usize,
     paced_until: Duration,
-    /// Without a bottleneck, only the receiver limits a sender.
+    /// True if the path has no bottleneck. Then only the receiver limits the sender.
     is_unlimited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Phase {
-    /// The rate when it last grew by a quarter, and the round trips since.
+    /// The rate when it last grew by a quarter, and the number of round trips since then.
     Startup(f64, u32),
     Drain,
-    /// The time when it began.
+    /// The time when this phase began.
     Steady(Duration),
 }
 
-/// The state recorded when bytes are sent.
+/// The state at the time when bytes were sent. Their acknowledgement needs it to compute the rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Duration,
@@ -83,7 +85,7 @@ impl Window {
         }
     }
 
-    /// Returns the bytes that may be sent at `now`, in addition to those under way.
+    /// Returns the number of bytes that may be sent at `now`, in addition to those in flight.
     pub(super) fn room(&self, now: Duration, in_flight: usize) -> usize {
         if self.is_unlimited {
             return usize::MAX;
@@ -100,7 +102,7 @@ impl Window {
         if self.is_unlimited { Duration::ZERO } else { self.paced_until }
     }
 
-    /// Records `len` bytes sent at `now`, in addition to those under way.
+    /// Records `len` bytes sent at `now`, in addition to those in flight.
     pub(super) fn send(&mut self, now: Duration, len: usize, in_flight: usize) -> Sent {
         let takes = Duration::from_secs_f64(len as f64 / self.pace(now));
         self.paced_until = self.paced_until.max(now.saturating_sub(LATE_MAX)) + takes;
@@ -111,7 +113,7 @@ impl Window {
         Sent { at: now, delivered: self.delivered, delivered_at: self.delivered_at }
     }
 
-    /// Records the acknowledgement of `len` bytes at `now`. `in_flight` bytes are still under way.
+    /// Records the acknowledgement of `len` bytes at `now`. `in_flight` is the number of bytes still in flight.
     pub(super) fn acknowledged(&mut self, now: Duration, sent: Sent, len: usize, in_flight: usize) {
         self.delivered += len as u64;
         self.delivered_at = now;
@@ -137,7 +139,7 @@ impl Window {
     }
 
     fn round_ends(&mut self, now: Duration) {
-        // A sender with little to send learns nothing about the path, and keeps what it knows.
+        // If the sender had little to send, its rate shows nothing about the path. So keep the earlier rates.
         let is_used = 5 * self.used >= 2 * self.bytes;
         (self.round_began, self.used) = (now, 0);
         if !is_used {
@@ -155,7 +157,7 @@ impl Window {
         self.rates[self.round % ROUNDS] = 0.0;
     }
 
-    /// Returns the best rate in bytes per second.
+    /// Returns the best rate of the last round trips, in bytes per second.
     fn rate(&self) -> f64 {
         self.rates.iter().copied().fold(0.0, f64::max)
     }

@@ -1,38 +1,39 @@
-//! The bottleneck that all connections share in one direction: a finite queue in front of a wire that sends one byte
-//! after the other. Bytes that find the queue full are dropped, and packets are lost at random.
+//! The bottleneck that all connections share in one direction: a finite queue, and a wire that sends one byte after the
+//! other. Bytes that find the queue full are dropped, and packets are lost at random.
 
 use std::time::Duration;
 
 use super::Path;
 use super::window::SEGMENT;
 
-/// The extra wait that the queue permits. Timers may be a millisecond late, and then bytes are sent at once that would
-/// have reached a real queue one after the other.
+/// The queue may hold additional bytes, as many as the wire sends in this time. The reason is that timers may be a
+/// millisecond late. Then bytes arrive together that would have reached a real queue one after the other.
 const TIMER_LATE: Duration = Duration::from_millis(1);
 
-/// The wire of one direction. Its times count from any fixed moment.
+/// The wire of one direction. Its times are measured from any fixed moment.
 #[derive(Debug)]
 pub(crate) struct Wire {
     path: Path,
     free_at: Duration,
-    /// Segments until the next random loss.
+    /// The number of segments until the next random loss.
     until_lost: u64,
     random: u64,
-    /// Segments that were dropped or lost at random. Each is sent again.
+    /// The number of segments that were dropped or lost at random. Each of them is sent again.
     lost: u64,
 }
 
 /// The fate of consecutive bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// The last of them leaves at this time.
+    /// They are sent. The last of them leaves the wire at this time.
     Departs(Duration),
-    /// Their sender learns of the loss at this time, when the acknowledgement of bytes sent with them would arrive.
+    /// They are lost. Their sender learns of it at this time, when the acknowledgement of bytes sent with them would
+    /// arrive.
     Lost(Duration),
 }
 
 impl Wire {
-    /// Returns a wire. `seed` determines the losses.
+    /// Returns a wire. `seed` determines the random losses.
     pub(crate) fn new(path: Path, seed: u64) -> Wire {
         let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed, lost: 0 };
         wire.draw();
@@ -65,18 +66,18 @@ impl Wire {
         }
     }
 
-    /// Returns the segments lost so far.
+    /// Returns the number of segments lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Loses the packet after this many, and no packet after it.
+    /// Loses only the packet that follows this many others.
     #[cfg(test)]
     pub(super) fn lose_after(&mut self, segments: u64) {
         self.until_lost = segments;
     }
 
-    /// Returns the wait of bytes that are sent now.
+    /// Returns the time that bytes sent at `now` wait in the queue.
     #[cfg(test)]
     pub(super) fn wait(&self, now: Duration) -> Duration {
         self.free_at.saturating_sub(now)
@@ -88,8 +89,8 @@ impl Wire {
         self.free_at
     }
 
-    /// Returns the segments for which the queue has room. One segment always fits if the wire is free, however short
-    /// the queue.
+    /// Returns the number of segments for which the queue has room. If the wire is free, one segment always fits, even
+    /// with a queue of length zero.
     fn room(&self, now: Duration) -> u64 {
         let Some(rate) = self.path.bandwidth else { return u64::MAX };
         let bytes = |time: Duration| (time.as_nanos() * u128::from(rate) / 1_000_000_000) as usize;
@@ -104,7 +105,7 @@ impl Wire {
         if self.path.loss <= 0.0 {
             return;
         }
-        // SplitMix64.
+        // The random numbers come from SplitMix64.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,11 +1,12 @@
-//! The requested properties of an object besides bytes and metadata. They are stored and returned, as far as a demo
-//! store can.
+//! The properties of an object that its writer requested, other than content and metadata. The store keeps and returns
+//! them, and implements them only as far as a demo store needs.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Encryption, access control, tags and locks. Nothing is encrypted, but a customer's key is compared, and locks hold.
+/// Encryption, access control, tags and locks. The store encrypts nothing, but it compares a customer's key and
+/// enforces locks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The object's encryption, if the writer requested one.
@@ -35,18 +36,18 @@ pub struct Asked {
 pub enum Encryption {
     /// Encryption with a key that the store manages.
     Managed {
-        /// `AES256`, `aws:kms`, `aws:kms:dsse`.
+        /// The algorithm: `AES256`, `aws:kms` or `aws:kms:dsse`.
         algorithm: String,
         /// The key of the key management service.
         kms_key: Option<String>,
         /// True if S3 uses a bucket key.
         bucket_key: bool,
     },
-    /// Encryption with the customer's own key, of which only base64 hashes are kept.
+    /// Encryption with the customer's own key. The store keeps only hashes of the key, in base64.
     Customer {
-        /// The hash that S3's answers contain.
+        /// The MD5 of the key, which S3's answers contain.
         md5: String,
-        /// The hash that GCS's answers contain.
+        /// The SHA-256 of the key, which GCS's answers contain.
         sha256: String,
     },
 }

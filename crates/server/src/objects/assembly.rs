@@ -1,5 +1,5 @@
-//! Assembles the parts of an upload: checks the parts that a client names, and joins them. It is pure, and the same for
-//! both dialects.
+//! Assembles the parts of an upload: checks the parts that a client names, and joins them. The code has no side
+//! effects, and both dialects use it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::checksum::{concatenated, hex, md5};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) number: u32,
-    /// Without quotes; `None` if the client left it out.
+    /// The part's entity tag without quotes, or `None` if the client left it out.
     pub(crate) etag: Option<String>,
 }
 
@@ -27,7 +27,8 @@ pub(crate) enum Misfit {
     Unequal { number: u32 },
 }
 
-/// Returns the named parts in order. `part_size_min` applies to all but the last.
+/// Returns the named parts in order, or the reason why they can't form an object. `part_size_min` applies to all parts
+/// but the last.
 pub(crate) fn select(
     parts: &BTreeMap<u32, Arc<Part>>,
     named: &[Named],
@@ -53,7 +54,7 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// Checks that all parts but the last have the same size, and that the last isn't larger. Some services demand it.
+/// Checks that all parts but the last have the same size, and that the last isn't larger. Some services require that.
 pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
     let size = |part: &Arc<Part>| part.written.sums.size;
     let first = parts.first().map_or(0, size);
@@ -67,7 +68,7 @@ pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
     }
 }
 
-/// Joins the parts end to end. The MD5 of the whole isn't known.
+/// Joins the parts end to end. The result has no MD5, because an MD5 can't be combined from those of the parts.
 pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
     let mut content = Content::default();
     let mut sums = None;
@@ -83,7 +84,8 @@ pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
     Written { content, sums }
 }
 
-/// Returns `MD5-OF-MD5S-N` if the parts' MD5s are known, and otherwise the same made from their ETags.
+/// Returns the ETag of the object: the MD5 of the N parts' MD5s, a dash, and N. If a part's MD5 isn't known, the parts'
+/// ETags are used instead.
 pub(crate) fn etag(parts: &[Arc<Part>]) -> String {
     let mut digests = Vec::with_capacity(parts.len() * 16);
     for part in parts {

@@ -1,4 +1,4 @@
-//! Direct access for tests, without a protocol: they put, read, damage and restore objects.
+//! Direct access to the store for tests, without requests: they can put, read, damage and restore objects.
 
 use std::io;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns all keys of a bucket in byte order. A missing bucket has none.
+    /// Returns all keys of a bucket in byte order. A bucket that doesn't exist has none.
     pub fn keys(&self, bucket: &str) -> Vec<String> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
         let keys = read(&bucket.keys);
@@ -122,7 +122,8 @@ impl Objects {
         })
     }
 
-    /// Lets objects of an existing bucket have a retention and a legal hold. It keeps versions from now on.
+    /// Turns on object locks for an existing bucket, so that objects can have a retention and a legal hold. This also
+    /// turns on versioning.
     ///
     /// # Errors
     /// As for [`Objects::keep_versions`].

@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 
 use crate::Error;
 
-/// The reserved prefixes and suffixes of general purpose buckets' names. Names of directory buckets end in `--x-s3`,
-/// which isn't among them.
+/// Prefixes and suffixes that names of general purpose buckets must not have. `--x-s3` isn't among them, because names
+/// of directory buckets end in it.
 const RESERVED_PREFIXES: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
 const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s3"];
 
-/// Checks the name of a bucket.
+/// Checks a bucket's name.
 ///
 /// # Errors
 /// Returns the mistake in a name that S3 doesn't permit.
@@ -20,7 +20,7 @@ pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
     }
 }
 
-/// Returns S3's objection to a name, if there is one.
+/// Returns the rule of S3 that a name breaks, or `None` if the name is valid.
 pub(crate) fn objection(name: &str) -> Option<&'static str> {
     let is_inner =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
@@ -45,7 +45,7 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether GCS allows a name: <https://cloud.google.com/storage/docs/buckets#naming>.
+/// Returns true if GCS allows a bucket to have this name: <https://cloud.google.com/storage/docs/buckets#naming>.
 pub(crate) fn is_allowed_by_gcs(name: &str) -> bool {
     let is_outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let length_max = if name.contains('.') { 222 } else { 63 };

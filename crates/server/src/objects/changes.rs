@@ -17,16 +17,16 @@ use crate::checksum::hex;
 /// The result of a delete.
 #[derive(Debug, Clone)]
 pub(crate) enum Removed {
-    /// The object is deleted.
+    /// The object has been deleted.
     Gone,
-    /// The object, or the named version of it, is deleted.
+    /// The object, or the named version of it, has been deleted.
     Version(Arc<Object>),
-    /// A delete marker has replaced it.
+    /// A delete marker has become the newest version.
     Marked(Arc<Object>),
 }
 
 impl Objects {
-    /// Makes the written bytes the object under a key, if the precondition holds at that moment.
+    /// Stores the written bytes as the object under a key, if the precondition holds at that moment.
     pub(crate) fn commit(
         &self,
         bucket: &str,
@@ -50,12 +50,13 @@ impl Objects {
         let steps = keys.writing(versioning, object.clone(), now_us());
         let replaced = self.carry_out(&bucket, &mut keys, key, steps, false)?;
         drop(keys);
-        // Dropping the last reader of a large file takes time, so it is done without the lock.
+        // If this was the last reference to a large file, dropping it takes time. So drop it after the lock was
+        // released.
         self.drop_removed(replaced);
         Ok(object)
     }
 
-    /// Drops objects, and gives the memory of many back to the system.
+    /// Drops objects. If many bytes have been freed since the last time, their memory is returned to the system.
     fn drop_removed(&self, removed: Vec<Arc<Object>>) {
         let size = removed.iter().map(|object| object.size).sum();
         drop(removed);
@@ -64,7 +65,7 @@ impl Objects {
         }
     }
 
-    /// Returns a new generation that isn't visible yet.
+    /// Returns a new generation of an object. It isn't stored under its key yet.
     fn generation(&self, key: &str, written: Written, new: NewObject, versioning: Versioning) -> Arc<Object> {
         let generation = self.next_generation();
         let now = now_us();
@@ -104,8 +105,8 @@ impl Objects {
         Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
     }
 
-    /// Carries out steps, on disk first, unless a hold or a retention forbids it. Returns the objects that were
-    /// removed. `bypasses` is true if retentions of the mode GOVERNANCE don't count.
+    /// Carries out steps, first on disk and then in memory, unless a hold or a retention forbids one. Returns the
+    /// objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE are to be ignored.
     fn carry_out(
         &self,
         bucket: &Bucket,
@@ -130,8 +131,8 @@ impl Objects {
         Ok(gone)
     }
 
-    /// Changes an object's key within its bucket. A new generation appears there, and the old key disappears, in one
-    /// step.
+    /// Changes an object's key within its bucket. In one step, a new generation appears under the new key, and the old
+    /// key disappears.
     pub(crate) fn rename(
         &self,
         bucket: &str,
@@ -165,7 +166,8 @@ impl Objects {
         Ok(object)
     }
 
-    /// Changes the attributes of an object, unless `change` refuses: the same generation, the next metageneration.
+    /// Changes the attributes of an object, unless `change` returns an error. The generation stays the same, and the
+    /// metageneration is incremented.
     pub(crate) fn patch<E>(
         &self,
         bucket: &str,
@@ -188,7 +190,7 @@ impl Objects {
         self.put_back(&bucket, &mut keys, object).map(Ok)
     }
 
-    /// Puts a changed object in its place, live or noncurrent.
+    /// Replaces an object by the changed object. It stays live or noncurrent.
     fn put_back(&self, bucket: &Bucket, keys: &mut Keys, object: Object) -> Result<Arc<Object>, Refused> {
         let object = Arc::new(object);
         let step = match object.standing.noncurrent_us {
@@ -199,7 +201,8 @@ impl Objects {
         Ok(object)
     }
 
-    /// Restores an archived object unless `decide` refuses. Nothing else changes.
+    /// Records the restoration of an archived object, unless `decide` returns an error. The object's metageneration and
+    /// times don't change.
     pub(crate) fn restore_if<T, E>(
         &self,
         bucket: &str,
@@ -265,7 +268,7 @@ impl Objects {
         Ok(if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) })
     }
 
-    /// Deletes one version for good.
+    /// Deletes one version permanently.
     pub(crate) fn delete_version(
         &self,
         bucket: &str,
@@ -290,7 +293,7 @@ impl Objects {
     }
 }
 
-/// Refuses steps that would delete or replace an object that a hold or a retention keeps.
+/// Returns an error if steps would delete or replace an object that a hold or a retention protects.
 fn permit(bucket: &Bucket, keys: &Keys, key: &str, steps: &[Step], bypasses: bool) -> Result<(), Refused> {
     let (removed, archived) = keys.losses(key, steps);
     let (settings, now_us) = (bucket.settings(), now_us());
@@ -301,12 +304,13 @@ fn permit(bucket: &Bucket, keys: &Keys, key: &str, steps: &[Step], bypasses: boo
     kept.map_or(Ok(()), |kept| Err(Refused::Protected(kept)))
 }
 
-/// The bytes freed since memory was last given back to the system. The allocator of glibc keeps freed memory for itself
-/// otherwise.
+/// Counts the bytes freed since memory was last returned to the system. Without this, the allocator of glibc would keep
+/// freed memory for itself.
 #[derive(Debug, Default)]
 pub(super) struct Freed(AtomicU64);
 
-/// Giving memory back looks at every free piece of it, which takes milliseconds.
+/// Memory is returned only after this many bytes were freed, because each call examines all free blocks and takes
+/// milliseconds.
 const GIVEN_BACK_BYTES_MIN: u64 = 64 << 20;
 
 impl Freed {
@@ -316,7 +320,7 @@ impl Freed {
         }
     }
 
-    /// Counts freed bytes, and returns true when they are worth giving back.
+    /// Counts freed bytes. Returns true if there are enough of them to return memory to the system now.
     fn is_due(&self, bytes: u64) -> bool {
         let before = self.0.fetch_add(bytes.min(GIVEN_BACK_BYTES_MIN), Relaxed);
         let is_due = before.saturating_add(bytes) >= GIVEN_BACK_BYTES_MIN;
@@ -331,7 +335,8 @@ mod heap {
     #![allow(unsafe_code, reason = "the allocator has no safe interface for it")]
 
     pub(super) fn give_back() {
-        // SAFETY: any thread may call it at any time. It takes a number alone, and touches only free memory.
+        // SAFETY: any thread may call it at any time. Its only argument is a number, and it changes only memory that is
+        // already free.
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         unsafe {
             libc::malloc_trim(0);

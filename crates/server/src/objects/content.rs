@@ -1,4 +1,4 @@
-//! The bytes of an object: extents in memory or in files, which are shared and never change.
+//! The bytes of an object. They consist of extents in memory or in files, which objects share and which never change.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-/// The most bytes of one read from a file. Larger reads gained nothing with a page cache.
+/// The maximum number of bytes of one read from a file. Larger reads weren't faster, because the page cache has the
+/// bytes.
 const FILE_READ_BYTES: u64 = 64 << 10;
 
-/// Extents joined end to end. Composing, completing and copying only make new lists of them.
+/// The bytes of extents, joined end to end. Composing, completing and copying make new lists of extents, without
+/// copying bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     pub(crate) extents: Vec<Extent>,
@@ -25,7 +27,7 @@ pub(crate) enum Extent {
     File { file: Arc<DataFile>, offset: u64, len: u64 },
 }
 
-/// A file of bytes. It is removed with the last content that refers to it, but kept when the store closes.
+/// A data file. It is removed when the last content that refers to it is dropped, but not after the store has closed.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     pub(crate) path: PathBuf,
@@ -43,7 +45,8 @@ impl DataFile {
 impl Drop for DataFile {
     fn drop(&mut self) {
         if self.store_open.load(Relaxed) {
-            // A file that can't be removed now is an orphan, which the next start removes.
+            // If the file can't be removed now, no object refers to it any more, so the next start of the server
+            // removes it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -81,7 +84,7 @@ impl Content {
             .any(|extent| matches!(extent, Extent::File { file, .. } if Arc::ptr_eq(file, data)))
     }
 
-    /// Returns a half-open range of the bytes, cut off at the end.
+    /// Returns a half-open range of the bytes. A range beyond the end is cut off.
     pub(crate) fn range(&self, range: Range<u64>) -> Content {
         let mut extents = Vec::new();
         let mut start = 0;
@@ -105,8 +108,8 @@ impl Content {
     }
 }
 
-/// Reads content from its beginning to its end. File reads block: they are short and mostly come from the page cache.
-/// Another thread would cost more than it saves.
+/// Reads content from its beginning to its end. Reads from files block the thread, because they are short and usually
+/// come from the page cache. Moving them to another thread would cost more than it saves.
 #[derive(Debug)]
 pub(crate) struct Reader {
     left: u64,
@@ -115,7 +118,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Returns the bytes not yet read.
+    /// Returns the number of bytes that haven't been read yet.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -145,7 +148,8 @@ impl Reader {
                         Ok(opened) => self.open = Some((opened, len)),
                         Err(error) => return Some(Err(error)),
                     }
-                    // An open file can still be read after it is unlinked, so `file` may be dropped here.
+                    // Dropping `file` here may remove the data file. The reader can still read it, because its open
+                    // file stays readable after the removal.
                 }
             }
         }

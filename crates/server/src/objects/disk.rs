@@ -1,18 +1,18 @@
 //! The store on disk, under one folder:
 //!
 //! ```text
-//! buckets/BUCKET/bucket.json          when the bucket was created, and its settings
-//! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the stretches of data files it is made of
-//! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
+//! buckets/BUCKET/bucket.json          the time when the bucket was created, and its settings
+//! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the extents of data files that it consists of
+//! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   a noncurrent version, in the same format
 //! uploads/ID/upload.json              an upload in parts that is neither completed nor aborted
-//! uploads/ID/NUMBER.json              one of its parts: checksums, and the stretches of data files it is made of
-//! sessions/ID.json                    a resumable session: what was said at its beginning, and its data file
-//! data/ab/NAME                        bytes; objects share them after a copy, a compose or a multipart upload
+//! uploads/ID/NUMBER.json              one of its parts: checksums, and the extents of data files that it consists of
+//! sessions/ID.json                    a resumable session: the request that began it, and its data file
+//! data/ab/NAME                        bytes, which several objects share after a copy, a compose or a multipart upload
 //! ```
 //!
-//! An object exists from the moment when its JSON file is renamed into place. Data files that no JSON names, left by a
-//! crash in the middle of a request, are removed at the next start. A session's data file grows as bytes arrive. If the
-//! session continues after a restart, its checksums are computed anew.
+//! An object exists from the moment when its JSON file is renamed into place. If a crash in the middle of a request
+//! leaves data files that no JSON file names, the next start removes them. A session's data file grows as bytes arrive.
+//! If the session continues after a restart, its checksums are computed again from the file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -37,12 +37,12 @@ pub(crate) struct Disk {
     root: PathBuf,
     store_open: Arc<AtomicBool>,
     next_name: AtomicU64,
-    /// Told once when the disk is full, and again if it was so and then had room.
+    /// Called with a message when the disk becomes full. It is called again only if the disk had room in between.
     report: Option<fn(&str)>,
     is_full: AtomicBool,
 }
 
-/// The uploads and sessions of an earlier run.
+/// The unfinished uploads and sessions that an earlier run has left on disk.
 #[derive(Default)]
 pub(crate) struct Left {
     pub(crate) buckets: Vec<Found>,
@@ -50,7 +50,7 @@ pub(crate) struct Left {
     pub(crate) sessions: Vec<LeftSession>,
 }
 
-/// One bucket that exists at the start.
+/// A bucket that the store on disk already has at the start.
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) created_us: u64,
@@ -98,7 +98,9 @@ impl Disk {
     /// Opens or creates the folder, and reads its content.
     pub(crate) fn open(root: &Path, now_us: u64, report: Option<fn(&str)>) -> io::Result<(Disk, Left)> {
         if let Some(other) = other_entry(root)? {
-            let message = format!("it holds {other}, and is no folder of a store; give one of its own");
+            let message = format!(
+                "the folder contains {other}, so it isn't a store; use an empty folder or the folder of a store"
+            );
             return Err(io::Error::new(ErrorKind::AlreadyExists, message));
         }
         for folder in FOLDERS {
@@ -150,7 +152,7 @@ impl Disk {
         fs::remove_dir_all(self.bucket(name))
     }
 
-    /// Returns a new data file. It is removed again unless an object refers to it.
+    /// Creates a data file. It is removed when it is dropped, unless an object refers to it.
     pub(crate) fn create_data(&self) -> io::Result<(File, Arc<DataFile>)> {
         let name = format!("{:016x}", self.next_name.fetch_add(1, Relaxed));
         let path = self.data(&name);
@@ -164,7 +166,7 @@ impl Disk {
         Ok((file, Arc::new(DataFile { path, name, store_open: self.store_open.clone() })))
     }
 
-    /// Makes this object the live one under its key.
+    /// Makes this object the live object under its key.
     pub(crate) fn publish(&self, bucket: &str, object: &Object) -> io::Result<()> {
         self.write_record(&self.record(bucket, &object.key), object)
     }
@@ -188,7 +190,7 @@ impl Disk {
         fs::remove_file(self.record(bucket, key))
     }
 
-    /// From now on, dropping an object no longer removes its bytes.
+    /// Closes the store: from now on, dropping an object doesn't remove its data files.
     pub(crate) fn close(&self) {
         self.store_open.store(false, Relaxed);
     }
@@ -267,7 +269,8 @@ impl Disk {
         let mut uploads = Vec::new();
         for entry in fs::read_dir(self.root.join("uploads"))? {
             let folder = entry?.path();
-            // The upload was interrupted while it began or ended.
+            // If this file is missing, the server was interrupted while the upload began or ended. So remove the
+            // upload's other files.
             let Ok(text) = fs::read(folder.join("upload.json")) else {
                 fs::remove_dir_all(&folder)?;
                 continue;
@@ -311,7 +314,7 @@ impl Disk {
             }
             let SessionRecord { data, said } = serde_json::from_slice(&fs::read(&path)?)?;
             match data.map(|name| files.get(&name).cloned()) {
-                // The session's bytes no longer exist, so it was interrupted while it ended.
+                // The session's data file no longer exists, so the server was interrupted while the session ended.
                 Some(None) => fs::remove_file(&path)?,
                 data => sessions.push(LeftSession { id, data: data.flatten(), said }),
             }
@@ -319,8 +322,8 @@ impl Disk {
         Ok(sessions)
     }
 
-    /// Removes noncurrent versions that are no older than the live object. They belong to a change that was interrupted
-    /// before it replaced the live one.
+    /// Removes noncurrent versions that are not older than the live object. They belong to a change that was
+    /// interrupted before it replaced the live object.
     fn undo_interrupted(&self, found: &mut Found) -> io::Result<()> {
         let live: HashMap<&str, u64> =
             found.objects.iter().map(|object| (object.key.as_str(), object.generation)).collect();
@@ -340,14 +343,14 @@ impl Disk {
         fs::rename(&unfinished, path)
     }
 
-    /// Returns the result of a write, after reporting a full disk.
+    /// Returns the result of a write unchanged. If the disk has just become full, this is reported.
     pub(crate) fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         let now_full = result.as_ref().err().is_some_and(is_full);
         if self.is_full.swap(now_full, Relaxed) != now_full
             && now_full
             && let Some(report) = self.report
         {
-            report(&format!("{} has no room left, and writes are refused", self.root.display()));
+            report(&format!("the disk of {} is full, so writes fail", self.root.display()));
         }
         result
     }
@@ -364,7 +367,8 @@ impl Disk {
         self.root.join("sessions").join(format!("{id}.json"))
     }
 
-    /// Keys may be longer than file names, and may contain `..`, `//` or anything else. Their hashes don't.
+    /// Returns the path of an object's JSON file. It contains the key's hash, because a key may be too long for a file
+    /// name and may contain `..` or `//`.
     fn record(&self, bucket: &str, key: &str) -> PathBuf {
         self.bucket(bucket).join(format!("{}.json", hashed(key)))
     }
@@ -378,7 +382,7 @@ impl Disk {
     }
 }
 
-/// Returns the extents of content in the form that is saved.
+/// Returns the extents of content in the form in which they are saved as JSON.
 fn recorded(content: &Content) -> Vec<ExtentRecord> {
     let extents = content.extents.iter().filter_map(|extent| match extent {
         Extent::File { file, offset, len } => {
@@ -389,7 +393,7 @@ fn recorded(content: &Content) -> Vec<ExtentRecord> {
     extents.collect()
 }
 
-/// Returns the content in the record at `path`.
+/// Returns the content that the JSON file at `path` describes.
 fn content(
     path: &Path,
     extents: Vec<ExtentRecord>,
@@ -405,7 +409,7 @@ fn content(
 /// The folders of a store.
 const FOLDERS: [&str; 4] = ["buckets", "data", "sessions", "uploads"];
 
-/// Returns an entry of a folder that no store made.
+/// Returns the name of an entry that doesn't belong to a store, if the folder has one.
 fn other_entry(root: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -413,7 +417,7 @@ fn other_entry(root: &Path) -> io::Result<Option<String>> {
     };
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        // A file system of its own has `lost+found`.
+        // The root folder of a file system has an entry `lost+found`.
         if !FOLDERS.contains(&name.as_str()) && name != "lost+found" {
             return Ok(Some(name));
         }
@@ -421,7 +425,7 @@ fn other_entry(root: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Returns true if an error is for want of room.
+/// Returns true if an error means that the disk or a quota is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
@@ -430,7 +434,7 @@ fn hashed(key: &str) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, key.as_bytes()).as_ref())
 }
 
-/// Returns the file and offset behind a byte of content, for tests that damage it.
+/// Returns the file and the offset of one byte of content, so that tests can damage it.
 pub(crate) fn file_at(content: &Content, mut offset: u64) -> Option<(PathBuf, u64)> {
     for extent in &content.extents {
         if offset < extent.len() {
@@ -454,7 +458,7 @@ mod tests {
     fn a_full_disk_is_reported_once_until_there_was_room() {
         let folder = tempfile::tempdir().unwrap();
         let report = |text: &str| {
-            assert!(text.contains("no room left"), "{text}");
+            assert!(text.contains("is full"), "{text}");
             REPORTS.fetch_add(1, Relaxed);
         };
         let (disk, _) = Disk::open(folder.path(), 0, Some(report)).unwrap();

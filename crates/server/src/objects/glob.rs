@@ -1,8 +1,8 @@
-//! The patterns for whole keys in GCS's listings. `*` and `?` don't cross slashes, `**` does. `[a-z]` and `[!a-z]`
-//! match one character, `{a,b}` one of several patterns.
+//! The patterns for whole keys in GCS's listings. `*` and `?` don't match slashes, and `**` does. `[a-z]` and `[!a-z]`
+//! match one character, and `{a,b}` matches one of several patterns.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob>
 
-/// The most combined alternatives, and the most braces, since each brace is a step of a recursion.
+/// The maximum number of combined alternatives, and also of braces, because each brace is a step of a recursion.
 const ALTERNATIVES_MAX: usize = 256;
 
 /// A pattern, expanded into the alternatives of its braces.
@@ -82,7 +82,7 @@ fn tokens(pattern: &str) -> Option<Vec<PatternToken>> {
             '[' => {
                 let outside = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
                 let mut ranges = Vec::new();
-                // A bracket in the first place is one of the characters.
+                // A closing bracket directly after the opening one is one of the listed characters.
                 let mut first = true;
                 loop {
                     let low = chars.next()?;
@@ -108,8 +108,8 @@ fn tokens(pattern: &str) -> Option<Vec<PatternToken>> {
     Some(tokens)
 }
 
-/// Returns true if the whole key matches. It tracks the set of positions in the pattern character by character, so the
-/// time is bounded by the product of both lengths.
+/// Returns true if the whole key matches. For each character of the key, it keeps the set of possible positions in the
+/// pattern. So the time is at most proportional to the product of both lengths.
 fn whole(tokens: &[PatternToken], key: &[char]) -> bool {
     let mut at = vec![false; tokens.len() + 1];
     at[0] = true;
@@ -130,7 +130,7 @@ fn whole(tokens: &[PatternToken], key: &[char]) -> bool {
     at[tokens.len()]
 }
 
-/// Adds the positions after runs, since a run may be empty.
+/// Adds the positions after `*` and `**`, because these may match nothing.
 fn pass_runs(tokens: &[PatternToken], at: &mut [bool]) {
     for (index, token) in tokens.iter().enumerate() {
         if at[index] && matches!(token, PatternToken::Run | PatternToken::Everything) {

@@ -1,4 +1,4 @@
-//! One page of a listing: a pure walk over the sorted keys of a bucket.
+//! Makes one page of a listing from the sorted keys of a bucket. The code has no side effects.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::versions::{Index, Keys};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(crate) prefix: String,
-    /// An empty text means no delimiter.
+    /// The delimiter of common prefixes. If it is empty, there is no delimiter.
     pub(crate) delimiter: String,
     pub(crate) from: Cursor,
-    /// The exclusive end. Keys from here on are left out.
+    /// The exclusive end: this key and all later keys are left out.
     pub(crate) end: Option<String>,
-    /// The most objects and prefixes together.
+    /// The maximum number of objects and common prefixes together.
     pub(crate) max: usize,
-    /// GCS: only keys that match this pattern, and their common prefixes.
+    /// For GCS: if set, only keys that match this pattern are listed, and their common prefixes.
     pub(crate) glob: Option<Glob>,
-    /// GCS: also list the object whose key equals a common prefix.
+    /// For GCS: if true, an object whose key equals a common prefix is listed too.
     pub(crate) include_trailing_delimiter: bool,
 }
 
@@ -29,17 +29,17 @@ pub(crate) struct Query {
 pub(crate) enum Cursor {
     #[default]
     Start,
-    /// GCS `startOffset`.
+    /// At this key: GCS's `startOffset`.
     At(String),
-    /// S3's `start-after` and `marker`, and the token after a page that ended with an object.
+    /// After this key: S3's `start-after` and `marker`, and the token after a page that ended with an object.
     After(String),
-    /// The token after a page that ended with a common prefix.
+    /// After all keys with this prefix: the token after a page that ended with a common prefix.
     AfterPrefix(String),
-    /// After one version of a key, in the listing's order.
+    /// After this version of a key, in the order of the listing.
     AfterVersion(String, u64),
 }
 
-/// The order of a key's versions, and whether delete markers are listed.
+/// The order of a key's versions in a listing. It also decides if delete markers are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// S3's order, with delete markers.
@@ -48,7 +48,7 @@ pub(crate) enum Order {
     OldestFirst,
 }
 
-/// The result, in order.
+/// One page: objects and common prefixes, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
@@ -100,8 +100,8 @@ impl Cursor {
     }
 }
 
-/// Returns the smallest byte string that is greater than all strings with this prefix. UTF-8 has no 0xFF byte, so
-/// adding one to the last byte always works.
+/// Returns the smallest byte string that is greater than all strings with this prefix. The last byte can always be
+/// incremented, because UTF-8 has no byte 0xFF.
 fn successor(prefix: &str) -> Option<Vec<u8>> {
     let mut bytes = prefix.as_bytes().to_vec();
     *bytes.last_mut()? += 1;
@@ -122,7 +122,8 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
     }
     let mut last = query.from.clone();
     loop {
-        // The walk restarts after each common prefix, so a prefix with a million keys costs one step.
+        // After each common prefix, the walk continues behind all keys that have it. So a prefix with a million keys
+        // takes a single step.
         let mut skip_to = None;
         for (key, object) in index.range::<[u8], _>((as_slice(&at), Bound::Unbounded)) {
             let ended = query.end.as_ref().is_some_and(|end| &**key >= end.as_bytes());

@@ -14,15 +14,15 @@ use crate::checksum::{Algorithm, Sums, base64, hex};
 /// The metadata that the writer of an object sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// `Content-Type`.
+    /// The header `Content-Type`.
     pub content_type: Option<String>,
-    /// `Content-Encoding`.
+    /// The header `Content-Encoding`.
     pub content_encoding: Option<String>,
-    /// `Cache-Control`.
+    /// The header `Cache-Control`.
     pub cache_control: Option<String>,
-    /// `Content-Disposition`.
+    /// The header `Content-Disposition`.
     pub content_disposition: Option<String>,
-    /// `Content-Language`.
+    /// The header `Content-Language`.
     pub content_language: Option<String>,
     /// The storage class. The default is STANDARD.
     pub storage_class: Option<String>,
@@ -32,10 +32,10 @@ pub struct Attributes {
     /// GCS's `customTime`, an RFC 3339 time that its writer chose.
     #[serde(default)]
     pub custom_time: Option<String>,
-    /// `Expires`, as its writer sent it.
+    /// The header `Expires`, exactly as the writer sent it.
     #[serde(default)]
     pub expires: Option<String>,
-    /// The location to which a website sends its visitors on.
+    /// S3's `x-amz-website-redirect-location`: the location to which a website redirects visitors.
     #[serde(default)]
     pub website_redirect: Option<String>,
     /// User metadata.
@@ -46,15 +46,15 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes for an object to hold. Objects without any, of which there may be millions, share one
-    /// value.
+    /// Returns the attributes in the form in which objects keep them. Objects without attributes share one value,
+    /// because there may be millions of them.
     pub(crate) fn shared(self) -> Arc<Attributes> {
         static NONE: LazyLock<Arc<Attributes>> = LazyLock::new(Arc::default);
         if self == **NONE { NONE.clone() } else { Arc::new(self) }
     }
 }
 
-/// Serializes shared attributes: each object's separately.
+/// Serializes the attributes of each object separately, although objects may share them in memory.
 mod shared {
     use std::sync::Arc;
 
@@ -71,14 +71,15 @@ mod shared {
     }
 }
 
-/// One generation of an object. Objects never change: a write makes a new one.
+/// One generation of an object. It never changes: a write makes a new generation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Object {
     /// The exact key.
     pub key: String,
     /// The size in bytes.
     pub size: u64,
-    /// The generation. It strictly increases over the whole store, and is microseconds since 1970 if the clock allows.
+    /// The generation. It strictly increases over the whole store. It is the time in microseconds since 1970, unless
+    /// the clock went back.
     pub generation: u64,
     /// The metageneration. It starts at 1, and grows by one with each change of metadata.
     pub metageneration: u64,
@@ -109,7 +110,7 @@ pub struct Object {
     pub created_us: u64,
     /// The time of the last change, in microseconds since 1970.
     pub updated_us: u64,
-    /// Its state among the versions of its key.
+    /// The state of this generation among the versions of its key.
     #[serde(default)]
     pub standing: Standing,
     pub(crate) checksum: Option<StoredChecksum>,
@@ -117,7 +118,7 @@ pub struct Object {
     pub(crate) content: Content,
 }
 
-/// The checksum that S3 returns: the one that the writer chose.
+/// The checksum that S3 returns for an object, with the algorithm that the writer chose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredChecksum {
     pub(crate) algorithm: Algorithm,
@@ -178,8 +179,8 @@ impl Object {
     }
 }
 
-/// Returns the ETag of an object whose MD5 isn't known. It is opaque, and has a `-1` so that no client takes it for an
-/// MD5.
+/// Returns the ETag of an object whose MD5 isn't known. It is opaque, and ends in `-1` so that clients don't take it
+/// for an MD5.
 pub(crate) fn opaque_etag(generation: u64, crc32c: u32) -> String {
     let mut state = [0; 16];
     state[..8].copy_from_slice(&generation.to_be_bytes());

@@ -1,24 +1,24 @@
-//! Conditions of a request on the present state of an object.
+//! Conditions on the present state of an object, under which a request is carried out.
 
 use serde::{Deserialize, Serialize};
 
 use super::object::Object;
 
-/// The preconditions of both dialects. All that are set must hold. A generation of 0 means that the object doesn't
-/// exist.
+/// The preconditions of both dialects. All conditions that are set must hold. A generation of 0 means that the object
+/// doesn't exist.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Precondition {
     pub(crate) generation_match: Option<u64>,
     pub(crate) generation_not_match: Option<u64>,
     pub(crate) metageneration_match: Option<u64>,
     pub(crate) metageneration_not_match: Option<u64>,
-    /// S3 `If-Match`.
+    /// S3's header `If-Match`.
     pub(crate) etag_match: Option<ETags>,
-    /// S3 `If-None-Match`.
+    /// S3's header `If-None-Match`.
     pub(crate) etag_none_match: Option<ETags>,
 }
 
-/// `*` or one ETag without quotes.
+/// The value of such a header: `*`, or one ETag without quotes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ETags {
     Any,

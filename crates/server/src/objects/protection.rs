@@ -1,13 +1,13 @@
-//! Decides whether holds and retentions permit that an object is deleted or replaced. It is pure.
+//! Decides if holds and retentions permit an object to be deleted or replaced. The code has no side effects.
 //!
-//! S3's legal hold and every retention protect a version from deletion for good. GCS's holds also keep a live object
+//! S3's legal hold and every retention protect a version from permanent deletion. GCS's holds also keep a live object
 //! from becoming noncurrent. <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-lock.html>,
 //! <https://cloud.google.com/storage/docs/object-holds>
 
 use super::object::Object;
 use super::settings::{BucketSettings, RetentionPolicy};
 
-/// The reason why an object stays.
+/// The reason why an object can't be deleted or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protection {
     TemporaryHold,
@@ -29,7 +29,7 @@ pub(crate) fn against_archival(object: &Object) -> Option<Protection> {
     }
 }
 
-/// Returns the reason why a version can't be deleted for good. `bypasses` is true for a request that S3 lets ignore
+/// Returns the reason why a version can't be deleted permanently. `bypasses` is true if the request may ignore
 /// retentions of the mode GOVERNANCE.
 pub(crate) fn against_removal(
     settings: &BucketSettings,
@@ -53,7 +53,8 @@ pub(crate) fn against_removal(
     (now_us < until_us).then_some(Protection::Retained(until_us))
 }
 
-/// Returns the time when the bucket's policy lets an object go. An event-based hold defers it, so it has none.
+/// Returns the time when the bucket's retention policy no longer protects an object. While the object has an
+/// event-based hold, the period hasn't begun, so the result is `None`.
 pub(crate) fn policy_ends(policy: Option<RetentionPolicy>, object: &Object) -> Option<u64> {
     let policy = policy.filter(|_| object.attributes.asked.event_hold != Some(true))?;
     let from_us = object.attributes.asked.event_released_us.unwrap_or(object.created_us);

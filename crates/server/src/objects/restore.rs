@@ -1,5 +1,5 @@
-//! Restoration from S3's archives. An archived object can only be read from a copy that a client has requested.
-//! [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html)
+//! Restoration from S3's archives. An archived object can be read only after a client has requested its restoration,
+//! which makes a temporary copy. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html)
 
 use serde::{Deserialize, Serialize};
 
@@ -7,37 +7,38 @@ use super::Object;
 
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// A requested restoration.
+/// A restoration that a client has requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Restore {
     /// The time from which the copy can be read, in microseconds since 1970.
     ready_us: u64,
-    /// The time when the copy is removed. `None` if the object itself leaves the archive, as intelligently tiered ones
-    /// do.
+    /// The time when the copy is removed. `None` if the object itself leaves the archive, as objects of the class
+    /// INTELLIGENT_TIERING do.
     ends_us: Option<u64>,
 }
 
 impl Restore {
-    /// Returns a copy that can be read from `ready_us` on, for this many days. They end at midnight, as on S3.
+    /// Returns the restoration to a copy that can be read from `ready_us` on, for this many days. As on S3, the last
+    /// day ends at midnight.
     pub(crate) fn copy(ready_us: u64, days: u32) -> Restore {
         let days_over = (ready_us / DAY_US).saturating_add(u64::from(days)) + 1;
         Restore { ready_us, ends_us: Some(days_over.saturating_mul(DAY_US)) }
     }
 
-    /// Returns a restoration by which the object leaves the archive at `ready_us`.
+    /// Returns a restoration after which the object itself has left the archive, at `ready_us`.
     pub(crate) fn for_good(ready_us: u64) -> Restore {
         Restore { ready_us, ends_us: None }
     }
 }
 
-/// The place of an object at a given time.
+/// The place of an object's bytes at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Not archived. Most objects are here.
+    /// The object isn't archived, like most objects.
     AtHand,
-    /// In an archive. `restoring` is true if a restoration is under way.
+    /// The object is in an archive. `restoring` is true if a restoration is running.
     Archive { restoring: bool },
-    /// In an archive, with a copy that can be read until this time, in microseconds since 1970.
+    /// The object is in an archive, but has a copy that can be read until this time, in microseconds since 1970.
     Copied { until_us: u64 },
 }
 
@@ -56,7 +57,8 @@ impl Object {
         }
     }
 
-    /// Returns the archive tier of an intelligently tiered object that is archived at `now_us`, by S3's name for it.
+    /// Returns S3's name of the archive tier of an INTELLIGENT_TIERING object, or `None` if the object isn't archived
+    /// at `now_us`.
     pub(crate) fn archive_tier(&self, now_us: u64) -> Option<&str> {
         let in_archive = matches!(self.place(now_us), Place::Archive { .. });
         self.attributes.archive_status.as_deref().filter(|_| in_archive)

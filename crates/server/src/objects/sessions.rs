@@ -1,4 +1,4 @@
-//! Resumable sessions, saved by a store on disk. The dialect defines a session's state, which is JSON here.
+//! Saves resumable sessions in a store on disk. The dialect defines a session's state, which is any JSON value here.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::content::DataFile;
 use super::disk::Disk;
 
-/// One session in the form that is saved.
+/// One session in the form in which it is saved.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SessionRecord {
-    /// The data file for the bytes; `None` once an object has them.
+    /// The name of the data file with the session's bytes. `None` after they have become an object.
     pub(crate) data: Option<String>,
     pub(crate) said: Value,
 }
 
-/// A session of an earlier run.
+/// A session from an earlier run of the server.
 #[derive(Debug)]
 pub(crate) struct LeftSession {
     pub(crate) id: String,
@@ -25,7 +25,7 @@ pub(crate) struct LeftSession {
     pub(crate) said: Value,
 }
 
-/// The sessions of a store on disk. A store in memory keeps none here.
+/// The sessions that a store on disk has saved. For a store in memory, this is always empty.
 #[derive(Debug, Default)]
 pub(crate) struct KeptSessions {
     disk: Option<Arc<Disk>>,
@@ -37,12 +37,12 @@ impl KeptSessions {
         Self { disk: Some(disk), left: Mutex::new(left) }
     }
 
-    /// Returns the sessions of an earlier run, once.
+    /// Returns the sessions of an earlier run. Later calls return none.
     pub(crate) fn take_left(&self) -> Vec<LeftSession> {
         std::mem::take(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Saves a session's state, in place of its earlier one.
+    /// Saves a session's state, which replaces the state saved before.
     pub(crate) fn keep(&self, id: &str, record: &SessionRecord) -> io::Result<()> {
         self.disk.as_ref().map_or(Ok(()), |disk| disk.keep_session(id, record))
     }
@@ -50,7 +50,7 @@ impl KeptSessions {
     /// Deletes a session.
     pub(crate) fn end(&self, id: &str) {
         if let Some(disk) = &self.disk {
-            // If the file remains, the session returns at the next start, and can be cancelled then.
+            // If the file can't be removed, the session is back after the next start, and can be cancelled then.
             let _ = disk.end_session(id);
         }
     }

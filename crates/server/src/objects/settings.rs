@@ -1,4 +1,4 @@
-//! The settings of a bucket, of both dialects.
+//! The settings of a bucket in both dialects.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 use super::asked::{Asked, Retention};
 use super::versions::Versioning;
 
-/// A CORS rule of a bucket, of either service.
+/// A CORS rule of a bucket, in either dialect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CorsRule {
     pub(crate) id: Option<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) methods: Vec<String>,
-    /// The headers that a request may have.
+    /// The headers that a cross-origin request may have.
     pub(crate) headers: Vec<String>,
-    /// The headers of an answer that a page may read.
+    /// The headers of an answer that a web page may read.
     pub(crate) exposed: Vec<String>,
     pub(crate) max_age_s: Option<u32>,
 }
@@ -29,13 +29,13 @@ const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 pub(crate) struct BucketSettings {
     /// The versioning setting, if it was ever set.
     pub(crate) versioning: Option<Versioning>,
-    /// It starts at 1, and grows by one with each change.
+    /// The metageneration. It starts at 1, and each change increments it.
     pub(crate) metageneration: u64,
     /// The time of the last change, in microseconds since 1970.
     pub(crate) updated_us: u64,
     /// True if objects may have a retention and a legal hold: S3's Object Lock, GCS's object retention.
     pub(crate) locks: bool,
-    /// The retention of new objects that name none.
+    /// S3's default retention, for new objects whose request names none.
     pub(crate) default_lock: Option<DefaultLock>,
     /// GCS's retention policy, for all objects of the bucket.
     pub(crate) policy: Option<RetentionPolicy>,
@@ -43,11 +43,11 @@ pub(crate) struct BucketSettings {
     pub(crate) event_hold: Option<bool>,
     /// S3's tags.
     pub(crate) tags: BTreeMap<String, String>,
-    /// The rules for browsers.
+    /// The CORS rules, which browsers ask for.
     pub(crate) cors: Vec<CorsRule>,
-    /// Documents that are kept, though nothing enforces them, by the names of their subresources.
+    /// Documents that the server stores and returns without enforcing them, by the names of their subresources.
     pub(crate) documents: BTreeMap<String, String>,
-    /// Fields of the JSON API that are kept and answered as they are.
+    /// Fields of the JSON API that the server stores and returns unchanged.
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct RetentionPolicy {
     pub(crate) period_s: u64,
     /// The time when the policy was set, in microseconds since 1970.
     pub(crate) effective_us: u64,
-    /// True if the period can only grow.
+    /// True if the policy is locked, so that its period can only be increased.
     pub(crate) is_locked: bool,
 }
 
@@ -101,7 +101,7 @@ impl BucketSettings {
         self.versioning.unwrap_or_default()
     }
 
-    /// Adds the bucket's defaults to the properties of a new object.
+    /// Fills in the bucket's defaults for properties that the request for a new object doesn't name.
     pub(crate) fn complete(&self, asked: &mut Asked, now_us: u64) {
         if asked.retention.is_none() {
             asked.retention = self.default_lock.map(|lock| lock.retention(now_us));

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The state of an object as a version.
+/// The state of one version of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// True if it was written with versioning enabled. Otherwise its version is `null`.
+    /// True if the version was written with versioning enabled. Otherwise S3 shows its id as `null`.
     pub has_id: bool,
-    /// True if it is S3's marker that the key was deleted.
+    /// True if the version is a delete marker, with which S3 records that the key was deleted.
     pub is_delete_marker: bool,
-    /// The time since when it is noncurrent, in microseconds since 1970.
+    /// The time when the version became noncurrent, in microseconds since 1970.
     pub noncurrent_us: Option<u64>,
 }

@@ -11,11 +11,11 @@ use super::object::Attributes;
 use super::writer::Written;
 use crate::checksum::Algorithm;
 
-/// The most unfinished uploads. Beyond it, no new upload begins until one is completed or aborted. Each keeps its key
-/// and metadata, some KiB.
+/// The maximum number of unfinished uploads. When it is reached, no new upload can begin until one is completed or
+/// aborted. Each takes some KiB of memory for its key and metadata.
 const UPLOADS_MAX: usize = 10_000;
 
-/// One unfinished upload: begun, and neither completed nor aborted.
+/// An unfinished upload, which was begun but neither completed nor aborted.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Upload {
     pub(crate) id: String,
@@ -35,11 +35,11 @@ pub(crate) struct UploadChecksum {
     pub(crate) composite: bool,
 }
 
-/// One part. Sending the same number again replaces it.
+/// A part of an upload. A later part with the same number replaces it.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) number: u32,
-    /// Without quotes.
+    /// The entity tag without quotes.
     pub(crate) etag: String,
     pub(crate) written: Written,
     pub(crate) modified_us: u64,
@@ -50,13 +50,13 @@ impl Upload {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the bytes of all received parts.
+    /// Returns the number of bytes of all received parts.
     pub(crate) fn size(&self) -> u64 {
         self.parts().values().map(|part| part.written.content.size()).sum()
     }
 }
 
-/// All uploads of a store. The uploads of a store on disk outlive the server.
+/// All uploads of a store. With a store on disk, they survive a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     map: Mutex<HashMap<String, Arc<Upload>>>,
@@ -84,7 +84,7 @@ impl Uploads {
         Ok(Some(upload))
     }
 
-    /// Saves a part, in place of an earlier one with its number.
+    /// Saves a part. It replaces an earlier part with the same number.
     pub(crate) fn keep(&self, upload: &Upload, part: Part) -> io::Result<Arc<Part>> {
         let mut parts = upload.parts();
         if let Some(disk) = &self.disk {
@@ -103,12 +103,12 @@ impl Uploads {
     pub(crate) fn remove(&self, id: &str) {
         let removed = self.map().remove(id);
         if let (Some(disk), Some(_)) = (&self.disk, &removed) {
-            // If its files remain, the upload returns at the next start, and can be aborted then.
+            // If its files can't be removed, the upload is back after the next start, and can be aborted then.
             let _ = disk.end_upload(id);
         }
     }
 
-    /// Returns the uploads of a bucket, by key and then by age.
+    /// Returns the uploads of a bucket, sorted by key and then by age.
     pub(crate) fn of(&self, bucket: &str) -> Vec<Arc<Upload>> {
         let mut uploads: Vec<_> =
             self.map().values().filter(|upload| upload.bucket == bucket).cloned().collect();

@@ -1,8 +1,9 @@
-//! Decides which versions of a key are kept after a write, a delete, or the deletion of one version. It is pure.
+//! Decides which versions of a key are kept after a write, a delete, or the deletion of one version. The code has no
+//! side effects.
 //!
-//! A key has at most one live object, and older noncurrent versions, oldest first. If none is live, the newest version
-//! is a delete marker: S3 shows it, and GCS shows none. An object with the version `null` was written without
-//! versioning, and a key has at most one.
+//! A key has at most one live object, and a list of noncurrent versions, oldest first. If no object is live, the newest
+//! version is a delete marker. S3 lists it, and GCS doesn't. An object that was written without versioning has the
+//! version `null`. A key has at most one of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,19 +15,20 @@ use super::object::Object;
 /// The versioning setting of a bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Versioning {
-    /// A replaced or deleted object is gone.
+    /// A replaced or deleted object is removed.
     #[default]
     Off,
     /// A replaced or deleted object becomes noncurrent.
     Enabled,
-    /// S3's state after `Enabled`: versions with an id are kept, and new objects have none.
+    /// S3's state after versioning was turned off again. Versions with an id are kept, but new objects get the version
+    /// `null`.
     Suspended,
 }
 
-/// Keys in byte order, the order of both stores.
+/// The live objects by key, in byte order, which is the order of both dialects' listings.
 pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
 
-/// A selection among the versions of a key.
+/// Selects one of the versions of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     /// The live version.
@@ -36,12 +38,12 @@ pub(crate) enum Which {
     Null,
 }
 
-/// The rule for the live object after one version was deleted.
+/// The rule that decides which version becomes live after one version was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heir {
     /// S3: the newest remaining version becomes current.
     Newest,
-    /// GCS: no version is live until the next write.
+    /// GCS: no version is live until the next write of the key.
     Nobody,
 }
 
@@ -53,15 +55,15 @@ pub(crate) struct Keys {
     pub(crate) noncurrent: BTreeMap<Box<[u8]>, Vec<Arc<Object>>>,
 }
 
-/// One change of a key's versions. If a store on disk ends between two steps, it is read back as it was before the
-/// first.
+/// One step of a change to a key's versions. If a server with a store on disk is killed between two steps, its next
+/// start undoes the first ones.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Keeps a noncurrent version.
+    /// Saves an object as a noncurrent version.
     SetAside(Arc<Object>),
-    /// Makes an object the live one.
+    /// Makes an object the live object.
     Show(Arc<Object>),
-    /// Leaves no live object.
+    /// Removes the live object, so that none is live.
     Hide,
     /// Deletes a noncurrent version.
     Drop(u64),
@@ -96,7 +98,7 @@ impl Keys {
         self.live.is_empty() && self.noncurrent.is_empty()
     }
 
-    /// Returns the steps of a write.
+    /// Returns the steps that carry out a write.
     pub(crate) fn writing(&self, versioning: Versioning, new: Arc<Object>, now_us: u64) -> Vec<Step> {
         let mut steps = self.displacing(&new.key, versioning, now_us);
         if versioning == Versioning::Suspended {
@@ -106,7 +108,8 @@ impl Keys {
         steps
     }
 
-    /// Returns the steps of a delete. Without versioning, a marker is left only if older versions exist.
+    /// Returns the steps that carry out a delete. Without versioning, they leave a delete marker only if older versions
+    /// exist.
     pub(crate) fn deleting(&self, versioning: Versioning, marker: Arc<Object>, now_us: u64) -> Vec<Step> {
         let key = marker.key.as_str();
         let mut steps = self.displacing(key, versioning, now_us);
@@ -124,7 +127,7 @@ impl Keys {
         steps
     }
 
-    /// Returns the steps that delete one version for good, or `None` if it doesn't exist.
+    /// Returns the steps that delete one version permanently, or `None` if it doesn't exist.
     pub(crate) fn removing(
         &self,
         key: &str,
@@ -140,7 +143,7 @@ impl Keys {
         if !is_live && self.live(key).is_some() {
             return Some(vec![gone]);
         }
-        // No version of the key is live now.
+        // After this deletion, no version of the key is live. Decide if another version becomes live.
         let mut steps = Vec::new();
         match (heir, left.last()) {
             (Heir::Nobody, _) if left.iter().all(|object| object.standing.is_delete_marker) => {
@@ -163,7 +166,7 @@ impl Keys {
         Some(steps)
     }
 
-    /// Returns the steps for the live object when something replaces it.
+    /// Returns the steps that keep or drop the live object when something replaces it.
     fn displacing(&self, key: &str, versioning: Versioning, now_us: u64) -> Vec<Step> {
         let is_kept = |live: &Object| match versioning {
             Versioning::Off => false,
@@ -176,7 +179,7 @@ impl Keys {
         vec![Step::SetAside(Arc::new(old))]
     }
 
-    /// Returns the objects that steps delete for good, and the live object that they make noncurrent.
+    /// Returns the objects that steps delete permanently, and the live object that they make noncurrent.
     pub(crate) fn losses(&self, key: &str, steps: &[Step]) -> (Vec<Arc<Object>>, Option<Arc<Object>>) {
         let mut live = self.live(key).map(|object| object.generation);
         let mut kept: BTreeSet<u64> = self.noncurrent(key).iter().map(|object| object.generation).collect();
@@ -200,7 +203,7 @@ impl Keys {
         nulls.map(|object| Step::Drop(object.generation))
     }
 
-    /// Carries out a step. Returns the removed object, so that it is dropped without holding locks.
+    /// Carries out a step. Returns the removed object, so that the caller can drop it after it has released its locks.
     pub(crate) fn apply(&mut self, key: &str, step: Step) -> Option<Arc<Object>> {
         match step {
             Step::Show(object) => self.live.insert(key.as_bytes().into(), object),

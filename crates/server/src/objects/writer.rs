@@ -10,18 +10,18 @@ use super::content::{Content, DataFile, Extent};
 use super::disk::Disk;
 use crate::checksum::{Hasher, Sums, Wanted};
 
-/// The bytes of one segment of memory. Bodies are copied into segments, because the network's buffers are shared: a
-/// kilobyte kept in one would keep all of it.
+/// The size in bytes of one segment of memory. Bodies are copied into segments, because several bodies share a network
+/// buffer. A kilobyte that refers to such a buffer would keep all of it in memory.
 const SEGMENT_BYTES: usize = 256 << 10;
 
-/// Collects content and computes its checksums. If it is dropped before [`Writer::finish`], it leaves nothing behind.
+/// Collects content and computes its checksums. If it is dropped before [`Writer::finish`], its bytes are discarded.
 pub(crate) struct Writer {
     hasher: Hasher,
     sink: Sink,
     size: u64,
 }
 
-/// Content with its checksums, not yet an object.
+/// Content with its checksums, which isn't an object yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Written {
     pub(crate) content: Content,
@@ -34,7 +34,8 @@ enum Sink {
 }
 
 impl Writer {
-    /// Returns a writer. `expected` is the number of bytes to come, if known. It is only a hint.
+    /// Returns a writer. `expected` is the number of bytes that will be written, if known. It is only a hint for the
+    /// size of buffers.
     pub(crate) fn new(disk: Option<&Arc<Disk>>, wanted: Wanted, expected: Option<u64>) -> Writer {
         let sink = match disk {
             Some(disk) => Sink::Disk { disk: disk.clone(), open: None },
@@ -67,12 +68,13 @@ impl Writer {
         }
     }
 
-    /// Returns the bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Writes to memory or to the page cache. The latter blocks, for the same reason as reads.
+    /// Writes bytes to memory or to a file. A write to a file blocks the thread, because it is short and usually goes
+    /// to the page cache. Another thread would cost more than it saves.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -87,7 +89,7 @@ impl Writer {
                         if !open.is_empty() {
                             segments.push(std::mem::take(open).freeze());
                         }
-                        // If no length was announced, each segment is as large as all before it.
+                        // If no length was announced, each segment is as large as all earlier ones together.
                         let room = expected.map_or(written, |expected| expected.saturating_sub(written));
                         let least = bytes.len().min(SEGMENT_BYTES);
                         *open = BytesMut::with_capacity((room as usize).clamp(least, SEGMENT_BYTES));
@@ -123,7 +125,7 @@ impl Writer {
     }
 }
 
-/// Returns the file of a writer, which is created before its first byte.
+/// Returns the file of a writer. The first call creates it.
 fn opened<'a>(
     disk: &Disk,
     open: &'a mut Option<(File, Arc<DataFile>)>,

@@ -1,5 +1,5 @@
-//! Archived objects: those of the classes GLACIER and DEEP_ARCHIVE, and intelligently tiered ones in an archive tier.
-//! Their bytes can't be read before they are restored.
+//! Archived objects: objects of the classes GLACIER and DEEP_ARCHIVE, and INTELLIGENT_TIERING objects in an archive
+//! tier. They can't be read until they are restored.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,15 +12,16 @@ use crate::body::ResponseBody;
 use crate::objects::restore::{Place, Restore};
 use crate::objects::{Object, now_us};
 
-/// Headers that carry a refusal's details to the place where its document is written. The framework's errors can't hold
-/// additional elements.
+/// Internal headers with the details of an error, from which [`finished`] writes the error document. The errors of the
+/// crate `s3s` can't contain additional elements.
 const CLASS: HeaderName = HeaderName::from_static("archived-in");
 const TIER: HeaderName = HeaderName::from_static("archived-in-tier");
 const WHY: HeaderName = HeaderName::from_static("archived-why");
-/// A header that turns the answer to a restoration into 202. The framework always answers 200.
+/// An internal header that makes [`finished`] change the status to 202. The crate `s3s` always answers a restoration
+/// with 200.
 const ACCEPTED: HeaderName = HeaderName::from_static("restore-accepted");
 
-/// Checks that an object's bytes can be read.
+/// Returns an error if an object is archived, so that its bytes can't be read.
 pub(super) fn admit(object: &Object) -> S3Result<()> {
     match object.place(now_us()) {
         Place::AtHand | Place::Copied { .. } => Ok(()),
@@ -39,7 +40,7 @@ fn invalid_state(object: &Object, message: &'static str) -> S3Error {
     error
 }
 
-/// Completes an answer as S3 gives it. The refusal of an archived object tells its class and tier.
+/// Completes an answer as S3 would write it. The error for an archived object contains its class and tier.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_InvalidObjectState.html)
 pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
     if answer.headers_mut().remove(ACCEPTED).is_some() {
@@ -80,7 +81,7 @@ pub(super) fn restore(
     Ok(answer)
 }
 
-/// Decides about a request to restore an object, and returns the status of the answer.
+/// Decides if a request to restore an object is valid. Returns the restoration, and the status of the answer.
 fn decide(
     object: &Object,
     request: &RestoreRequest,
@@ -107,8 +108,8 @@ fn decide(
         Place::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
             match request.days {
                 None => Ok((Restore::for_good(ready_us), StatusCode::ACCEPTED)),
-                // This message is S3's own (<https://github.com/s3tools/s3cmd/issues/1377>). The API's page doesn't
-                // have it.
+                // This is S3's own message (<https://github.com/s3tools/s3cmd/issues/1377>), although its documentation
+                // doesn't mention it.
                 Some(_) => Err(s3_error!(
                     InvalidArgument,
                     "INTELLIGENT_TIERING objects are not subject to restore expiry. Do not specify Days when restoring \
@@ -117,12 +118,12 @@ fn decide(
             }
         }
         Place::Archive { restoring: false } => Ok((Restore::copy(ready_us, days()?), StatusCode::ACCEPTED)),
-        // The copy exists, and stays for this many days from now.
+        // A readable copy exists already. The request only changes its end, to this many days from now.
         Place::Copied { .. } => Ok((Restore::copy(now_us, days()?), StatusCode::OK)),
     }
 }
 
-/// Returns the `x-amz-restore` header of an object that is being restored or has been.
+/// Returns the `x-amz-restore` header of an object that is being restored or has been restored.
 pub(super) fn header(object: &Object) -> Option<String> {
     match object.place(now_us()) {
         Place::AtHand | Place::Archive { restoring: false } => None,
@@ -134,7 +135,7 @@ pub(super) fn header(object: &Object) -> Option<String> {
     }
 }
 
-/// Returns the `x-amz-archive-status` header of an intelligently tiered object.
+/// Returns the `x-amz-archive-status` header of an INTELLIGENT_TIERING object.
 pub(super) fn tier(object: &Object) -> Option<ArchiveStatus> {
     object.archive_tier(now_us()).map(|tier| ArchiveStatus::from(tier.to_owned()))
 }
@@ -153,7 +154,7 @@ pub(super) fn status(object: &Object, now_us: u64) -> Option<RestoreStatus> {
 /// Returns true if a listing requests the [`status`].
 ///
 /// # Errors
-/// 400 for any other attribute.
+/// Returns 400 for any other attribute.
 pub(super) fn is_asked_for(attributes: Option<&OptionalObjectAttributesList>) -> S3Result<bool> {
     let attributes = attributes.map_or(&[][..], |attributes| attributes);
     match attributes.iter().all(|attribute| attribute.as_str() == OptionalObjectAttributes::RESTORE_STATUS) {

@@ -8,7 +8,7 @@ use s3s::{S3Result, s3_error};
 use super::tagging;
 use crate::objects::asked::Retention;
 
-/// Returns the [`Asked`](crate::objects::asked::Asked) of an operation that makes an object.
+/// Returns the [`Asked`](crate::objects::asked::Asked) from the input of an operation that creates an object.
 macro_rules! asked_of {
     ($input:expr) => {{
         let customer = $crate::s3::asked::customer_of!($input)?;
@@ -91,7 +91,7 @@ macro_rules! tell_lock {
 
 pub(super) use {asked_of, customer_of, source_customer_of, tell_encryption, tell_lock};
 
-/// Reads the mode and date of a lock. They must be given together.
+/// Reads the mode and the date of a retention. A request must have both or neither.
 pub(super) fn retention(
     mode: Option<&ObjectLockMode>,
     until: Option<&Timestamp>,
@@ -118,7 +118,7 @@ pub(super) fn retention(
     Ok(Some(Retention { strict, until_us }))
 }
 
-/// Returns the microseconds since 1970 of a date.
+/// Returns a date as microseconds since 1970.
 pub(super) fn until_us(date: &Timestamp) -> u64 {
     let date = time::OffsetDateTime::from(date.clone());
     u64::try_from(date.unix_timestamp_nanos() / 1000).unwrap_or_default()

@@ -10,7 +10,7 @@ use super::{Dialect, checksums, encryption, timestamp, versions};
 use crate::body::ResponseBody;
 use crate::objects::Object;
 
-/// The most parts on a page.
+/// The maximum number of parts on a page.
 const PARTS_MAX: i32 = 1000;
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Result<GetObjectAttributesOutput> {
@@ -24,7 +24,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
         version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };
-    // Clients write all names into one header, which `s3s` doesn't split.
+    // Clients write all names into one header, separated by commas, and `s3s` doesn't split it.
     let names = input.object_attributes.iter().flat_map(|names| names.as_str().split(',')).map(str::trim);
     for name in names {
         match name {
@@ -37,7 +37,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
                 let stored = checksums::of(&object);
                 let mut checksum =
                     Checksum { checksum_type: Some(kind(stored.composite)), ..Default::default() };
-                // Here ObjectParts tells the number of parts, so the composite value has no suffix.
+                // In this answer, ObjectParts contains the number of parts, so a composite checksum has no suffix `-N`.
                 let value = stored.value.split('-').next().unwrap_or_default().to_owned();
                 set_checksum!(checksum, stored.algorithm, value);
                 output.checksum = Some(checksum);
@@ -53,7 +53,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
     Ok(output)
 }
 
-/// Returns the answer with its ETag as S3 writes it here: without quotes.
+/// Returns the answer with its ETag without quotes, as S3 writes it in this document.
 pub(super) async fn unquoted(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     if !answer.status().is_success() {
         return answer;
@@ -65,8 +65,8 @@ pub(super) async fn unquoted(answer: Response<ResponseBody>) -> Response<Respons
     Response::from_parts(head, ResponseBody::whole(text))
 }
 
-/// Returns the parts after a marker. Parts that were uploaded without a checksum are only counted.
-/// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributesParts.html)
+/// Returns the parts after a marker. If the parts were uploaded without checksums, the answer contains only their
+/// number. [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributesParts.html)
 fn parts(object: &Object, count: i32, (marker, max): (Option<i32>, Option<i32>)) -> GetObjectAttributesParts {
     let mut listed =
         GetObjectAttributesParts { total_parts_count: Some(count), ..GetObjectAttributesParts::default() };

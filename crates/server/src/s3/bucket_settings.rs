@@ -7,6 +7,7 @@ use super::{Dialect, refusal, tagging};
 use crate::objects::settings::BucketSettings;
 use crate::objects::settings::CorsRule;
 
+/// The maximum number of CORS rules of a bucket.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketCors.html>
 const RULES_MAX: usize = 100;
 const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];

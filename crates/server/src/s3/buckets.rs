@@ -8,7 +8,7 @@ use crate::objects::bucket_name::objection;
 use crate::objects::settings::BucketSettings;
 use crate::objects::{Refused, Versioning};
 
-/// The largest page. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html>
+/// The maximum number of buckets on a page. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html>
 const BUCKETS_MAX: i32 = 10_000;
 
 pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListBucketsOutput> {
@@ -21,7 +21,7 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
     let mut buckets = dialect.objects.buckets();
     buckets.retain(|bucket| bucket.name.starts_with(&prefix) && bucket.name > after);
     buckets.sort_by(|a, b| a.name.cmp(&b.name));
-    // Tokens are opaque to clients; these are the last names of their pages.
+    // A token is the last name of its page. Clients must treat it as opaque.
     let token = buckets.get(max).and_then(|_| buckets.get(max - 1)).map(|last| last.name.clone());
     buckets.truncate(max);
     let buckets = buckets.iter().map(|bucket| Bucket {
@@ -38,7 +38,8 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     if objection(&input.bucket).is_some() {
         return Err(refusal(Refused::BadBucketName));
     }
-    // A region's endpoint makes buckets of that region. It must be named unless it is the first region.
+    // The endpoint of a region creates buckets only in that region. The request must name the region, unless it is
+    // us-east-1.
     let region = dialect.config.region.as_str();
     let named = input.create_bucket_configuration.and_then(|wanted| wanted.location_constraint);
     let wanted = named.as_ref().map_or("us-east-1", |constraint| constraint.as_str());
@@ -59,12 +60,12 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
             message,
         ));
     }
-    // Object Lock needs versions.
+    // Object Lock requires versioning, so it turns versioning on.
     let locks = input.object_lock_enabled_for_bucket == Some(true);
     let versioning = locks.then_some(Versioning::Enabled);
     let settings = BucketSettings { locks, versioning, ..BucketSettings::default() };
     match dialect.objects.create_bucket_with(&input.bucket, settings) {
-        // Only the first region takes a bucket of one's own again.
+        // Only in us-east-1, creating a bucket that the caller already owns is a success.
         Err(Refused::BucketExists) if region == "us-east-1" => {}
         made => made.map_err(refusal)?,
     }
@@ -86,7 +87,7 @@ pub(super) fn location(
     input: GetBucketLocationInput,
 ) -> S3Result<GetBucketLocationOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    // S3 returns an empty constraint for its first region.
+    // S3 returns an empty location constraint for us-east-1.
     let region = Some(region(dialect, &input.bucket)).filter(|region| region != "us-east-1");
     Ok(GetBucketLocationOutput { location_constraint: region.map(BucketLocationConstraint::from) })
 }

@@ -1,4 +1,4 @@
-//! `x-amz-checksum-*` in headers and trailers, and `Content-MD5`.
+//! Reads and writes checksums: `x-amz-checksum-*` in headers and trailers, and `Content-MD5`.
 
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
@@ -13,7 +13,7 @@ pub(super) const ALGORITHMS: [Algorithm; 5] =
 /// The checksums that an upload announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Announced {
-    /// The algorithm, and its value unless that comes in a trailer.
+    /// The algorithm, and the checksum. It is `None` if a trailer will contain it.
     pub(super) checksum: Option<(Algorithm, Option<String>)>,
     pub(super) md5: Option<[u8; 16]>,
 }
@@ -44,14 +44,14 @@ impl Announced {
         Ok(Announced { checksum: in_header.or_else(in_trailer), md5 })
     }
 
-    /// Returns the checksums to compute. `otherwise` is the algorithm if the client chose none.
+    /// Returns the checksums to compute. If the client chose no algorithm, `otherwise` is used.
     pub(super) fn wanted(&self, otherwise: Option<Algorithm>, md5_etags: bool) -> Wanted {
         let md5_bytes_max = if md5_etags || self.md5.is_some() { u64::MAX } else { 0 };
         let extra = self.checksum.as_ref().map(|(algorithm, _)| *algorithm).or(otherwise);
         Wanted { md5_bytes_max, crc64nvme: true, extra }
     }
 
-    /// Compares the announced checksums, in header or trailer, with the received bytes.
+    /// Compares the checksums that a header or trailer announced with those of the received bytes.
     pub(super) fn check(&self, sums: &Sums, trailers: Option<&HeaderMap>) -> S3Result<()> {
         if self.md5.is_some_and(|md5| sums.md5.is_some_and(|computed| computed != md5)) {
             return Err(s3_error!(
@@ -119,7 +119,8 @@ pub(super) fn stored(sums: &Sums, announced: &Announced) -> Option<StoredChecksu
     sums.of(algorithm).map(|sum| StoredChecksum { algorithm, value: base64(&sum), composite: false })
 }
 
-/// Sets the field of an output for the algorithm. The outputs share field names but no type.
+/// Sets the checksum field of an operation's output. It is a macro because the outputs have the same field names but
+/// different types.
 macro_rules! set_checksum {
     ($output:expr, $algorithm:expr, $value:expr) => {{
         let value = Some($value);

@@ -12,10 +12,10 @@ use crate::config::S3Config;
 use crate::iso8601::basic;
 use crate::query::Query;
 
-/// The prefix of a session token with an expiration.
+/// The prefix of session tokens that contain their expiration.
 const UNTIL: &str = "until-";
 
-/// The largest difference of a signature's time, as on S3.
+/// The maximum difference between a signature's time and the server's clock, as on S3.
 const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Returns the server's time.
@@ -26,12 +26,13 @@ fn now(config: &S3Config) -> SystemTime {
     shown.unwrap_or(now)
 }
 
-/// Returns 403 for a signature with a different time. A time that can't be read is left to the check of the signature.
+/// Returns 403 if a signature's time differs too much from the server's clock. A time that can't be parsed isn't an
+/// error here, because the later check of the signature refuses it.
 pub(super) fn refusal(config: &S3Config, uri: &Uri, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
     let query = Query::parse(uri.query());
     let signed_at = match headers.get("x-amz-date") {
         Some(date) => date.to_str().ok()?,
-        // The life of a presigned URL is checked elsewhere.
+        // For a presigned URL, other code checks if it has expired.
         None if query.value("X-Amz-Expires").is_some() => return None,
         None => query.value("X-Amz-Date")?,
     };
@@ -50,7 +51,7 @@ pub(super) fn expired(config: &S3Config, headers: &HeaderMap) -> Option<Response
     (ends <= now(config)).then(|| error_document(StatusCode::BAD_REQUEST, "ExpiredToken", message))
 }
 
-/// Adds the server's time to an answer.
+/// Sets an answer's `Date` header to the server's time.
 pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
     if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(now(config))) {
         headers.insert(DATE, date);

@@ -1,5 +1,5 @@
-//! Remembers completed uploads. A client whose answer was lost completes again, and must get the same answer:
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>
+//! Remembers completed uploads. If the answer to a completion is lost, the client sends the request again, and must get
+//! the same answer: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use crate::objects::asked::Encryption;
 use crate::objects::assembly::Named;
 use crate::objects::object::StoredChecksum;
 
-/// The uploads that are remembered. A new one replaces the oldest.
+/// The number of uploads that are remembered. A new one replaces the oldest.
 const REMEMBERED: usize = 1000;
 
-/// The result of an upload.
+/// The result of a completed upload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Completion {
     pub(super) upload: String,

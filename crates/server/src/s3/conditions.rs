@@ -8,7 +8,7 @@ use crate::habits::Treatment;
 use crate::objects::Object;
 use crate::objects::precondition::{ETags, Precondition};
 
-/// Returns the conditions of a write, as far as the service uses them.
+/// Returns the conditions of a write, or none if the imitated service ignores them.
 pub(super) fn of_write(
     treatment: Treatment,
     matches: Option<ETagCondition>,
@@ -25,8 +25,8 @@ pub(super) fn of_write(
 }
 
 impl Dialect {
-    /// Returns a conflict if a conditional write began at `begun_us` and its key was deleted meanwhile. The object of
-    /// the condition is then gone.
+    /// Returns the error for a conflict if the key of a conditional write was deleted after the write began at
+    /// `begun_us`, because S3 reports this case as a conflict.
     pub(super) fn conflict(
         &self,
         bucket: &str,
@@ -49,14 +49,14 @@ pub(super) fn etags(matches: Option<ETagCondition>, differs: Option<ETagConditio
     Precondition { etag_match: matches.map(tags), etag_none_match: differs.map(tags), ..Default::default() }
 }
 
-/// Checks the dates of a read. As in HTTP, each is ignored if the matching condition on the ETag exists.
+/// Checks the dates of a read. As HTTP demands, each is ignored if the corresponding condition on the ETag is present.
 pub(super) fn dates(
     object: &Object,
     etags: &Precondition,
     modified_since: Option<Timestamp>,
     unmodified_since: Option<Timestamp>,
 ) -> S3Result<()> {
-    // HTTP dates have whole seconds.
+    // Dates in HTTP have whole seconds, so compare whole seconds.
     let modified = (object.updated_us / 1_000_000) as i64;
     let seconds = |timestamp: Timestamp| time::OffsetDateTime::from(timestamp).unix_timestamp();
     if etags.etag_match.is_none() && unmodified_since.is_some_and(|since| modified > seconds(since)) {
@@ -68,7 +68,7 @@ pub(super) fn dates(
     Ok(())
 }
 
-/// Checks the conditions on the source of a copy. None of them gets 304, since a copy has no older state to keep.
+/// Checks the conditions on the source of a copy. A failed condition gets 412 and never 304, which is only for reads.
 pub(super) fn of_source(
     source: &Object,
     matches: Option<ETagCondition>,
@@ -85,8 +85,8 @@ pub(super) fn of_source(
     Err(s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold"))
 }
 
-/// Reads R2's conditions on the destination of a copy. Its dates are checked now, and its ETags when the copy is
-/// committed.
+/// Reads R2's conditions on the destination of a copy. The dates are checked now. The ETags are checked when the copy
+/// is stored.
 pub(super) fn of_destination(
     dialect: &Dialect,
     bucket: &str,

@@ -73,11 +73,11 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     } else {
         Attributes::clone(&object.attributes)
     };
-    // A copy has no redirect but its own.
+    // The website redirect isn't copied from the source: it comes from this request.
     attributes.website_redirect = put::redirect(input.website_redirect_location)?;
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
     attributes.archive_status = None;
-    // Encryption, access control and locks aren't copied.
+    // Encryption, access control and locks aren't copied: they come from this request.
     attributes.asked = asked;
     let new = NewObject {
         etag: encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),

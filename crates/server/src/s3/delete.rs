@@ -33,8 +33,8 @@ pub(super) fn many(
         return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
     }
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    // S3 refuses the header for a bucket without Object Lock. Here it changes nothing, because ceph's s3-tests send it
-    // for every bucket that they clear.
+    // S3 refuses this header for a bucket without Object Lock. This server ignores it there, because ceph's s3-tests
+    // send it for every bucket that they empty.
     let bypasses = input.bypass_governance_retention == Some(true);
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
@@ -76,7 +76,8 @@ pub(super) fn many(
     })
 }
 
-/// Deletes an object. A missing object is a success, and returns `None`, unless there is a condition on it.
+/// Deletes an object. If the object doesn't exist, that is a success and the result is `None`, unless the request has a
+/// condition.
 fn delete(
     dialect: &Dialect,
     bucket: &str,
@@ -100,7 +101,7 @@ fn no_version() -> S3Error {
     s3_error!(NoSuchVersion, "The specified version does not exist.")
 }
 
-/// Returns the version in the answer, and whether it is a delete marker.
+/// Returns the version id for the answer, and true if that version is a delete marker.
 fn reported(removed: &Option<Removed>, asked: Option<String>) -> (Option<String>, bool) {
     match removed {
         Some(Removed::Marked(marker)) => (Some(versions::id(marker)), true),

@@ -1,4 +1,4 @@
-//! The differences of directory buckets (S3 Express One Zone):
+//! The differences between directory buckets (S3 Express One Zone) and other buckets:
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-express-differences.html>.
 
 use http::request::Parts;
@@ -8,7 +8,7 @@ use super::error_document;
 use crate::body::ResponseBody;
 use crate::query::Query;
 
-/// The storage class of all their objects.
+/// The storage class of all objects in directory buckets.
 pub(super) const STORAGE_CLASS: &str = "EXPRESS_ONEZONE";
 
 /// The prefixes of headers for features that directory buckets lack.
@@ -25,7 +25,7 @@ pub(super) fn is_directory(bucket: &str) -> bool {
     bucket.ends_with("--x-s3")
 }
 
-/// Refuses requests that directory buckets don't support.
+/// Returns the error for a request that directory buckets don't support.
 pub(super) fn refusal(head: &Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;

@@ -1,4 +1,5 @@
-//! Server-side encryption. Its headers are stored and returned. A customer's key is checked as S3 checks it.
+//! Server-side encryption. The server stores and returns the headers, and encrypts nothing. It checks a customer's key
+//! in the same way as S3.
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
@@ -8,7 +9,7 @@ use crate::customer_key::{self, BadKey, Fit, HashedBy};
 use crate::objects::asked::Encryption;
 use crate::objects::now_us;
 
-/// The headers of a new object about encryption with keys that the store manages.
+/// The headers that request encryption of a new object with keys that the store manages.
 pub(super) struct Managed<'a> {
     pub(super) algorithm: Option<&'a str>,
     pub(super) kms_key: Option<&'a str>,
@@ -82,7 +83,7 @@ pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> 
 }
 
 /// Returns the ETag of an object that is encrypted with a KMS key or a customer's key, or that is in a directory
-/// bucket. It looks like an MD5, but is opaque. `None` means the usual ETag.
+/// bucket. It looks like an MD5, but is opaque. Returns `None` for other objects, which have the usual ETag.
 pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
     let is_opaque = match encryption {
         _ if is_directory(bucket) => true,
@@ -102,7 +103,7 @@ pub(super) fn opaque_etag(crc32c: u32) -> String {
     hex(&state)
 }
 
-/// Returns S3's error if the headers of a request don't match its upload.
+/// Returns S3's error for a request whose encryption headers don't match those of its upload.
 pub(super) fn other_upload() -> S3Error {
     S3Error::with_message(
         S3ErrorCode::InvalidRequest,

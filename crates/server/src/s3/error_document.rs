@@ -1,5 +1,5 @@
-//! Error documents as S3 writes them: whom and what they are about, and the ids of the request.
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
+//! Completes error documents as S3 writes them: with the bucket, the key and other details of the request, and the
+//! request's ids. <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RANGE};
 use http::request::Parts;
@@ -9,7 +9,8 @@ use quick_xml::escape::escape;
 use crate::body::ResponseBody;
 use crate::query::Query;
 
-/// Conditions by the names that S3 writes, in the order in which it checks them.
+/// The headers with conditions, in the order in which S3 checks them. The second name is the one in S3's error
+/// documents.
 const CONDITIONS: [(&str, &str); 8] = [
     ("if-match", "If-Match"),
     ("if-none-match", "If-None-Match"),
@@ -21,12 +22,12 @@ const CONDITIONS: [(&str, &str); 8] = [
     ("x-amz-copy-source-if-modified-since", "x-amz-copy-source-If-Modified-Since"),
 ];
 
-/// The facts of a request that its error document tells.
+/// The details of a request that its error document may contain.
 pub(super) struct About {
     method: Method,
     bucket: String,
     key: String,
-    /// The first name in the query, which is a subresource's where there is one.
+    /// The first name in the query. If the request is for a subresource, it is the subresource's name.
     asked_for: Option<String>,
     upload: Option<String>,
     version: Option<String>,
@@ -56,7 +57,7 @@ impl About {
         }
     }
 
-    /// Returns the elements that a document of this code has besides code and message.
+    /// Returns the elements that an error document with this code has, in addition to the code and the message.
     fn elements(&self, code: &str) -> Vec<(&'static str, String)> {
         let (bucket, key) = (|| self.bucket.clone(), || self.key.clone());
         match code {
@@ -96,14 +97,14 @@ impl About {
     }
 }
 
-/// Returns the answer with its whole document, if it is an error with one.
+/// Returns the answer. If it is an error with a document, the document is completed.
 pub(super) async fn complete(
     answer: Response<ResponseBody>,
     about: &About,
     request_id: &str,
     host_id: &str,
 ) -> Response<ResponseBody> {
-    // `s3s` leaves the type out where an error has headers of its own.
+    // If an error has additional headers, `s3s` leaves out the type of the document.
     let is_xml = answer.headers().get(CONTENT_TYPE).is_none_or(|of| of.as_bytes().ends_with(b"/xml"));
     let status = answer.status();
     if !is_xml || !(status.is_client_error() || status.is_server_error() || status.is_redirection()) {
@@ -145,7 +146,7 @@ fn completed(text: &str, about: &About, request_id: &str, host_id: &str) -> Stri
     format!("{}{more}{}", &text[..end], &text[end..])
 }
 
-/// Returns the usual message of a code that came without one.
+/// Returns S3's usual message for an error code, for errors without a message.
 fn usual_message(code: &str) -> &'static str {
     match code {
         "AccessDenied" => "Access Denied",
@@ -171,7 +172,8 @@ fn usual_message(code: &str) -> &'static str {
     }
 }
 
-/// Removes a range that isn't of one unit's one range. S3 answers with the whole object then.
+/// Removes a `Range` header that isn't a single valid range of bytes. S3 ignores such a header and sends the whole
+/// object.
 pub(super) fn drop_malformed_range(headers: &mut http::HeaderMap) {
     let Some(value) = headers.get(RANGE) else { return };
     if !value.to_str().is_ok_and(is_range) {

@@ -55,7 +55,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
     };
     tell_encryption!(output, &asked.encryption);
     tell_lock!(output, asked);
-    // Checksums are of the whole object, so S3 leaves them out of ranged answers.
+    // The checksums are those of the whole object, so S3 leaves them out of answers to a range.
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
@@ -79,7 +79,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         .map_err(|error| with_state(error, &object))?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
-    // The checksum of an object that KMS encrypts is encrypted with it.
+    // If KMS encrypts an object, its checksum is encrypted too. So the caller needs permission to use the key.
     if enabled(input.checksum_mode.as_ref()) {
         admit_decryption(dialect, &object)?;
     }
@@ -124,14 +124,14 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         }
         None => S3Response::new(output),
     };
-    // `s3s` has no field for it.
+    // `s3s` has no field for this header.
     if !asked.tags.is_empty() {
         answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
     }
     Ok(unmarked::about(with_expiry(answer, &object), &object))
 }
 
-/// Adds `Expires` as its writer sent it, where the request names no other.
+/// Adds the `Expires` header that the object's writer sent.
 fn with_expiry<T>(mut answer: S3Response<T>, object: &Object) -> S3Response<T> {
     if let Some(Ok(expires)) = object.attributes.expires.as_deref().map(http::HeaderValue::try_from) {
         answer.headers.insert(http::header::EXPIRES, expires);
@@ -139,7 +139,7 @@ fn with_expiry<T>(mut answer: S3Response<T>, object: &Object) -> S3Response<T> {
     answer
 }
 
-/// Refuses a request that needs the key of an object that KMS encrypts, if the caller may not use the key.
+/// Returns an error if KMS encrypts the object and the caller isn't allowed to use the key.
 fn admit_decryption(dialect: &Dialect, object: &Object) -> S3Result<()> {
     let is_kms = matches!(&object.attributes.asked.encryption, Some(Encryption::Managed { algorithm, .. }) if algorithm.starts_with("aws:kms"));
     match is_kms && !dialect.habits.may_decrypt {
@@ -162,7 +162,7 @@ fn find(
     Ok(object)
 }
 
-/// Adds the state to a 304, as RFC 9110 (15.4.5) demands.
+/// Adds `ETag` and `Last-Modified` to a 304, as RFC 9110 (15.4.5) demands.
 fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     if *error.code() == S3ErrorCode::NotModified {
         let modified = UNIX_EPOCH + Duration::from_micros(object.updated_us);
@@ -176,8 +176,8 @@ fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     error
 }
 
-/// Returns the range of a part of the object. An object that was written in one request is its only part. An empty part
-/// has no range.
+/// Returns the range of a part of the object. An object that was written in one request counts as a single part. The
+/// result is `None` for an empty part.
 fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> {
     let whole = [object.size];
     let sizes = if object.part_sizes.is_empty() { &whole[..] } else { &object.part_sizes };
@@ -191,12 +191,12 @@ fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> 
     }
 }
 
-/// Returns the range in bytes of the object, or an error if it has none of them.
+/// Returns the requested range as byte positions in the object, or an error if the object has none of these bytes.
 pub(super) fn within(range: Option<Range>, size: u64) -> S3Result<Option<std::ops::Range<u64>>> {
     let range = match range {
         None => return Ok(None),
         Some(Range::Int { first, last }) => first..last.map_or(size, |last| last.saturating_add(1).min(size)),
-        // For the end of an empty object, S3 returns 200.
+        // If the last bytes of an empty object are requested, S3 answers 200 with an empty body.
         Some(Range::Suffix { length }) if length > 0 && size == 0 => return Ok(None),
         Some(Range::Suffix { length }) => size.saturating_sub(length)..size,
     };

@@ -10,7 +10,7 @@ use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, Page, Query};
 use crate::objects::now_us;
 
-/// The most entries on a page.
+/// The maximum number of entries on a page.
 const KEYS_MAX: i32 = 1000;
 /// The characters that `encoding-type=url` doesn't encode.
 const UNRESERVED: &AsciiSet =
@@ -28,7 +28,7 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     };
     let next = page.next.take();
     let (contents, common_prefixes) = write.entries(page);
-    // S3 tells it only where a delimiter could hide the last key.
+    // S3 sends NextMarker only if the request has a delimiter, because the last entry may then be a common prefix.
     let next_marker = match &next {
         Some(Cursor::After(key) | Cursor::AfterPrefix(key)) if input.delimiter.is_some() => {
             Some(write.text(key))
@@ -73,7 +73,8 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     };
     let next = page.next.take();
     if is_directory(&input.bucket) {
-        // Listings of directory buckets have no order. Reversing the keys makes clients notice.
+        // Listings of directory buckets aren't sorted. The keys are reversed so that clients that rely on the order
+        // fail.
         page.objects.reverse();
     }
     let key_count = (page.objects.len() + page.prefixes.len()) as i32;
@@ -97,7 +98,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     })
 }
 
-/// Returns a page as the service lists it, unless a policy denies it.
+/// Returns a page in the order of the imitated service, or an error if its policy denies the request.
 fn page(dialect: &Dialect, bucket: &str, query: &Query, max_keys: Option<i32>) -> S3Result<Page> {
     let habits = &dialect.habits.listings;
     let is_denied = habits.prefixes.is_some_and(|prefixes| !prefixes.contains(&query.prefix.as_str()))
@@ -111,7 +112,7 @@ fn page(dialect: &Dialect, bucket: &str, query: &Query, max_keys: Option<i32>) -
     }
 }
 
-/// Returns a page in the order of the keys' reversed bytes, which clients can't mistake for that of the keys.
+/// Returns a page that is sorted by the keys' reversed bytes, to imitate a service whose listings aren't sorted by key.
 fn unsorted(dialect: &Dialect, bucket: &str, query: &Query) -> S3Result<Page> {
     let reversed = |key: &str| key.bytes().rev().collect::<Vec<u8>>();
     let all = Query { from: Cursor::Start, max: usize::MAX, ..query.clone() };
@@ -142,8 +143,8 @@ fn unsorted(dialect: &Dialect, bucket: &str, query: &Query) -> S3Result<Page> {
     Ok(page)
 }
 
-/// Returns the start of a page after a marker. If the marker is a common prefix, as at the end of a previous page, the
-/// keys below it are skipped.
+/// Returns the position at which a page after a marker begins. If the marker is a common prefix, with which a page may
+/// end, all keys below it are skipped.
 pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Cursor {
     match delimiter {
         _ if marker.is_empty() => Cursor::Start,
@@ -175,11 +176,11 @@ pub(super) fn query(
 
 /// The format of entries.
 pub(super) struct Writing {
-    /// True if keys are percent-encoded, since XML can't represent every key.
+    /// True if keys are percent-encoded, because XML can't contain every key.
     encoded: bool,
     /// True if entries have the restore status of archived objects.
     restores: bool,
-    /// The owner that entries tell.
+    /// The owner in each entry, if the request asks for it.
     owner: Option<Owner>,
 }
 

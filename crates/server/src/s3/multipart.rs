@@ -70,7 +70,7 @@ pub(super) fn create(
     Ok(output)
 }
 
-/// Checks that a request has the key with which the upload began.
+/// Checks that a request has the customer's key with which the upload began.
 fn admit(upload: &Upload, sent: Option<&Encryption>) -> S3Result<()> {
     match fits(sent, upload.attributes.asked.encryption.as_ref()) {
         Fit::Opens => Ok(()),
@@ -185,7 +185,7 @@ fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Up
     })
 }
 
-/// Reads the range of a copied part. Both ends must be given, and lie within the source.
+/// Reads the range of a copied part. The range must have both ends, and they must be within the source.
 fn source_range(text: &str, size: u64) -> S3Result<std::ops::Range<u64>> {
     match Range::parse(text) {
         Ok(Range::Int { first, last: Some(last) }) if first <= last && last < size => Ok(first..last + 1),
@@ -211,8 +211,9 @@ fn part_number(number: i32) -> S3Result<u32> {
     Ok(number as u32)
 }
 
-/// Returns the type of a checksum if the client named only its algorithm, and checks that the algorithm supports the
-/// type (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html>).
+/// Returns the algorithm and the type of an upload's checksum. If the client named only the algorithm, its default type
+/// is used. An error means that the algorithm doesn't support the type
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html>).
 fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadChecksum> {
     let composite = match kind.map(ChecksumType::as_str) {
         Some(ChecksumType::COMPOSITE) => true,

@@ -63,7 +63,7 @@ pub(super) fn configure(
     Ok(PutObjectLockConfigurationOutput::default())
 }
 
-/// Reads the default retention in a rule. It has either days or years.
+/// Reads the default retention in a rule. Its period must be given either in days or in years.
 fn default_lock(rule: ObjectLockRule) -> S3Result<DefaultLock> {
     let wanted = rule.default_retention.ok_or_else(malformed)?;
     let strict = is_strict(wanted.mode.as_ref().ok_or_else(malformed)?)?;
@@ -123,8 +123,8 @@ pub(super) fn retain(
     Ok(PutObjectRetentionOutput::default())
 }
 
-/// Returns whether a retention may replace the present one. It may be extended, and the mode GOVERNANCE may be changed
-/// otherwise by a request that bypasses it.
+/// Returns true if a retention may replace the present one. A retention may always be extended. Other changes are
+/// possible only in the mode GOVERNANCE, by a request that bypasses it.
 fn may_follow(present: Option<Retention>, wanted: Option<Retention>, bypasses: bool, now_us: u64) -> bool {
     let Some(present) = present.filter(|present| present.until_us > now_us) else { return true };
     let extends =
@@ -158,7 +158,8 @@ pub(super) fn hold(dialect: &Dialect, input: PutObjectLegalHoldInput) -> S3Resul
     Ok(PutObjectLegalHoldOutput::default())
 }
 
-/// Refuses `x-amz-bypass-governance-retention`, whatever its value, for a bucket without Object Lock.
+/// Returns an error if a request for a bucket without Object Lock has the header `x-amz-bypass-governance-retention`,
+/// even with the value `false`.
 pub(super) fn check_bypass(dialect: &Dialect, bucket: &str, header: Option<bool>) -> S3Result<()> {
     let locks = dialect.objects.bucket(bucket).map_err(refusal)?.settings().locks;
     if header.is_some() && !locks {
@@ -170,7 +171,7 @@ pub(super) fn check_bypass(dialect: &Dialect, bucket: &str, header: Option<bool>
     Ok(())
 }
 
-/// Refuses an upload that will be locked, and comes without a checksum.
+/// Returns an error if an upload has no checksum, although the new object will be locked.
 pub(super) fn check_integrity(
     dialect: &Dialect,
     bucket: &str,
@@ -194,12 +195,12 @@ pub(super) fn check_integrity(
     ))
 }
 
-/// Returns the refusal of a request that would delete a locked version, or loosen its lock.
+/// Returns the error for a request that would delete a locked version, or weaken its lock.
 pub(super) fn protected() -> S3Error {
     s3_error!(AccessDenied, "Access Denied because object protected by object lock.")
 }
 
-/// Refuses a bucket without Object Lock.
+/// Returns an error if the bucket doesn't have Object Lock.
 fn admit(dialect: &Dialect, bucket: &str) -> S3Result<()> {
     match dialect.objects.bucket(bucket).map_err(refusal)?.settings().locks {
         true => Ok(()),

@@ -51,7 +51,7 @@ pub(super) async fn put(
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
     if precondition.etag_match.is_some() {
-        // S3 distinguishes a missing object from one that differs.
+        // If the object of `If-Match` doesn't exist, S3 answers 404 instead of 412.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
     let etag = match dialect.habits.md5_etags {
@@ -74,7 +74,7 @@ pub(super) async fn put(
     Ok(unmarked::about(S3Response::new(output), &object))
 }
 
-/// Reads a body into the store.
+/// Stores the bytes of a body.
 pub(super) async fn receive(
     dialect: &Dialect,
     body: Option<StreamingBlob>,
@@ -90,7 +90,8 @@ pub(super) async fn receive(
     Ok(writer.finish())
 }
 
-/// Returns the trailers of a body that has been read, from `s3s` or from our own reader.
+/// Returns the trailers of a body that has been read to its end. Either `s3s` or our own reader of `aws-chunked` frames
+/// has them.
 pub(super) fn trailers(signed: Option<TrailingHeaders>, extensions: &Extensions) -> Option<HeaderMap> {
     let signed = signed.and_then(|trailers| trailers.take());
     signed.or_else(|| extensions.get::<aws_chunked::Trailers>()?.read().cloned())
@@ -109,12 +110,12 @@ fn broken(error: StdError) -> S3Error {
     S3Error::with_source(code, error)
 }
 
-/// Returns the `Expires` that a writer sends, which need be no date.
+/// Returns the text of the header `Expires`, which may be any text and not only a date.
 pub(super) fn expires(headers: &HeaderMap) -> Option<String> {
     headers.get(http::header::EXPIRES).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// Checks the location to which a website's visitors are sent on.
+/// Checks the location to which a website redirects its visitors.
 pub(super) fn redirect(location: Option<String>) -> S3Result<Option<String>> {
     let begins =
         |location: &String| ["/", "http://", "https://"].iter().any(|with| location.starts_with(with));
@@ -127,7 +128,7 @@ pub(super) fn redirect(location: Option<String>) -> S3Result<Option<String>> {
     Err(error)
 }
 
-/// Removes `aws-chunked` from a content encoding. It describes the transfer, and isn't a property of the object.
+/// Removes `aws-chunked` from a content encoding. It describes only the transfer, so it isn't stored with the object.
 pub(super) fn content_encoding(header: Option<String>) -> Option<String> {
     let header = header?;
     let kept: Vec<&str> = header

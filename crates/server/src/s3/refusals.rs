@@ -1,5 +1,5 @@
-//! Refuses requests as S3 does, and requests for features that this store lacks, before they are mistaken for something
-//! else.
+//! Refuses requests that S3 refuses, and requests for features that this store lacks. The latter might otherwise be
+//! handled as a different request.
 
 use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderMap, Method, StatusCode};
@@ -8,15 +8,15 @@ use super::checksums::{ALGORITHMS, header, named};
 use super::{ACCOUNT, subresources, versions};
 use crate::query::Query;
 
-/// The largest object in one request, the largest part, and the largest object in one copy call.
+/// The maximum size in bytes of an object in one PUT, of a part, and of an object in one copy request.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
 pub(super) const PUT_BYTES_MAX: u64 = 5 << 30;
 
-/// The most bytes of user metadata, names and values together.
+/// The maximum number of bytes of user metadata, names and values together.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>
 const METADATA_BYTES_MAX: usize = 2048;
 
-/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html>
+/// S3's storage classes. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html>
 const STORAGE_CLASSES: [&str; 12] = [
     "STANDARD",
     "REDUCED_REDUNDANCY",
@@ -32,15 +32,15 @@ const STORAGE_CLASSES: [&str; 12] = [
     "FSX_OPENZFS",
 ];
 
-/// `x-amz-checksum-` headers without a checksum.
+/// Headers that begin with `x-amz-checksum-` but don't contain a checksum.
 const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
 
 const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
 
-/// Status, code and message of a refusal.
+/// The status, the code and the message of an error.
 pub(super) type Refusal = (StatusCode, &'static str, &'static str);
 
-/// Returns the reason to refuse a request, as far as its head shows one.
+/// Returns the error for a request that can be refused by its head alone.
 pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     match query.value("versionId") {
@@ -80,7 +80,7 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
     None
 }
 
-/// Returns the reason to refuse a request that expects another owner of a bucket.
+/// Returns the error for a request that expects a different owner of the bucket.
 fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
     let names = ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"];
     names.iter().filter_map(|name| headers.get(*name)).find_map(|value| {
@@ -96,7 +96,8 @@ fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
     })
 }
 
-/// Returns the reason to refuse access for others, which nothing here would keep from anyone else.
+/// Returns the error for a request that grants access to other accounts. The server refuses it because it couldn't
+/// enforce such grants.
 pub(super) fn of_acl(headers: &HeaderMap) -> Option<Refusal> {
     let private = ["private", "bucket-owner-read", "bucket-owner-full-control"];
     let acl = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());
@@ -144,7 +145,7 @@ fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
         Ok(_) => {}
     }
     let signed: Vec<&str> = query.value("X-Amz-SignedHeaders")?.split(';').collect();
-    // A header of Amazon's changes the request, so it must be among the signed ones.
+    // Headers that begin with `x-amz-` change the meaning of a request, so the signature must cover them.
     let is_free =
         |name: &str| !name.starts_with("x-amz-") || name == "x-amz-content-sha256" || signed.contains(&name);
     let message = "There were headers present in the request which were not signed";
@@ -152,7 +153,7 @@ fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     (!all_signed).then_some((StatusCode::FORBIDDEN, "AccessDenied", message))
 }
 
-/// Returns the reason to refuse a request because of its checksum headers.
+/// Returns the error for a request whose checksum headers aren't valid.
 pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     let is_known = |name: &str| ALGORITHMS.into_iter().any(|algorithm| header(algorithm) == name);

@@ -1,4 +1,5 @@
-//! Buckets in other regions. A client finds the region by S3's redirect, or by HeadBucket if the error doesn't name it.
+//! Buckets in other regions. A client learns the region from S3's redirect, or from HeadBucket if the error doesn't
+//! name the region.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,7 @@ use crate::s3::State;
 pub(crate) struct Redirected(Mutex<BTreeMap<String, u32>>);
 
 impl Redirected {
-    /// Returns true if this request is among the first ones for its bucket.
+    /// Counts a request. Returns true if it is among the first `first` requests for its bucket.
     fn another(&self, bucket: &str, first: u32) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(bucket.to_owned()).or_default();
@@ -26,7 +27,7 @@ impl Redirected {
 }
 
 /// Returns 307 or 301 for a bucket in another region than the one in the signature, or 400 for an opt-in region. An
-/// unsigned request names no region, and is redirected too.
+/// unsigned request doesn't name a region, so it is redirected too.
 pub(super) fn redirect(
     state: &State,
     method: &Method,

@@ -17,7 +17,7 @@ use crate::objects::now_us;
 use crate::query::Query;
 use crate::s3::State;
 
-/// The life of a session, as on S3.
+/// The lifetime of a session in microseconds: 5 minutes, as on S3.
 const LASTS_US: u64 = 300_000_000;
 
 /// The header of a session's token.
@@ -27,8 +27,8 @@ const TOKEN: &str = "x-amz-s3session-token";
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Table>);
 
-/// The sessions by token. An expired session is kept for the same time again, to distinguish it from an unknown one. It
-/// is removed when another one opens.
+/// The sessions by token. An expired session is kept for another 5 minutes, so that its error differs from that of an
+/// unknown token. After that time, it is removed when another session is opened.
 #[derive(Debug, Default)]
 struct Table {
     sessions: HashMap<String, Session>,
@@ -44,7 +44,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// Returns the number of sessions that were opened.
+    /// Returns the number of sessions that have been opened so far.
     pub(crate) fn opened(&self) -> usize {
         self.table().opened
     }
@@ -62,7 +62,7 @@ impl Table {
         self.opened += 1;
     }
 
-    /// Returns the secret of a token's session.
+    /// Returns the secret key of the session with this token.
     fn secret(&self, now_us: u64, token: &str, bucket: &str, access_key: &str) -> Result<String, Refusal> {
         let session = self.sessions.get(token);
         match session.filter(|session| session.bucket == bucket && session.access_key == access_key) {
@@ -76,8 +76,8 @@ impl Table {
     }
 }
 
-/// Checks the signature of a request for a directory bucket, and answers requests for a session. The signature is
-/// removed from requests that pass, since `s3s` couldn't verify it.
+/// Checks the signature of a request for a directory bucket, and answers requests for a session. If the request passes,
+/// its signature is removed, because `s3s` couldn't verify it.
 pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     let query = Query::parse(head.uri.query());
     let opens = head.method == Method::GET && query.has("session");
     let refusal = match Signed::of(head) {
-        // A demo store requires no signature, except to open a session.
+        // This demo store accepts unsigned requests, except to open a session.
         None if !opens => None,
         None => Some((StatusCode::FORBIDDEN, "AccessDenied", "Opening a session needs a signature.")),
         Some(signed) => check(state, head, bucket, &signed, opens).err(),
@@ -103,7 +103,7 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     None
 }
 
-/// Status, code and message of a refusal.
+/// The status, the code and the message of an error.
 type Refusal = (StatusCode, &'static str, &'static str);
 
 fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: bool) -> Result<(), Refusal> {

@@ -1,5 +1,5 @@
-//! Verifies Signature Version 4 of requests that `s3s` doesn't verify, because they are signed for another service than
-//! `s3` (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
+//! Verifies the Signature Version 4 of requests that are signed for a service other than `s3`, which `s3s` doesn't
+//! verify (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
 
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
@@ -16,14 +16,14 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Signed<'a> {
     pub(super) access_key: &'a str,
-    /// `DATE/REGION/SERVICE/aws4_request`.
+    /// The credential scope: `DATE/REGION/SERVICE/aws4_request`.
     scope: &'a str,
     headers: Vec<&'a str>,
     signature: &'a str,
 }
 
 impl<'a> Signed<'a> {
-    /// Parses the header. Returns `None` for a request without a signature, or with another kind.
+    /// Parses the header. Returns `None` for a request without a signature, or with another kind of signature.
     pub(super) fn of(head: &'a Parts) -> Option<Signed<'a>> {
         let header = head.headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("AWS4-HMAC-SHA256")?;
         let field = |name: &str| {
@@ -34,7 +34,7 @@ impl<'a> Signed<'a> {
         Some(Signed { access_key, scope, headers, signature: field("Signature")? })
     }
 
-    /// Returns the service that it is signed for.
+    /// Returns the service for which the request is signed.
     pub(super) fn service(&self) -> &'a str {
         self.scope.rsplit('/').nth(1).unwrap_or_default()
     }

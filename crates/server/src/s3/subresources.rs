@@ -1,7 +1,7 @@
 //! The subresources of S3's buckets and objects, and their methods.
 //!
-//! Without this list, a request for an unknown one would be handled as a request for the bucket or object itself. A
-//! `PUT ?renameObject` would write an object, and a `DELETE ?acl` would delete one.
+//! Without this list, a request for an unknown subresource would be handled as a request for the bucket or object
+//! itself. A `PUT ?renameObject` would write an object, and a `DELETE ?acl` would delete one.
 
 use http::Method;
 
@@ -86,12 +86,12 @@ const HERE: [&str; 14] = [
     "versions",
 ];
 
-/// The refusal of a request for a subresource.
+/// The reason why a request for a subresource is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// S3 has it, but this store doesn't.
+    /// S3 has the subresource, but this store doesn't support it.
     NotImplemented,
-    /// S3 doesn't support this method for it.
+    /// S3 doesn't support this method for the subresource.
     Method,
 }
 
@@ -99,7 +99,7 @@ pub(super) enum Refused {
 pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option<Refused> {
     let known: &[Subresource] = if is_object { &OF_OBJECTS } else { &OF_BUCKETS };
     let (name, methods) = known.iter().find(|(name, _)| query.has(name))?;
-    // A HEAD is for the bucket or object, whatever its query.
+    // A HEAD always concerns the bucket or object itself, with any query.
     if *method == Method::HEAD {
         None
     } else if !methods.contains(method) {

@@ -9,13 +9,13 @@ use s3s::{S3Result, s3_error};
 use super::{Dialect, refusal, versions};
 use crate::objects::precondition::Precondition;
 
-/// S3's limits.
+/// S3's limits for tags.
 const TAGS_MAX: usize = 10;
 const BUCKET_TAGS_MAX: usize = 50;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
 
-/// Reads the tags of `x-amz-tagging`, which has the format of a query.
+/// Reads the tags in `x-amz-tagging`, which has the format of a URL's query.
 pub(super) fn in_header(header: &str) -> S3Result<BTreeMap<String, String>> {
     let pairs = header.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -1,5 +1,5 @@
-//! Documents of buckets that nothing here enforces: policies and lifecycles. They are kept and answered for a server
-//! that was told to accept them.
+//! Bucket documents that this server doesn't enforce: policies and lifecycles. If
+//! [`accept_unenforced`](crate::Config::accept_unenforced) is set, it stores and returns them.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -9,28 +9,28 @@ use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::answer::empty;
 use crate::query::Query;
 
-/// The documents by their subresource: type, and the code where a bucket has none.
+/// The documents: the subresource, the content type, and the error code if a bucket has no such document.
 const DOCUMENTS: [(&str, &str, &str); 2] = [
     ("policy", "application/json", "NoSuchBucketPolicy"),
     ("lifecycle", "application/xml", "NoSuchLifecycleConfiguration"),
 ];
 
-/// A policy has at most 20 KB, and a lifecycle 1000 rules.
+/// The maximum size of a document. A policy has at most 20 KB, and a lifecycle has at most 1000 rules.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Returns the document that a request is about.
+/// Returns the kind of document that a request concerns.
 fn document(query: &Query) -> Option<(&'static str, &'static str, &'static str)> {
     DOCUMENTS.into_iter().find(|(name, _, _)| query.has(name))
 }
 
-/// Returns true if a request is about such a document of a bucket.
+/// Returns true if a request concerns such a document of a bucket.
 pub(super) fn is_about(method: &Method, query: &Query, key: &str) -> bool {
     key.is_empty()
         && matches!(*method, Method::GET | Method::PUT | Method::DELETE)
         && document(query).is_some()
 }
 
-/// Keeps, answers or removes the document of a request.
+/// Stores, returns or removes the document that a request concerns.
 pub(super) async fn answer(
     state: &State,
     request: Request<RequestBody>,

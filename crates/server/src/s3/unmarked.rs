@@ -1,5 +1,5 @@
-//! Requests without any sign of S3. They may be meant for GCS's XML API, since `object_store` sends only a method and a
-//! path to an emulator. So their answers have the headers of both dialects.
+//! Requests that could belong to S3 or to GCS's XML API. The crate `object_store`, for example, sends an emulator of
+//! GCS only a method and a path. So the answers to such requests have the headers of both dialects.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
     !marked && !signed && !headers.contains_key(AUTHORIZATION)
 }
 
-/// Records the object that an answer is about.
+/// Attaches the object to an answer, for [`tell`].
 pub(super) fn about<T>(mut answer: S3Response<T>, object: &Arc<Object>) -> S3Response<T> {
     answer.extensions.insert(Arc::clone(object));
     answer
 }
 
-/// Adds the XML API's headers of the object that an answer is about.
+/// Adds the XML API's headers for the object that [`about`] attached to an answer.
 pub(super) fn tell<B>(answer: &mut Response<B>) {
     if let Some(object) = answer.extensions_mut().remove::<Arc<Object>>() {
         xml::tell_all(answer.headers_mut(), &object);

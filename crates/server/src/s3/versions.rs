@@ -1,4 +1,4 @@
-//! Versions: their ids, their listing, and the versioning of a bucket.
+//! Versions of objects: their ids, their listing, and the versioning setting of a bucket.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/Versioning.html>
 
 use std::fmt::Write as _;
@@ -24,7 +24,8 @@ const NULL: &str = "null";
 const MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 const ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// Returns the id of a version. Its bits are reversed, so that ids have no order, as on S3.
+/// Returns the id of a version. It is the generation with its bits reversed, so that sorting ids doesn't sort versions
+/// by age, as on S3.
 pub(super) fn id(object: &Object) -> String {
     match object.standing.has_id {
         true => format!("{:016x}", object.generation.reverse_bits()),
@@ -51,14 +52,15 @@ pub(super) fn asked(id: Option<&str>) -> S3Result<Which> {
     }
 }
 
-/// Finds the object of a request, or its version.
+/// Finds the object that a request names, or the version of it.
 pub(super) fn find(dialect: &Dialect, bucket: &str, key: &str, id: Option<&str>) -> S3Result<Arc<Object>> {
     let which = asked(id)?;
     dialect.objects.find_version(bucket, key, which).map_err(|refused| of_version(refused, id.is_some()))
 }
 
-/// Returns the refusal for a version. A missing version differs from a missing key, and a delete marker can only be
-/// deleted. If no version was named, a marker means a missing object.
+/// Returns the error if a version can't be read. A missing version has another error than a missing key. A request for
+/// a delete marker by its id gets 405, because a marker can only be deleted. Without an id, a marker means that the
+/// object doesn't exist.
 fn of_version(refused: Refused, is_named: bool) -> S3Error {
     let marker = match refused {
         Refused::DeleteMarker(marker) => marker,
@@ -93,8 +95,8 @@ pub(super) fn reported(dialect: &Dialect, bucket: &str, object: &Object) -> Opti
     (bucket.versioning() != Versioning::Off).then(|| id(object))
 }
 
-/// ListObjectVersions. The document is written here, because the framework lists all versions before all delete
-/// markers. S3 lists them in their order.
+/// ListObjectVersions. The document is written here, because the crate `s3s` lists all versions before all delete
+/// markers. S3 mixes both, in the order of keys and ages.
 pub(super) fn list(
     dialect: &Dialect,
     input: ListObjectVersionsInput,
@@ -123,7 +125,7 @@ pub(super) fn list(
     Ok(answer)
 }
 
-/// Returns the start of a listing after a version of a key.
+/// Returns the position at which a listing continues after a version of a key.
 fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Cursor> {
     let generation = match asked(Some(id))? {
         Which::Generation(generation) => Some(generation),
@@ -139,11 +141,11 @@ fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Curso
     })
 }
 
-/// A document that replaces the framework's.
+/// A response body that replaces the one that `s3s` wrote.
 #[derive(Clone)]
 struct Document(String);
 
-/// Returns the answer with its own document, if it has one.
+/// Returns the answer. If a [`Document`] is attached to it, that becomes the body.
 pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let Some(Document(text)) = answer.extensions_mut().remove::<Document>() else { return answer };
     answer.headers_mut().insert(http::header::CONTENT_LENGTH, text.len().into());
@@ -215,7 +217,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
     out
 }
 
-/// Returns true if a request without a version finds this version, or this delete marker.
+/// Returns true if this version, or this delete marker, is the one that a request without a version id finds.
 fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
     match object.standing.noncurrent_us {
         None => true,
@@ -239,7 +241,7 @@ pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Resul
     Ok(GetBucketVersioningOutput { status, ..Default::default() })
 }
 
-/// PutBucketVersioning. The server has no MFA device to check codes with.
+/// PutBucketVersioning. Requests about MFA are refused, because the server can't check the codes of MFA devices.
 pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Result<PutBucketVersioningOutput> {
     let wanted = input.versioning_configuration;
     let versioning = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {

@@ -344,5 +344,5 @@ fn an_answer_has_the_fields_that_were_asked_for() {
         assert_eq!(refused.json()["error"]["errors"][0]["reason"], "invalidParameter", "{fields}");
     }
     let missing = rig.get("/storage/v1/b/demo/o/none?fields=size");
-    assert_eq!(missing.json()["error"]["code"], 404, "an error is told whole");
+    assert_eq!(missing.json()["error"]["code"], 404, "`fields` leaves an error complete");
 }

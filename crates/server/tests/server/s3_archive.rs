@@ -76,7 +76,7 @@ fn who_reads_what_is_tiered_into_an_archive_is_told_its_tier() {
 fn a_restore_goes_on_for_a_while_and_is_told_where_it_is_asked_for() {
     let rig = rig(Duration::from_secs(3600));
     cold(&rig, "k", "GLACIER");
-    assert_eq!(listed(&rig, "list-type=2", true).element("RestoreStatus"), "", "nobody has restored it");
+    assert_eq!(listed(&rig, "list-type=2", true).element("RestoreStatus"), "", "it was never restored");
     let modified = head(&rig, "k").header("last-modified").to_owned();
     assert_eq!(restore(&rig, "k").status, 202);
     let again = restore(&rig, "k");

@@ -12,7 +12,7 @@ fn stored(rig: &Rig) -> String {
 fn the_only_version_of_an_object_is_null() {
     let rig = Rig::new();
     stored(&rig);
-    assert_eq!(rig.get("/demo/k").header("x-amz-version-id"), "", "nothing is said of versions");
+    assert_eq!(rig.get("/demo/k").header("x-amz-version-id"), "", "the answer names no version");
     assert_eq!(rig.get("/demo/k?versionId=null").text(), "hello");
     for (method, path) in [("GET", "/demo/k?versionId=v1"), ("DELETE", "/demo/k?versionId=v1")] {
         let refused = rig.send(method, path, &[], "").unwrap();

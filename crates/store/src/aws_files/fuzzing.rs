@@ -2,8 +2,8 @@
 
 use super::ini;
 
-/// Parses a configuration file. The names of its sections must be parts of their titles, and an error must name a line
-/// of the file.
+/// Parses a configuration file. Panics if a section's name isn't part of its title, or if an error names a line that
+/// the file doesn't have.
 pub fn ini(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match ini::parse(text) {

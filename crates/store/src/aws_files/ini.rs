@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-/// Sections by their titles as written, each with its settings. Two sections with the same title are merged, and the
-/// later setting wins.
+/// The sections of a file by their titles, exactly as the file has them. Two sections with the same title are merged,
+/// and the later setting wins.
 pub(super) type Sections = BTreeMap<String, Section>;
 
-/// The settings of a section, their names in lower case.
+/// The settings of a section. Their names are in lower case.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Section {
     pub(super) values: BTreeMap<String, String>,
@@ -17,8 +17,8 @@ pub(super) struct Section {
 
 /// Reads a file's text.
 ///
-/// Returns the number of the first line, from 1, that is neither a section, a setting nor a comment. The line's content
-/// isn't repeated, since it may be a secret.
+/// Returns the number of the first line, from 1, that is neither a section, a setting nor a comment. The error doesn't
+/// contain the line's text, because it may be a secret.
 pub(super) fn parse(text: &str) -> Result<Sections, usize> {
     let mut sections = Sections::new();
     let mut section: Option<&mut Section> = None;
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Sections, usize> {
                 Some((name, value)) if !begun => {
                     section.nested.entry(above.clone()).or_default().insert(name, value);
                 }
-                // A continuation of the value above.
+                // An indented line continues the value above it.
                 _ if begun => {
                     let value = section.values.entry(above.clone()).or_default();
                     value.push('\n');
@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Sections, usize> {
 }
 
 fn setting(line: &str) -> Option<(String, String)> {
-    // botocore's parser accepts both, so files with colons exist.
+    // botocore's parser accepts `=` and `:`, so files with colons exist.
     let (name, value) = line.split_once(['=', ':'])?;
     let name = name.trim().to_ascii_lowercase();
     (!name.is_empty()).then(|| (name, without_comment(value).trim().to_owned()))

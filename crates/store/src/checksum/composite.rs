@@ -1,4 +1,4 @@
-//! Digests over the digests of an object's parts, as S3 keeps them of multipart uploads.
+//! Composite checksums: digests over the digests of an object's parts, as S3 stores them for multipart uploads.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 /// The digest of the concatenated digests of an object's parts. It can be checked only if the parts' sizes are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Composite {
-    /// The digest of the parts' digests.
+    /// The digest over the concatenated digests of the parts.
     pub digest: PartsDigest,
-    /// The number of parts; 0 if the store doesn't say.
+    /// The number of parts, or 0 if the store doesn't send it.
     pub parts: u32,
 }
 
-/// A digest of parts' digests, by its algorithm.
+/// A digest over the digests of parts. Both levels use the same algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PartsDigest {
@@ -49,7 +49,7 @@ pub enum PartsAlgorithm {
     Md5,
 }
 
-/// The digest of one part whose bytes come in order.
+/// Computes the digest of one part from its bytes, which must be added in order.
 pub struct PartHasher(Running);
 
 enum Running {
@@ -70,7 +70,7 @@ impl PartsDigest {
         }
     }
 
-    /// Returns its bytes, the highest first.
+    /// Returns the digest's bytes in big-endian order.
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Crc32c(crc) | Self::Crc32(crc) => crc.to_be_bytes().to_vec(),
@@ -114,7 +114,8 @@ impl PartsAlgorithm {
         })
     }
 
-    /// Reads S3's form: base64, a dash, the number of parts (which some servers leave out).
+    /// Parses a composite checksum in S3's format: base64, then a dash and the number of parts (which some servers
+    /// leave out).
     pub(crate) fn decode(self, text: &str) -> Option<Composite> {
         let (value, parts) = match text.split_once('-') {
             Some((value, parts)) => (value, parts.parse().ok()?),
@@ -123,7 +124,7 @@ impl PartsAlgorithm {
         Some(Composite { digest: self.read(&STANDARD.decode(value.trim()).ok()?)?, parts })
     }
 
-    /// Returns the name in messages and headers.
+    /// Returns the algorithm's name for messages and headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crc32c => "crc32c",
@@ -145,7 +146,7 @@ impl PartHasher {
         }
     }
 
-    /// Returns the digest's bytes, the highest first.
+    /// Returns the bytes of the part's digest, in big-endian order.
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
             Running::Crc(crc) => (crc.finalize() as u32).to_be_bytes().to_vec(),
@@ -161,14 +162,14 @@ impl fmt::Debug for PartHasher {
     }
 }
 
-/// The composite of parts' CRC32Cs in order.
+/// Returns the composite checksum of parts, given their CRC32Cs in order.
 pub(crate) fn composite(crcs: impl Iterator<Item = u32>) -> Composite {
     let bytes: Vec<u8> = crcs.flat_map(u32::to_be_bytes).collect();
     let digest = PartsDigest::Crc32c(super::crc32c_of(&bytes));
     Composite { digest, parts: (bytes.len() / 4) as u32 }
 }
 
-/// Reads an ETag that is the MD5 of the parts' MD5s, with their number behind a dash.
+/// Parses the ETag of a multipart upload: the MD5 over the parts' MD5s, a dash, and the number of parts.
 pub(crate) fn of_etag(etag: &str) -> Option<Composite> {
     let (digits, parts) = etag.split_once('-')?;
     let parts = parts.parse().ok().filter(|parts| *parts > 0)?;

@@ -12,7 +12,8 @@ use percent_encoding::percent_decode_str;
 use crate::judge::retry_after;
 use crate::secrets::{LEFT_OUT, Secrets};
 
-/// The longest silence of a server before the next attempt, if `--retry-for` leaves enough time.
+/// If a server has sent nothing for this long, the request is tried again, unless the time limit of `--retry-for` is
+/// closer.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// The secret fields of forms and JSON documents.
@@ -27,7 +28,7 @@ const SECRET_FIELDS: [&str; 8] = [
     "WebIdentityToken",
 ];
 
-/// A request, which is repeated while the server fails.
+/// A request that is retried while the server fails temporarily.
 #[derive(Clone)]
 pub(super) struct Ask {
     origin: Origin,
@@ -53,12 +54,12 @@ impl Ask {
     /// Fails if the text isn't such a URL. The error doesn't repeat its query.
     pub(super) fn new(method: Method, url: &str) -> Result<Self, String> {
         let named = || url.split('?').next().unwrap_or_default().to_owned();
-        let origin = Origin::parse(url).map_err(|_| format!("{:?} is no URL", named()))?;
-        let uri: Uri = url.parse().map_err(|_| format!("{:?} is no URL", named()))?;
-        // A URL may have a query without a path. A request always needs a path.
+        let origin = Origin::parse(url).map_err(|_| format!("{:?} isn't a URL", named()))?;
+        let uri: Uri = url.parse().map_err(|_| format!("{:?} isn't a URL", named()))?;
+        // A URL may have a query without a path. A request always needs a path, so add one.
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let target = format!("{}{query}", if uri.path().is_empty() { "/" } else { uri.path() });
-        let target = target.parse().map_err(|_| format!("{:?} is no URL", named()))?;
+        let target = target.parse().map_err(|_| format!("{:?} isn't a URL", named()))?;
         let (headers, body) = (HeaderMap::new(), Bytes::new());
         Ok(Self { origin, method, target, headers, body, no_progress: NO_PROGRESS })
     }
@@ -102,13 +103,13 @@ impl Ask {
         Ok(self)
     }
 
-    /// Returns the same request, with a client certificate in case the server asks for one.
+    /// Returns the same request. Its connection presents this client certificate if the server asks for one.
     pub(super) fn showing(mut self, certificate: Option<&Arc<ClientCertificate>>) -> Self {
         self.origin.client_certificate = certificate.cloned();
         self
     }
 
-    /// Returns the request in the form that is signed.
+    /// Returns the request's method, URI and headers, which the caller signs.
     pub(super) fn parts(&self) -> Result<http::request::Parts, String> {
         let uri = format!("{}{}", self.origin, self.target);
         let request = http::Request::builder().method(self.method.clone()).uri(uri).body(());
@@ -144,8 +145,8 @@ impl Ask {
         let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
         let Ok(mut ended) = lanes.run(&ask).await;
         let mut attempts = ended.attempts;
-        // A server that accepts the connection exists, even if it doesn't answer. Its first silence alone may use up
-        // the whole time limit for an origin that has never answered. So try the request again.
+        // The server exists, because it accepted the connection, but it sent no answer. This first wait may have used
+        // up the whole time limit for an origin that has never answered, so allow another attempt.
         if let Some(lanes) = lanes.for_silent_origin(&ended) {
             let Ok(again) = lanes.run(&ask).await;
             (attempts, ended) = (attempts + again.attempts, again);
@@ -155,7 +156,7 @@ impl Ask {
             format!("{}: {e}{times}", self.place())
         })?;
         let status = response.head.status;
-        // An error is reported in the server's words, unless they repeat our secrets.
+        // Report the server's own error text, unless it repeats one of the secrets that we sent.
         let body = match status.is_success() || !self.is_repeated(&response.body) {
             true => response.body,
             false => Bytes::from_static(LEFT_OUT.as_bytes()),
@@ -163,12 +164,12 @@ impl Ask {
         Ok(Answer { status, headers: response.head.headers, body })
     }
 
-    /// Returns true if a text contains one of the request's secrets.
+    /// Returns true if `text` contains one of the request's secrets.
     fn is_repeated(&self, text: &[u8]) -> bool {
         Secrets::of(&self.headers).are_repeated(self.secrets(), &String::from_utf8_lossy(text))
     }
 
-    /// Returns every secret in the body.
+    /// Returns the values of all secret fields in the request's body.
     fn secrets(&self) -> Vec<String> {
         let body = String::from_utf8_lossy(&self.body);
         let form = body.split('&').filter_map(|pair| pair.split_once('='));
@@ -212,7 +213,8 @@ impl Call for Ask {
 }
 
 impl Answer {
-    /// Reads a JSON document. If it can't be read, the error names only the position, since the text may be a secret.
+    /// Reads a JSON document. If it can't be parsed, the error names only the position, because the text may be a
+    /// secret.
     ///
     /// # Errors
     /// Fails for any other document.
@@ -226,12 +228,12 @@ impl Answer {
     }
 }
 
-/// Describes the error in a document, without the document's content.
+/// Describes an error in parsing a document, without repeating the document's content.
 pub(super) fn malformed(error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     match error.classify() {
         Category::Data if error.to_string().starts_with("missing field") => {
-            // The missing field's name comes from our code, not from the document.
+            // A missing field's name comes from our code and not from the document, so the message may repeat it.
             error.to_string()
         }
         Category::Data => {

@@ -20,7 +20,7 @@ use super::cache::{Cache, Ends, Found};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, ExpiringKey, Operation, Settings};
 
-/// A key with its number.
+/// An access key, with the number that identifies it in this process.
 pub(crate) type Key = Found<ExpiringKey>;
 
 /// Signs requests with SigV4.
@@ -29,16 +29,17 @@ pub(crate) struct Aws(Who);
 
 #[derive(Debug)]
 enum Who {
-    /// The requests stay unsigned.
+    /// Requests aren't signed.
     Anonymous,
-    /// Keys from the caller's settings.
+    /// An access key from the caller's settings.
     Given(Arc<ExpiringKey>),
-    /// Keys from the default chain.
+    /// An access key from the default chain of sources (variables, files, metadata services).
     Found(Arc<Cache<Chain>>),
 }
 
 impl Aws {
-    /// Returns the credentials that these settings mean. Nothing is looked up before the first request.
+    /// Returns the credentials that these settings choose. Laneway doesn't search for an access key before the first
+    /// request needs one.
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
@@ -62,8 +63,8 @@ impl Aws {
         Ok(key.number)
     }
 
-    /// Returns the credential in use, without waiting. `None` for anonymous requests, and if a credential would have to
-    /// be fetched.
+    /// Returns the credential in use, without waiting. Returns `None` for anonymous requests, and if a credential would
+    /// have to be fetched first.
     pub(crate) fn held(&self) -> Option<Key> {
         match &self.0 {
             Who::Anonymous => None,
@@ -83,8 +84,9 @@ impl Aws {
         }
     }
 
-    /// Signs a URL for a number of seconds, by a directory bucket's session or the caller's own credentials. Returns
-    /// the URL and the time at which the session or the credentials expire.
+    /// Signs a URL that is valid for a number of seconds. The signature uses a directory bucket's session, if there is
+    /// one, or else the caller's own credentials. Returns the URL and the time at which the session or the credentials
+    /// expire.
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials, `Invalid` if a header can't be signed.
@@ -120,7 +122,8 @@ impl Aws {
         matches!(self.0, Who::Anonymous)
     }
 
-    /// Signs a request by the session of a directory bucket. The session's token has a header of its own.
+    /// Signs a request with the session of a directory bucket. The session's token travels in the header
+    /// `x-amz-s3session-token`.
     /// # Errors
     /// `Invalid` if a header can't be signed.
     pub(crate) fn sign_by_session(
@@ -139,13 +142,14 @@ impl Aws {
         })?;
         token.set_sensitive(true);
         request.headers.insert("x-amz-s3session-token", token);
-        // The token is already in its own header.
+        // The token has just been added in its own header, so the signature must not add it as `x-amz-security-token`
+        // too.
         let key = AccessKey { session_token: None, ..session.clone() };
         signed(request, &key, scope, now)
     }
 
-    /// Discards the credential of this number, which the store refused. Returns true if a request can be signed by
-    /// another one.
+    /// Discards the credential of this number, which the store refused. Returns true if the request can be signed again
+    /// with a newer credential.
     pub(crate) fn replaces(&self, number: u64) -> bool {
         matches!(&self.0, Who::Found(found) if found.replaces(number))
     }
@@ -153,7 +157,7 @@ impl Aws {
 
 #[cfg(test)]
 impl Aws {
-    /// Moves the last refusal of the credentials into the past by this duration.
+    /// Makes the last refusal of the credentials older by this duration, so that a test needn't wait.
     pub(crate) fn age(&self, by: std::time::Duration) {
         if let Who::Found(found) = &self.0 {
             found.age(by);

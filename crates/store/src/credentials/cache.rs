@@ -1,4 +1,4 @@
-//! Caches a credential while it lasts, and fetches the next one before it expires.
+//! Caches a credential while it is valid, and fetches the next one before it expires.
 
 use std::fmt;
 use std::future::Future;
@@ -10,19 +10,20 @@ use std::time::{Duration, Instant, SystemTime};
 use super::lacking::Lacking;
 use crate::Error;
 
-/// The time for which a failed search answers all requests. Otherwise a thousand waiting uploads would query the
-/// metadata server one after another.
+/// After a failed search for credentials, all requests fail with the same error for this long. Otherwise a thousand
+/// waiting uploads would query the metadata server one after another.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
-/// The shortest time between two replacements. If a store refuses two credentials within this time, it will refuse a
-/// third. And a source that has just issued a credential isn't asked for another while that one is valid.
+/// The minimum time between two replacements of a credential. If a store refuses two credentials within this time, it
+/// would refuse a third too. Nor is a source asked again this soon while the credential that it issued is valid.
 const APART: Duration = Duration::from_secs(5);
 
-/// A credential is replaced when this share of its life is left: 15 minutes of an hour. A credential of one minute
-/// leaves a slow source 15 s.
+/// A credential is replaced when one part in this many of its lifetime is left: 15 minutes of an hour, for example. If
+/// a credential is valid for one minute, a slow source still has 15 s to issue the next one.
 const MARGIN_SHARE: u32 = 4;
 
-/// A longer margin would waste credentials that metadata servers issue for hours. botocore uses the same 15 minutes.
+/// A credential is replaced at most this long before it expires. Metadata servers issue credentials for hours, and a
+/// longer margin would waste them. botocore uses the same 15 minutes.
 const MARGIN_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A credential that may expire.
@@ -43,7 +44,7 @@ pub(super) trait Source: Send + Sync + 'static {
     }
 }
 
-/// The time by the calendar, against which credentials expire, and by a monotonic clock.
+/// The current time by two clocks: the calendar's, by which credentials expire, and a monotonic one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     date: SystemTime,
@@ -61,7 +62,7 @@ impl Now {
     }
 }
 
-/// A credential with its number.
+/// A credential with a number that identifies it in this process.
 #[derive(Debug)]
 pub(crate) struct Found<C> {
     pub(crate) credential: Arc<C>,
@@ -84,14 +85,14 @@ pub(crate) fn new_number() -> u64 {
 pub(super) struct Cache<S: Source> {
     pub(super) source: S,
     held: RwLock<Held<S::Credential>>,
-    /// Held by the task that asks the source.
+    /// Locked by the task that is asking the source, so that no other task asks at the same time.
     refreshing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The state of the cache.
 struct Held<C> {
     found: Option<Found<C>>,
-    /// The time from which the next credential is fetched, if this one expires.
+    /// The time from which the next credential is to be fetched. `None` if the present one never expires.
     due: Option<SystemTime>,
     /// The time of the last request to the source.
     asked: Option<Instant>,
@@ -101,13 +102,13 @@ struct Held<C> {
     refused: Option<Instant>,
 }
 
-/// The possible use of the held credential.
+/// The state of the held credential, which decides if a request can use it.
 enum Use<C> {
     /// The credential can sign requests.
     Good(Found<C>),
-    /// The credential can sign requests, while the next one is fetched.
+    /// The credential can still sign requests, but the next one should be fetched now.
     Due(Found<C>),
-    /// There is no credential, or it has expired.
+    /// No credential is held, or it has expired.
     None,
 }
 
@@ -129,7 +130,7 @@ impl<C: Ends> Held<C> {
     }
 }
 
-/// Returns the time from which a credential that was issued now is to be replaced.
+/// Returns the time from which a credential, issued at `now` and valid until `ends`, is to be replaced.
 fn due(now: SystemTime, ends: SystemTime) -> SystemTime {
     let life = ends.duration_since(now).unwrap_or_default();
     now + life.saturating_sub((life / MARGIN_SHARE).min(MARGIN_MAX))
@@ -141,8 +142,9 @@ impl<S: Source> Cache<S> {
         Arc::new(Self { source, held: RwLock::new(held), refreshing: Arc::default() })
     }
 
-    /// Returns the credential. Without one, it waits for the source. The next one is fetched in the background while
-    /// this one lasts. A credential that can't be replaced is used until it expires.
+    /// Returns the credential in use. If there is none, the call waits until the source issues one. A new credential is
+    /// fetched in the background before the present one expires. If that fails, the present one is used until it
+    /// expires.
     ///
     /// # Errors
     /// `Unauthenticated`, with the sources that were tried.
@@ -183,7 +185,7 @@ impl<S: Source> Cache<S> {
 
     /// Fetches a credential from the source.
     async fn refresh(&self) -> Result<Found<S::Credential>, Lacking> {
-        // Boxed, because otherwise every request's future would contain the futures of all sources.
+        // Boxed, because otherwise the future of every request would contain the large futures of all sources.
         let loaded = Box::pin(self.source.load()).await;
         let now = self.source.now();
         self.change(|held| {
@@ -205,14 +207,14 @@ impl<S: Source> Cache<S> {
         })
     }
 
-    /// Asks the source on a new thread, unless it is already being asked. The caller's runtime may end before the
-    /// source answers, and a provider may block.
+    /// Asks the source on a new thread, unless it is already being asked. It doesn't use the caller's runtime, because
+    /// that may end before the source answers, and because a provider may block.
     fn refresh_behind(self: &Arc<Self>) {
         let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
         let cache = Arc::clone(self);
         let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
-            // Another thread may have fetched the credential before this thread took the lock.
+            // Another thread may have replaced the credential before this thread got the lock.
             if matches!(cache.look(), Use::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {
@@ -220,13 +222,13 @@ impl<S: Source> Cache<S> {
             }
             drop(alone);
         };
-        // If the thread can't start, the next request tries again, at the latest when the credential has expired.
+        // If the thread can't start, the credential stays due, so the next request tries again.
         let _ = thread::Builder::new().spawn(ask);
     }
 
-    /// Discards the credential of this number, which a store refused. Returns true if another credential can sign the
-    /// request. That is so for every request with the old credential. If the store refuses the new credential shortly
-    /// after, that is final, and the result is false.
+    /// Discards the credential of this number, because a store refused it. Returns true if the caller is to repeat its
+    /// request with a newer credential. This holds for every request that the old credential signed. If the store
+    /// refuses the new credential too within [`APART`], the refusal is final and the result is false.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
         self.change(|held| {
@@ -242,7 +244,7 @@ impl<S: Source> Cache<S> {
         })
     }
 
-    /// Moves the last refusal into the past by this duration.
+    /// Makes the last refusal older by this duration, so that a test needn't wait.
     #[cfg(test)]
     pub(super) fn age(&self, by: Duration) {
         self.change(|held| held.refused = held.refused.and_then(|at| at.checked_sub(by)));

@@ -47,7 +47,7 @@ struct Case {
 #[serde(default)]
 struct Said {
     r#as: Option<String>,
-    /// For Laneway a part of the message, for the others the name of the exception.
+    /// The expected error: for Laneway a part of its message, and for the other libraries the name of the exception.
     error: Option<String>,
     nothing: bool,
     anonymous: bool,
@@ -62,7 +62,7 @@ fn cases() -> Cases {
     serde_json::from_str(&text).expect("cases")
 }
 
-/// A case, laid out in a home folder of its own.
+/// A case whose files are in a temporary home folder.
 struct Stage {
     home: tempfile::TempDir,
     server: Services,
@@ -181,7 +181,7 @@ fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> 
     (!good).then(|| format!("{}: {outcome:?} instead of {:?}", case.name, case.laneway))
 }
 
-/// Returns connections that give up an unreachable server soon. Another suite tests how long Laneway waits.
+/// Returns lanes with a short time limit for unreachable servers. Another suite tests the time for which Laneway waits.
 fn lanes() -> Lanes {
     let authority = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(authority.path(), certificates().authority()).expect("a file");
@@ -215,7 +215,7 @@ async fn files_and_variables_mean_who_they_mean_to_google_auth() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A renewed login is written back, since the old one can't be renewed again.
+/// A renewed login is written back to its file, because the old one can't be renewed a second time.
 #[tokio::test]
 async fn a_renewed_sso_login_is_kept_for_its_owner() {
     let cases = cases().aws;
@@ -294,7 +294,7 @@ async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     assert_eq!(bearer(&settings, &lanes).await.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some("machine"));
 }
 
-/// The code from the user goes to STS.
+/// The code that the user enters is sent to STS.
 #[tokio::test]
 async fn an_mfa_code_is_asked_for_and_shown() {
     let cases = cases().aws;
@@ -306,7 +306,7 @@ async fn an_mfa_code_is_asked_for_and_shown() {
     assert_eq!(who.as_deref(), Some("one.K.mfa-21"));
 }
 
-/// If a configured source fails, the chain must not request keys from other machines.
+/// If a configured source fails, Laneway must not request credentials from any other server.
 #[tokio::test]
 async fn nobody_else_is_asked_when_what_is_set_up_fails() {
     for case in cases().aws.iter().filter(|case| case.laneway.error.is_some()) {
@@ -361,7 +361,7 @@ fn table(cases: &Cases) -> String {
     text
 }
 
-/// The table shows only requests for tokens, so this text explains certificates.
+/// The text about client certificates in `docs/credentials.md`. The table there shows only the requests for tokens.
 const OF_CERTIFICATES: &str = "
 Laneway requests a token for a certificate over mutual TLS, at `token_url` (default: `sts.mtls.googleapis.com`). Impersonation does the
 same if its server asks for a certificate. The certificate's files are read for each connection.

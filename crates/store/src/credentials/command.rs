@@ -12,7 +12,7 @@ use super::deadline::within;
 /// Splits a command line as a shell does, runs it without a shell, and returns its output.
 ///
 /// # Errors
-/// Returns the reason why it can't run, or its own error output.
+/// Returns the reason why the program can't run, or its own error output.
 pub(super) async fn run(
     line: &str,
     variables: &[(&str, String)],
@@ -22,13 +22,14 @@ pub(super) async fn run(
     let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    // The program may ask its user, so it gets a terminal. It must not read this process's pipe or file, which may hold
-    // the bytes to upload.
+    // The program may ask its user for input, so it inherits standard input if that is a terminal. It must not read a
+    // pipe or a file there, which may hold the bytes to upload.
     let stdin = if io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
     let (done, output) = oneshot::channel();
-    // The program may wait for its user, and must not block a thread of the caller's runtime meanwhile.
+    // The program may wait for its user, so a new thread waits for the program. Otherwise it would block a thread of
+    // the caller's runtime.
     let pid = child.id();
     std::thread::Builder::new()
         .spawn(move || {
@@ -55,7 +56,7 @@ pub(super) async fn run(
 }
 
 fn split(line: &str) -> Result<Vec<String>, String> {
-    shlex::split(line).ok_or_else(|| "the command has a quotation that isn't closed".to_owned())
+    shlex::split(line).ok_or_else(|| "the command has an opening quote without a closing one".to_owned())
 }
 
 #[cfg(test)]

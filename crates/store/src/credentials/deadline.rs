@@ -1,4 +1,5 @@
-//! A deadline that needs no runtime. The caller's runtime may have no timers, or not be tokio.
+//! Time limits that don't depend on an async runtime, because the caller's runtime may not be tokio or may have no
+//! timers.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,17 +10,18 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-/// The log target for a slow source of credentials. Fields: `source`, `after_ms`, and `cause` if it is guessed.
+/// The log target for a slow source of credentials. Fields: `source`, `after_ms`, and `cause` if a likely cause is
+/// known.
 pub const SLOW_CREDENTIALS: &str = "laneway::credentials";
 
-/// The wait after which the user is told the cause.
+/// If a source of credentials takes longer than this, a log message tells the user what the program is waiting for.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The same for a metadata service. It is one hop away, and answers within milliseconds.
+/// The same limit for a metadata service, which is one network hop away and normally answers within milliseconds.
 const SLOW_METADATA: Duration = Duration::from_secs(2);
 
-/// Returns the future's output, or `None` if it takes longer than the limit. Each call starts a thread that waits,
-/// which is cheap enough for the rare request for credentials. If the thread can't start, there is no limit.
+/// Returns the future's output, or `None` if it takes longer than the limit. Each call starts a thread as its timer.
+/// Requests for credentials are rare, so a thread is cheap enough. If the thread can't start, there is no limit.
 pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, alarm) = oneshot::channel::<()>();
     let (_cancels, cancelled) = channel::<()>();
@@ -29,7 +31,7 @@ pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::O
         }
     };
     if Builder::new().spawn(wait).is_err() {
-        // There is no timer, so the future is awaited without a limit.
+        // The timer's thread couldn't start, so the future is awaited without a limit.
         return Some(future.await);
     }
     match select(pin!(future), alarm).await {
@@ -38,7 +40,7 @@ pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::O
     }
 }
 
-/// Returns the future's output. If the source of credentials takes more than [`SLOW`], that is logged once.
+/// Returns the future's output. If the source of credentials takes longer than [`SLOW`], one log message reports it.
 pub(super) async fn reported_when_slow<F: Future>(source: &str, future: F) -> F::Output {
     let tell = || {
         let after_ms = SLOW.as_millis() as u64;
@@ -47,8 +49,8 @@ pub(super) async fn reported_when_slow<F: Future>(source: &str, future: F) -> F:
     reported_after(SLOW, tell, future).await
 }
 
-/// Returns the future's output. If a metadata service takes more than [`SLOW_METADATA`], that is logged once with a likely
-/// cause.
+/// Returns the future's output. If a metadata service takes longer than [`SLOW_METADATA`], one log message reports it,
+/// with a likely cause.
 pub(super) async fn explained_when_slow<F: Future>(source: &str, cause: &str, future: F) -> F::Output {
     let tell = || {
         let after_ms = SLOW_METADATA.as_millis() as u64;

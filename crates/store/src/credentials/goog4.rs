@@ -13,11 +13,11 @@ use crate::encode::component;
 /// A URL to be signed.
 pub(crate) struct Unsigned<'a> {
     pub(crate) method: &'a str,
-    /// `https://storage.googleapis.com`.
+    /// Scheme and host, such as `https://storage.googleapis.com`.
     pub(crate) origin: &'a str,
-    /// Percent-encoded.
+    /// The path, percent-encoded.
     pub(crate) path: &'a str,
-    /// Not encoded yet.
+    /// The query's names and values, not encoded yet.
     pub(crate) query: &'a [(String, String)],
     /// The headers of the request, without `Host`.
     pub(crate) headers: &'a HeaderMap,
@@ -26,7 +26,7 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) expires_s: u64,
 }
 
-/// A URL that is complete but for its signature.
+/// A URL that lacks only its signature, and the text to sign.
 pub(crate) struct Prepared {
     pub(crate) string_to_sign: String,
     url: String,

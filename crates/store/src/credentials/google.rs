@@ -34,14 +34,14 @@ const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project")
 pub(crate) struct Google {
     /// `None` for anonymous requests.
     found: Option<Arc<Cache<Chain>>>,
-    /// True if the endpoint may receive a token.
+    /// True if tokens may be sent to the endpoint.
     is_shown: bool,
 }
 
 struct Chain {
-    /// If set, it is asked instead of all other sources.
+    /// The caller's own provider. If it is set, no other source is used.
     provider: Option<Arc<dyn CredentialProvider>>,
-    /// This key has precedence over the environment's credentials.
+    /// The service account's key from the settings. It has precedence over the environment's credentials.
     service_account_key: Option<String>,
     environment: Environment,
     /// The domain of the cloud (its "universe") that the endpoint belongs to.
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Chain {
     }
 }
 
-/// A token as headers, which are made once for all requests.
+/// A token in the form of headers, which are made once for all requests.
 #[derive(Clone, Debug)]
 struct Bearer {
     token: Token,
@@ -69,16 +69,16 @@ impl Ends for Bearer {
     }
 }
 
-/// Returns the identity of the given service account key, or else the one that the environment names.
+/// Returns the identity of the service account's key in the settings, or else the identity that the environment names.
 fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, Lacking> {
     key.map_or_else(|| adc::find(environment), |key| adc::given(key, environment))
 }
 
-/// Returns the domain of the cloud: the variable's, else the credentials', else Google's own.
+/// Returns the domain of the cloud: from the variable, or else from the credentials, or else Google's own.
 fn universe(settings: &Settings) -> String {
     let Settings { environment, service_account_key, .. } = settings;
     let said = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN");
-    // An error in the credentials is reported when they are needed.
+    // An error in the credentials is ignored here. It is reported when a request needs them.
     let said = said.or_else(|| who(service_account_key.as_deref(), environment).ok()?.universe);
     said.unwrap_or_else(|| GOOGLE.to_owned())
 }
@@ -114,11 +114,11 @@ fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
 }
 
 impl Google {
-    /// Returns the credentials of these settings, if the endpoint may receive any. Nothing is requested before the
-    /// first use.
+    /// Returns the credentials that these settings choose, if the endpoint may receive any. No token is fetched before
+    /// the first request needs it.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
         let universe = universe(settings);
-        // A credential provider knows the hosts that its tokens are for. Tokens from files and variables are for
+        // A caller's provider knows for which hosts its tokens are meant. Tokens from files and variables are meant for
         // Google.
         let is_trusted = match settings.credential_provider {
             Some(_) => endpoint.is_tls(),
@@ -137,8 +137,8 @@ impl Google {
         Self { found: Some(Cache::new(chain)), is_shown: is_trusted }
     }
 
-    /// Adds the token, and the billed project unless the request names one. Anonymous requests stay unchanged. Returns
-    /// the token's number.
+    /// Adds the token to a request's headers, and the project to bill unless the request names one. Anonymous requests
+    /// stay unchanged. Returns the token's number.
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials.
@@ -152,19 +152,21 @@ impl Google {
         Ok(number)
     }
 
-    /// Replaces an older token by the one in use, and returns its number. `None` if there is no token now.
+    /// Replaces an older token in a request's headers by the current one, and returns its number. Returns `None` if
+    /// there is no token now.
     pub(crate) fn authorize_again(&self, headers: &mut HeaderMap) -> Option<u64> {
         let Found { credential: bearer, number } = self.found.as_ref().filter(|_| self.is_shown)?.held()?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         Some(number)
     }
 
-    /// Discards the token of this number, which the store refused. Returns true if a request can use another one.
+    /// Discards the token of this number, because the store refused it. Returns true if the request can be repeated
+    /// with a newer token.
     pub(crate) fn replaces(&self, number: u64) -> bool {
         self.is_shown && self.found.as_ref().is_some_and(|found| found.replaces(number))
     }
 
-    /// Returns the signer of URLs for any endpoint, since an endpoint only sees a signature and no token.
+    /// Returns the signer of URLs. It signs for any endpoint, because a signed URL contains no token.
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials, or none that can sign.
@@ -176,7 +178,7 @@ impl Google {
         let chain = &found.source;
         let own = async || found.obtain().await.map(|found| found.credential.token.clone());
         if let Some(provider) = &chain.provider {
-            let why = "it hands out tokens, and a token alone signs no URL";
+            let why = "it returns only tokens, and URLs can't be signed with a token";
             return Err(Lacking::unusable(provider.name(), why).into_error());
         }
         let adc = chain.adc().map_err(Lacking::into_error)?;
@@ -186,8 +188,8 @@ impl Google {
             Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
             Identity::Impersonated(impersonated) => {
                 let iam = signer::beside(&impersonated.url).map_err(unusable)?;
-                // The base identity's role on the account permits both tokens and signatures. The account itself may
-                // lack that role.
+                // Sign with the token of the base identity. Its role on the account permits both tokens and signatures,
+                // and the account itself may lack that role.
                 let base = chain.token(&impersonated.base).await;
                 let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
                 Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
@@ -204,7 +206,7 @@ impl Google {
             }
             Identity::User(_) | Identity::ExternalUser(_) | Identity::External(_) => {
                 return Err(unusable(
-                    "URLs are signed by service accounts: name one's key file in GOOGLE_APPLICATION_CREDENTIALS, or act as one \
+                    "only service accounts can sign URLs: name the key file of one in GOOGLE_APPLICATION_CREDENTIALS, or impersonate one \
                      (gcloud auth application-default login --impersonate-service-account=EMAIL)"
                         .to_owned(),
                 ));
@@ -267,7 +269,8 @@ impl Chain {
         Ok(adc)
     }
 
-    /// Fetches an identity's token. It recurses, because the impersonator may itself be an impersonated account.
+    /// Fetches an identity's token. It is recursive, because the impersonating identity may itself be an impersonated
+    /// account.
     fn token<'a>(
         &'a self,
         identity: &'a Identity,
@@ -287,7 +290,7 @@ impl Chain {
                     token::impersonated(&impersonated.url, &impersonated.delegates, None, &base, None, lanes)
                         .await
                 }
-                // No file can describe a machine's identity.
+                // A credentials file can't describe the identity of a machine, so this case never occurs.
                 Identity::Machine(_) => Err("a machine's identity can't be in a credentials file".to_owned()),
             }
         })

@@ -5,10 +5,10 @@ use crate::{CredentialError, Error, ErrorKind, Operation};
 /// No source is configured, or the configured one can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Lacking {
-    /// No source is configured. The places that were searched, in order.
+    /// No source is configured. Holds the places that were searched, in order.
     Nothing(Vec<String>),
-    /// This source is configured and can't be used. Laneway tries no other source, since the user doesn't want a
-    /// different identity.
+    /// This source is configured but can't be used. Laneway tries no other source, because the user chose this
+    /// identity.
     Unusable { source: String, cause: String },
 }
 

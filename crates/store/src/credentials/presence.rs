@@ -11,15 +11,16 @@ use tokio::sync::oneshot;
 use super::ask::{Answer, Ask};
 use super::deadline::within;
 
-/// The time limit of a connection to a metadata server. It is one hop away, and without a server the network often
-/// drops the packets. AWS's and Google's clients wait 1 to 3 s.
+/// The time limit of a connection to a metadata server. A metadata server is one network hop away. Where there is none,
+/// the network often drops the packets, so a longer wait would only delay the program. AWS's and Google's clients wait
+/// 1 to 3 s.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// The pauses between connection attempts to a server that refuses them, on a machine of another cloud.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(700)];
 
-/// The pauses on a machine of the server's own cloud, also after attempts without an answer. An agent that replaces the
-/// server may start after the pod that needs it.
+/// The pauses on a machine that belongs to the server's own cloud. They also follow attempts that nothing answered,
+/// because a Kubernetes agent that replaces the server may start after the pod that needs it.
 const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_millis(300),
     Duration::from_millis(700),
@@ -29,8 +30,8 @@ const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_secs(15),
 ];
 
-/// The time limit of the first answer of a server that no setting names. In some networks a firewall accepts every
-/// connection.
+/// The time limit for the first answer of a server that no setting names. In some networks a firewall accepts every
+/// connection, so a successful connection doesn't prove that there is a server.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// The cloud that a machine may belong to.
@@ -41,8 +42,8 @@ pub(super) enum Cloud {
 }
 
 impl Cloud {
-    /// Returns true if the firmware's tables name this cloud. Google's laptops name it as the vendor, but not as the
-    /// product.
+    /// Returns true if the firmware's tables name this cloud. For Google, the product's name decides, because Google's
+    /// laptops have the same vendor.
     fn is_here(self) -> bool {
         let (tables, name): (&[&str], &str) = match self {
             Self::Aws => (&["sys_vendor", "bios_vendor"], "Amazon EC2"),
@@ -64,7 +65,7 @@ enum Seen {
 /// Returns true if a server accepts connections at this address.
 pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
     let (host, (done, found)) = (host.to_owned(), oneshot::channel());
-    // Resolving a name may take longer than our limit, so a new thread does it.
+    // Resolving the host's name may take longer than our limit, so a new thread resolves and connects.
     let looking = move || {
         let is_home = cloud.is_here();
         let pauses: &[Duration] = if is_home { &PAUSES_AT_HOME } else { &PAUSES };
@@ -82,7 +83,7 @@ pub(super) async fn first_answer(ask: &Ask, lanes: &Lanes) -> Option<Result<Answ
     within(ANSWER_LIMIT, ask.send(lanes)).await
 }
 
-/// Connects, and tries again after each pause while that can help.
+/// Tries to connect until the server accepts, the pauses are used up, or another attempt can't help.
 fn search(look: impl Fn() -> Seen, pauses: &[Duration], is_home: bool, pause: impl Fn(Duration)) -> bool {
     let mut pauses = pauses.iter();
     loop {

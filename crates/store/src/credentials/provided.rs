@@ -27,7 +27,7 @@ pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey
     let ExpiringKey { mut key, expires_at } = handed;
     good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
     if key.id.is_empty() || key.secret.is_empty() {
-        return Err(Lacking::unusable(provider.name(), "the key that it handed out is empty"));
+        return Err(Lacking::unusable(provider.name(), "it returned an empty key"));
     }
     key.session_token = key.session_token.filter(|token| !token.is_empty());
     Ok(ExpiringKey { key, expires_at })
@@ -37,13 +37,13 @@ pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey
 fn good(what: &str, expires_at: Option<SystemTime>) -> Result<(), String> {
     match expires_at {
         Some(time) if time <= SystemTime::now() => {
-            Err(format!("the {what} that it handed out ended at {}", to_rfc3339(time)))
+            Err(format!("it returned a {what} that expired at {}", to_rfc3339(time)))
         }
         _ => Ok(()),
     }
 }
 
-/// Writes an error and its causes in one line.
+/// Returns the messages of an error and its causes in one line.
 fn words(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -155,7 +155,7 @@ mod tests {
         }
         let error = |lacking: Lacking| lacking.into_error().to_string();
         let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
-        assert!(ended.contains("old: the token that it handed out ended at 1970"), "{ended}");
+        assert!(ended.contains("old: it returned a token that expired at 1970"), "{ended}");
         let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));
         assert!(other.contains("old: it provides no access keys"), "{other}");
     }

@@ -18,8 +18,8 @@ const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const PAYLOAD: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
-/// Adds the date, the payload hash (or a mark that the payload isn't signed), the session token, and the signature over
-/// all headers. The URI is absolute. Its path and query are percent-encoded as on S3.
+/// Adds the headers of a signature: the date, the payload hash (or `UNSIGNED-PAYLOAD`), the session token, and the
+/// signature over all headers. The request's URI must be absolute, with its path and query percent-encoded as on S3.
 ///
 /// # Errors
 /// Returns the part that can't be signed.
@@ -30,7 +30,9 @@ pub(super) fn sign(
     now: SystemTime,
 ) -> Result<(), String> {
     let (time, date) = written(now)?;
-    let value = |text: &str| HeaderValue::try_from(text).map_err(|_| "a credential that no header can carry");
+    let value = |text: &str| {
+        HeaderValue::try_from(text).map_err(|_| "the credential has characters that a header can't carry")
+    };
     request.headers.insert(DATE, value(&time)?);
     if !request.headers.contains_key(PAYLOAD) {
         request.headers.insert(PAYLOAD, HeaderValue::from_static("UNSIGNED-PAYLOAD"));
@@ -89,12 +91,12 @@ pub(super) fn presign(
     }
     let mut unsigned = request.clone();
     unsigned.uri = uri.parse().map_err(|e| format!("no URL: {e}"))?;
-    // The body isn't known yet.
+    // The URL is signed before the body exists, so the body can't be part of the signature.
     let (canonical, _) = canonical(&unsigned, "UNSIGNED-PAYLOAD")?;
     Ok(format!("{uri}&X-Amz-Signature={}", signature(key, &time, &scope, &canonical)))
 }
 
-/// Returns a time in the format of both services' signatures, and its date alone.
+/// Returns a time in the format of AWS's and Google's signatures, and its date in the same format.
 ///
 /// # Errors
 /// Fails for a time outside the calendar.
@@ -125,7 +127,7 @@ pub(super) fn canonical_headers<'a>(
         let mut values = Vec::new();
         for value in headers.get_all(name) {
             let value = std::str::from_utf8(value.as_bytes()).map_err(unsignable)?;
-            // In the signature a run of spaces counts as one. The header is sent unchanged.
+            // SigV4 signs a run of spaces as a single space. The header itself is sent unchanged.
             values.push(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
         }
         signed.push((name.as_str(), values.join(",")));

@@ -1,4 +1,4 @@
-//! The interface that dialects over HTTP share: they build, sign and judge requests of all verbs.
+//! The interface of dialects over HTTP. They build and sign the requests of all verbs, and interpret the answers.
 
 use std::future::Future;
 
@@ -10,10 +10,10 @@ use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::{ChecksumAlgorithm, Error, ErrorKind, Provider};
 
-/// Signs a request again that was signed a while ago.
+/// Renews the signature of a request that was signed some time ago.
 pub(crate) trait Sign: Send + Sync + 'static {
-    /// Replaces the old signature by a new one, with the credential in use. Without a credential the old signature
-    /// stays, and the store decides.
+    /// Replaces the old signature by a new one, with the credential in use. Without a credential the old signature is
+    /// kept, and the store may accept or refuse it.
     fn sign_again(&self, request: &mut Request);
 }
 
@@ -45,7 +45,8 @@ pub(crate) trait HttpDialect: Send + Sync {
     /// The type that signs a request again.
     type Signer: Sign;
 
-    /// Returns the request of one attempt, with origin and credentials, and a signer in case the request has to wait.
+    /// Returns the request for one attempt, with origin and credentials. If the request has to wait, the signer renews
+    /// its signature.
     fn request(
         &self,
         bucket: &str,
@@ -55,7 +56,7 @@ pub(crate) trait HttpDialect: Send + Sync {
     /// Returns the failure that an answer describes, or `None` for a success.
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
 
-    /// Returns the meaning of a failure.
+    /// Returns the kind of error for a failure.
     fn kind(&self, failure: &Failure) -> ErrorKind;
 
     /// Learns from a failure (a region, a stale token) of a request that `credential` signed. Returns true if another

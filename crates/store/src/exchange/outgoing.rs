@@ -1,4 +1,4 @@
-//! A verb's request before the dialect completes it.
+//! A verb's request, before the dialect adds origin and credentials.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use laneway_lanes::{Body, Origin};
 
 use crate::encryption::Keyed;
 
-/// A request without origin, credentials and attempt.
+/// A request from which each attempt is made. The dialect adds the origin and the credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
@@ -19,13 +19,14 @@ pub(crate) struct Outgoing {
     pub(crate) body: Body,
     pub(crate) expected: Option<u64>,
     pub(crate) no_progress: Option<Duration>,
-    /// A status besides 2xx that counts as a success.
+    /// A status other than 2xx that is a success for this request.
     pub(crate) also: Option<StatusCode>,
-    /// True if the body of a 200 may hold an error. S3 may send the status before it has finished.
+    /// True if an answer with status 200 may contain an error in its body. For some verbs, S3 sends the status before
+    /// it has finished.
     pub(crate) doubtful: bool,
-    /// True if a conflict with another conditional write is final, because another attempt can't succeed.
+    /// True if a conflict with another conditional write is final, because a retry can't succeed.
     pub(crate) conflict_is_final: bool,
-    /// The encryption headers that it needs.
+    /// The encryption headers that the request needs.
     pub(crate) keyed: Keyed,
 }
 
@@ -46,7 +47,7 @@ impl Outgoing {
         }
     }
 
-    /// Sets the encryption headers that are added.
+    /// Sets the encryption headers that the request needs.
     pub(crate) fn keyed(self, keyed: Keyed) -> Self {
         Self { keyed, ..self }
     }
@@ -69,7 +70,7 @@ impl Outgoing {
     }
 }
 
-/// A header whose value can't be sent.
+/// The error for a header whose value has characters that can't be sent. Holds the header's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the value of {0} holds characters that no header can carry")]
 pub(crate) struct Unsendable(pub(crate) String);

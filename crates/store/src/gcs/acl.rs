@@ -38,7 +38,7 @@ impl Gcs {
     }
 }
 
-/// Returns the JSON API's spelling: `publicRead`.
+/// Returns the JSON API's spelling, such as `publicRead`.
 pub(super) fn in_json(acl: &str) -> String {
     let mut words = acl.split('-');
     let first = words.next().unwrap_or_default().to_owned();
@@ -50,7 +50,7 @@ pub(super) fn in_json(acl: &str) -> String {
     })
 }
 
-/// Returns the XML API's spelling: `public-read`.
+/// Returns the XML API's spelling, such as `public-read`.
 pub(super) fn in_xml(acl: &str) -> String {
     let mut name = String::with_capacity(acl.len() + 4);
     for letter in acl.chars() {

@@ -1,4 +1,4 @@
-//! Many deletes in one `multipart/mixed` request.
+//! GCS's batches: many deletes in one `multipart/mixed` request.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Deletion, ObjectId};
 
-/// Keys are percent-encoded in the body, so none of them can contain this.
+/// The text that separates the calls of a batch. Keys are percent-encoded in the body, so none of them can contain it.
 const BOUNDARY: &str = "===laneway-batch===";
 
 fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
@@ -45,7 +45,7 @@ pub(super) struct Answer {
     body: String,
 }
 
-/// Reads the answers of a batch. An answer that can't be read is left out, and its call counts as unanswered.
+/// Parses the answers of a batch. An answer that can't be parsed is left out, so its call is treated as unanswered.
 pub(super) fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
     let Some(boundary) = boundary(content_type) else { return Vec::new() };
     let text = String::from_utf8_lossy(body);
@@ -75,17 +75,17 @@ fn answer(part: &str) -> Option<Answer> {
     Some(Answer { index, status: StatusCode::from_u16(status).ok()?, body })
 }
 
-/// Decides about one object. An unanswered call is repeated by a request of its own.
+/// Decides the outcome for one object. An unanswered call is repeated as a separate request.
 fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
     let Some(answer) = answer else { return Fate::Alone { may_be_gone: true } };
     if answer.status.is_success() {
         return Fate::Deleted;
     }
-    // An earlier attempt of the whole batch may have deleted it.
+    // An earlier attempt of the whole batch may have deleted the object.
     if answer.status == StatusCode::NOT_FOUND && repeated {
         return Fate::Deleted;
     }
-    // A request of its own gets another token, if there is one.
+    // The token of this call was refused. A separate request is signed with a new token, if there is one.
     if answer.status == StatusCode::UNAUTHORIZED {
         return Fate::Alone { may_be_gone: false };
     }
@@ -95,10 +95,10 @@ fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
 }
 
 impl DeletesMany for Gcs {
-    /// The most calls in a batch (<https://cloud.google.com/storage/docs/batch>).
+    /// The maximum number of calls in a batch (<https://cloud.google.com/storage/docs/batch>).
     const OBJECTS_MAX: usize = 100;
 
-    /// The streams that one HTTP/2 connection carries.
+    /// The number of concurrent streams that GCS allows on one HTTP/2 connection.
     const SINGLE_DELETES_MAX: usize = 100;
 
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {

@@ -16,8 +16,8 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     Ok(Outgoing::new(Method::DELETE, format!("{}{query}", object_path(id))))
 }
 
-/// Returns true if the answer to a delete has no content. fake-gcs-server puts a document into each answer, and `null`
-/// stands for none.
+/// Returns true if the answer to a delete has no content. fake-gcs-server always sends a JSON document, which is `null`
+/// if there is no content.
 fn says_nothing(body: &[u8]) -> bool {
     matches!(body.trim_ascii(), b"" | b"null")
 }
@@ -34,7 +34,8 @@ impl Deletes for Gcs {
         match exchange.send(&outgoing).await {
             Ok(sent) if says_nothing(&sent.response.body) => Ok(()),
             Ok(sent) => {
-                let error = exchange.nonsense(&sent, "the answer to the DELETE has a body");
+                let error = exchange
+                    .nonsense(&sent, "the answer to DELETE has a body, which a store's answer never has");
                 gone(error, Box::pin(self.head(id, None))).await
             }
             Err(error) => removed(error, Box::pin(self.head(id, None))).await,

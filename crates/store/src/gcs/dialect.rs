@@ -1,4 +1,4 @@
-//! The verbs of GCS, each in a file of its own.
+//! The table of GCS's verbs and capabilities. Each verb is implemented in its own file.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     copies: true,
     copy_bytes_max: None,
     parts: PartRules::S3,
-    // The XML API has the multipart uploads, and it supports no preconditions.
+    // Multipart uploads exist only in the XML API, and there they support no preconditions.
     multipart_takes_condition: false,
     delete_many_keeps_conditions: false,
     delete_keeps_condition: true,

@@ -15,7 +15,7 @@ const OF_SOURCE: KeyHeaders = [
     "x-goog-copy-source-encryption-key-sha256",
 ];
 
-/// Adds the keys of the objects that the request reads or writes.
+/// Adds the headers with the customer's keys for the objects that the request reads or writes.
 pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
     let (own, of_source) = (encryption.customer_key.as_ref(), encryption.source_customer_key.as_ref());
     match keyed {

@@ -27,7 +27,8 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
     }
 }
 
-/// Returns the meaning of a failure. GCS also throttles with 403, and reports a wrong checksum with 400.
+/// Returns the kind of a failure. Its status isn't enough: GCS throttles with 403 as well as 429, and reports a wrong
+/// checksum with 400.
 pub(crate) fn kind(failure: &Failure) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
@@ -38,13 +39,13 @@ pub(crate) fn kind(failure: &Failure) -> ErrorKind {
     }
 }
 
-/// The longest error document that is read after unpacking.
+/// The maximum number of bytes of an error document that are decompressed.
 const UNPACKED_MAX: u64 = 64 << 10;
 
-/// Returns a packed body, as far as it can be unpacked.
+/// Decompresses a gzip body, as far as it is valid.
 fn unpacked(body: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
-    // A broken document is described by its status.
+    // If the document is damaged, the error is described by the answer's status alone.
     let _ = GzDecoder::new(body).take(UNPACKED_MAX).read_to_end(&mut plain);
     plain
 }
@@ -60,12 +61,14 @@ fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
     if let Some(error) = xml::error(body) {
         return (Some(error.code), Some(error.details.unwrap_or(error.message)));
     }
-    // Media requests get plain text. A page of HTML doesn't help in an error message.
+    // GCS answers failed media requests with plain text, which the message can repeat. A page of HTML doesn't help the
+    // user.
     let plain = !text.is_empty() && text.len() <= 300 && !text.starts_with('<');
     (None, plain.then(|| text.to_owned()))
 }
 
-/// Returns the reason and the message of an `error`. Google sends an object; OAuth endpoints and proxies send a text.
+/// Returns the reason and the message of an `error`. Google's APIs send a JSON object; OAuth endpoints and proxies send
+/// a string.
 fn reason_and_message(mut error: Value) -> (Option<String>, Option<String>) {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     if !error.is_object() {

@@ -9,7 +9,7 @@ use crate::drawn_head::drawn_head;
 use crate::listing::fuzzing::{page, page_in_any_chunks};
 use crate::{List, ObjectId};
 
-/// A page of a listing: the input itself, and a document with an object for each line of it.
+/// Parses two pages of a listing: the input itself, and a document with one object for each line of the input.
 pub fn gcs_listing(input: &[u8]) {
     let list = List::new("b", "");
     page_in_any_chunks(&list, input, list::Arriving::new);
@@ -24,7 +24,7 @@ pub fn gcs_listing(input: &[u8]) {
     assert_eq!(found.prefixes, names);
 }
 
-/// The body of an error, under any status.
+/// Parses the input as the body of an error answer, with any error status.
 pub fn gcs_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
@@ -32,14 +32,14 @@ pub fn gcs_error(input: &[u8]) {
     let _ = (failure::kind(&read), crate::judge::is_passing(&read));
 }
 
-/// The headers that describe an object, and those of an upload session.
+/// Parses the headers that describe an object, and those of an upload session.
 pub fn gcs_headers(input: &[u8]) {
     let head = drawn_head(input);
     let _ = resource::from_head(&ObjectId::new("b", "k"), &head);
     let _ = resumable::next_offset(&head);
 }
 
-/// The answers of a batch. The input's first line is the content type.
+/// Parses the answers of a batch. The input's first line is the content type.
 pub fn gcs_batch(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (content_type, body) = input.split_at(at);

@@ -1,4 +1,4 @@
-//! `get`: the object's media, as it is stored.
+//! `get`: downloads an object's bytes as they are stored, without decompressing them.
 
 use http::Method;
 use laneway_lanes::Head;
@@ -32,8 +32,8 @@ fn request(
 }
 
 /// Reads the object's metadata from a media answer's headers. For objects that aren't public, `Cache-Control` describes
-/// the answer and not the object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>). The
-/// service leaves out user metadata. So both are ignored, even if another server sends them.
+/// the answer and not the object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
+/// Google's service leaves out user metadata. So Laneway ignores both, even if another server sends them.
 fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
     ObjectMeta { cache_control: None, metadata: None, ..from_head(id, head) }
 }
@@ -41,7 +41,7 @@ fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
 impl Gcs {
     pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
-        // A media request supports no condition on time.
+        // A media request can't carry a condition on time, so a request for the metadata checks the time first.
         if let Some(unless @ Unless::ModifiedSince(_)) = get.unless {
             let meta = self.head_as(get.id, get.version, None, keyed).await;
             if unless.is_met(&meta.map_err(|e| e.within(Operation::Get))?) {

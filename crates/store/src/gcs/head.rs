@@ -1,4 +1,4 @@
-//! `head`: the object's resource.
+//! `head`: reads an object's resource, the JSON document with its metadata.
 
 use http::Method;
 use serde::Deserialize;
@@ -15,7 +15,8 @@ pub(super) fn object_path(id: &ObjectId) -> String {
     format!("/storage/v1/b/{}/o/{}", component(&id.bucket), component(&id.key))
 }
 
-/// Returns the generation in a version. An entity tag can't name a state of a GCS object.
+/// Returns the generation that a version names. An entity tag is an error, because GCS can't read an object by its
+/// entity tag.
 pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, String> {
     match version {
         None => Ok(None),
@@ -24,7 +25,8 @@ pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, St
     }
 }
 
-/// Returns the generation to read: the one in the object's name, or else the pinned one.
+/// Returns the generation to read: the one that the object's id names, or else the one to which the caller pinned the
+/// read.
 pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Result<Option<String>, String> {
     match &id.version {
         Some(version) => Ok(Some(version.to_string())),
@@ -32,8 +34,8 @@ pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Resul
     }
 }
 
-/// Returns a request with the reader's state as its condition. The JSON API supports no condition on time, so the
-/// caller compares the time with the answer.
+/// Returns a request whose condition is the state that the reader already has. The JSON API has no condition on time,
+/// so the caller must compare the answer's time itself.
 pub(super) fn unless_known(
     method: Method,
     path: String,
@@ -46,7 +48,7 @@ pub(super) fn unless_known(
         Some(Unless::ModifiedSince(_)) | None => (None, None),
     };
     let query = query.and_some("ifGenerationNotMatch", generation.as_deref());
-    // GCS sends entity tags without quotes, and expects them so.
+    // GCS sends entity tags without quotes, and expects them back without quotes.
     let outgoing = Outgoing::new(method, format!("{path}{query}")).header_some("if-none-match", etag);
     outgoing.map_err(|e| e.to_string())
 }
@@ -61,7 +63,7 @@ fn request(
     unless_known(Method::GET, object_path(id), query, unless)
 }
 
-/// Reads an object resource from an answer. `size` is used if the answer doesn't tell the size.
+/// Reads an object resource from an answer. `size` is used if the answer doesn't contain the size.
 pub(super) fn read(
     exchange: &Exchange<'_, Gcs>,
     sent: &Sent,
@@ -72,10 +74,11 @@ pub(super) fn read(
         .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an object resource: {e}")))?;
     resource
         .into_meta(id.clone(), size)
-        .ok_or_else(|| exchange.nonsense(sent, "the answer describes no object, or another one"))
+        .ok_or_else(|| exchange.nonsense(sent, "the answer doesn't describe the requested object"))
 }
 
-/// Turns "not found" into a failed precondition for a pinned generation, which was replaced or deleted.
+/// Turns "not found" into a failed precondition if the read was pinned to a generation, because that generation was
+/// replaced or deleted.
 pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Error {
     match version {
         Some(version) if error.is_not_found() && id.version.is_none() => {
@@ -85,7 +88,7 @@ pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Er
     }
 }
 
-/// The fields that a rewrite drops.
+/// Fields that a rewrite doesn't copy unless the request repeats them.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Dropped {
@@ -93,12 +96,14 @@ struct Dropped {
 }
 
 impl Gcs {
-    /// Returns the metadata of an object, read with the key of the store's own objects.
+    /// Returns the metadata of an object. The request carries the customer's key of this store's own objects, if there
+    /// is one.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }
 
-    /// Returns the metadata of an object. Without the customer's key that encrypts it, GCS leaves out its checksums.
+    /// Returns the metadata of an object. If a customer's key encrypts the object, GCS sends its checksums only if the
+    /// request carries this key.
     pub(crate) async fn head_as(
         &self,
         id: &ObjectId,
@@ -115,8 +120,8 @@ impl Gcs {
         read(&exchange, &sent, id, 0)
     }
 
-    /// Returns the metadata of a copy's source, and its custom time. A rewrite that names any metadata drops this time
-    /// unless it repeats it.
+    /// Returns the metadata of a copy's source, and its custom time. A rewrite that sets any metadata drops the custom
+    /// time, so the request must repeat it.
     pub(super) async fn head_of_source(&self, id: &ObjectId) -> Result<(ObjectMeta, Option<String>), Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let outgoing = request(id, id.version.as_deref(), None, "customTime")

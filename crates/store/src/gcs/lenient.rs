@@ -1,4 +1,4 @@
-//! Reads text fields leniently: a server may send a number, `null` or a structure instead.
+//! Reads text fields leniently: a server may send a number, `null`, an array or an object instead.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,8 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Returns a value as text: JSON for anything but a string, and an empty text for `null`.
+/// Converts a JSON value to text. A string is returned as it is, `null` becomes an empty text, and any other value is
+/// written as JSON.
 pub(super) fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -69,7 +70,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// Reads a field whose own fields are text.
+/// Reads a field that is an object with text fields.
 pub(super) fn texts<'de, D: Deserializer<'de>>(field: D) -> Result<BTreeMap<String, String>, D::Error> {
     let fields = Option::<BTreeMap<String, Value>>::deserialize(field)?.unwrap_or_default();
     Ok(fields.into_iter().map(|(name, value)| (name, text_of(value))).collect())

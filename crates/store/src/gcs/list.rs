@@ -14,10 +14,10 @@ use crate::listing::cutter::{Cutter, Sought};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
-/// The kind of a page of objects. Every other field of a page may be absent. So without this check, an error or a
-/// proxy's page with a status of 200 would be read as an empty page.
+/// The value of `kind` in a page of objects. All other fields of a page are optional. So without a check of the kind,
+/// an error or a proxy's page with status 200 would be read as an empty page.
 const OBJECTS: &str = "storage#objects";
-/// The kind as it appears in the page.
+/// The kind as it appears in the page's JSON.
 const OBJECTS_QUOTED: &[u8] = b"\"storage#objects\"";
 /// The kind of a page of buckets.
 const BUCKETS: &str = "storage#buckets";
@@ -26,7 +26,7 @@ fn request(list: &List) -> Outgoing {
     let query = Query::new()
         .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
-        // The listing includes this key itself, and the reader leaves it out.
+        // With `startOffset` the listing includes this key itself, so it is left out when the page is read.
         .and_some("startOffset", list.start_after.as_deref())
         .and_some("endOffset", list.end_before.as_deref())
         .and_some("pageToken", list.token.as_deref())
@@ -39,8 +39,8 @@ fn request(list: &List) -> Outgoing {
     Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, target) }
 }
 
-/// Asks for a packed answer, which has a tenth of the bytes. Google packs one only for an agent that names gzip
-/// (<https://cloud.google.com/storage/docs/json_api#gzip>).
+/// Asks for an answer compressed with gzip, which has a tenth of the bytes. Google compresses answers only if the
+/// `User-Agent` contains "gzip" (<https://cloud.google.com/storage/docs/json_api#gzip>).
 fn packed(mut outgoing: Outgoing, user_agent: &HeaderValue) -> Outgoing {
     let agent = [user_agent.as_bytes(), b" (gzip)"].concat();
     if let Ok(agent) = HeaderValue::from_bytes(&agent) {
@@ -63,17 +63,18 @@ struct Answer {
     kind: Option<String>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
-    /// Entries that couldn't be cut out, because the array's name is spelled with JSON escapes.
+    /// Entries that the cutter didn't find. This happens if the array's name is written with JSON escapes.
     items: Option<Vec<IgnoredAny>>,
 }
 
-/// Reads one answer as it arrives.
+/// Parses one answer while it arrives.
 pub(super) struct Arriving {
     cutter: Cutter,
-    /// Objects that arrived before the answer's kind. Stores send the kind first.
+    /// Objects that arrived before the answer's kind was known. Normally there are none, because stores send the kind
+    /// first.
     held: Vec<ObjectMeta>,
-    /// True once the text outside the entries contains the kind. The kind's place in the document is only checked at
-    /// the end.
+    /// Searches for the kind in the text outside the entries. Only the end of the page checks that it is the value of
+    /// `kind`.
     names_kind: Sought,
 }
 
@@ -163,9 +164,9 @@ impl Gcs {
                 .and("fields", "kind,nextPageToken,items(name)");
             let sent = exchange.send(&Outgoing::new(Method::GET, format!("/storage/v1/b{query}"))).await?;
             let answer: Buckets = serde_json::from_slice(&sent.response.body)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of buckets: {e}")))?;
             if answer.kind.as_deref() != Some(BUCKETS) {
-                let message = format!("the answer is no list of buckets: it is not of the kind {BUCKETS}");
+                let message = format!("the answer isn't a list of buckets: its kind isn't {BUCKETS}");
                 return Err(exchange.nonsense(&sent, message));
             }
             names.extend(answer.items.into_iter().map(|bucket| bucket.name));

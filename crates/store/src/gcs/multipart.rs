@@ -21,8 +21,8 @@ use crate::{
     PartChecksums, PutOptions,
 };
 
-/// Returns whether this API's headers carry the metadata unchanged. They lose capitals in the names of metadata and
-/// spaces around values, and hold only ASCII.
+/// Returns true if the XML API's headers can carry the metadata unchanged. In headers, names lose their capitals,
+/// values lose spaces at both ends, and only ASCII is possible.
 fn fits_headers(options: &PutOptions) -> bool {
     let is_kept =
         |value: &str| value.is_ascii() && HeaderValue::from_str(value).is_ok() && value.trim() == value;
@@ -60,7 +60,7 @@ fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> 
 }
 
 fn may_not(exchange: &Exchange<'_, Gcs>) -> Error {
-    exchange.error(ErrorKind::Unsupported, "the credentials allow no multipart uploads to this bucket")
+    exchange.error(ErrorKind::Unsupported, "the credentials don't permit multipart uploads to this bucket")
 }
 
 impl Gcs {
@@ -100,7 +100,7 @@ impl Gcs {
         Err(self.never_multipart(&exchange))
     }
 
-    /// Sends the request that begins an upload, and remembers refusals that hold for later uploads too.
+    /// Sends the request that begins an upload. If the refusal would apply to later uploads too, it is remembered.
     async fn begun(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -108,13 +108,13 @@ impl Gcs {
         outgoing: &Outgoing,
     ) -> Result<Sent, Error> {
         exchange.send(outgoing).await.map_err(|error| {
-            // GCS refuses in XML. A server without XML uploads answers in another format.
+            // GCS's errors are in XML. An error in another format comes from a server without the XML API's uploads.
             if error.status().is_some_and(|s| matches!(s.as_u16(), 400 | 404 | 405 | 501)) {
                 let speaks_xml =
                     error.code().is_some_and(|code| code.starts_with(|c: char| c.is_ascii_uppercase()));
                 if speaks_xml && !error.is_unsupported() { error } else { self.never_multipart(exchange) }
             } else if error.is_permission() {
-                // Roles from before multipart uploads permit making objects, but not these uploads
+                // Roles that are older than multipart uploads permit creating objects, but not these uploads
                 // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
                 tracing::debug!(%error, "multipart uploads aren't permitted: large objects use resumable sessions");
                 self.multipart_refused.add(&id.bucket, Instant::now());
@@ -158,8 +158,8 @@ impl Gcs {
         compared(&exchange, meta, size, whole)
     }
 
-    /// Returns the metadata from the answer's headers if they hold generation and checksum, or else from the object's
-    /// resource.
+    /// Returns the new object's metadata. If the answer's headers lack the generation or the checksum, another request
+    /// reads the object's resource.
     async fn completed(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -170,7 +170,8 @@ impl Gcs {
         let mut meta = from_head(id, &sent.response.head);
         if meta.version.is_none() || meta.checksums.crc32c.is_none() {
             match self.head(id, None).await {
-                // An identity that may write an object may not be permitted to read it.
+                // The identity may be permitted to write objects but not to read them. Then the answer's headers have
+                // to be enough.
                 Err(error) if error.is_permission() => {}
                 Err(error) if error.is_not_found() => {
                     return Err(exchange
@@ -179,7 +180,7 @@ impl Gcs {
                 described => return described,
             }
         }
-        // Here these headers describe the answer's XML body, and not the object.
+        // In this answer, these headers describe the XML body and not the object.
         meta.size = size;
         meta.content_type = None;
         meta.etag = None;
@@ -188,8 +189,8 @@ impl Gcs {
     }
 }
 
-/// Marks a request as one of GCS's XML API, by the header in which Google's clients name themselves. The paths look
-/// like S3's, so servers with both dialects look at the headers.
+/// Adds the header `x-goog-api-client`, by which servers with both dialects recognise a request of GCS's XML API. The
+/// paths look like S3's.
 fn in_xml(mut outgoing: Outgoing) -> Outgoing {
     outgoing.headers.insert(
         HeaderName::from_static("x-goog-api-client"),

@@ -19,14 +19,14 @@ use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operat
 /// The default content type.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
-/// Returns a boundary that the content contains only with a probability of 2^-128. `RandomState` takes its keys from
-/// the system's random numbers, so not even a hostile file can be prepared to contain the boundary.
+/// Returns a random boundary. The probability that the content contains it is 2^-128. `RandomState` takes its keys from
+/// the system's random numbers, so nobody can prepare a file that contains the boundary.
 fn boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("laneway-{:016x}{:016x}", random(), random())
 }
 
-/// The reason why tags are refused.
+/// The error for tags.
 pub(super) const NO_TAGS: &str = "objects on GCS have no tags, only metadata";
 
 /// Checks that GCS has all properties of a new object.
@@ -83,7 +83,8 @@ fn request(
         return Err(Unsendable("content-type".to_owned()).to_string());
     }
     let mut resource = NewResource::new(options, Some(sums));
-    // The part's own header repeats the type, and some servers read only that.
+    // The content type is sent in the resource and in the header of the media part, because some servers read only the
+    // header.
     resource.content_type = Some(content_type);
     let prefix = format!(
         "--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{}\r\n--{boundary}\r\nContent-Type: {content_type}\r\n\r\n",

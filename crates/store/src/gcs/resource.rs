@@ -11,8 +11,8 @@ use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
-/// The fields that Laneway reads of an object resource. Requesting only these makes an answer a third as long, which
-/// matters when a thousand small answers share a connection's first window.
+/// The fields of an object resource that Laneway reads. Requesting only these makes an answer a third as long. This
+/// matters when a thousand small answers share a connection's first congestion window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
 customerEncryption,retention,temporaryHold,eventBasedHold,customTime";
@@ -110,8 +110,8 @@ impl<'a> Resource<'a> {
         Some(ObjectMeta { is_latest: Some(is_latest), soft_deleted, hard_deleted, ..meta })
     }
 
-    /// Returns the metadata of the requested object. `size` is used if the answer doesn't tell the size. Returns `None`
-    /// if it describes another object or none, because such an answer doesn't come from GCS.
+    /// Returns the metadata of the requested object. `size` is used if the answer doesn't contain the size. Returns
+    /// `None` if the answer describes another object or none, because GCS doesn't send such an answer.
     pub(crate) fn into_meta(self, id: ObjectId, size: u64) -> Option<ObjectMeta> {
         let named = |found: &str, asked: &str| found.is_empty() || found == asked;
         if !named(&self.bucket, &id.bucket) || !named(&self.name, &id.key) {
@@ -152,7 +152,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The resource that is sent to make an object.
+/// The resource that is sent to create an object.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewResource<'a> {
@@ -207,13 +207,13 @@ impl<'a> NewResource<'a> {
 
     /// Returns the resource as JSON.
     pub(crate) fn to_json(&self) -> String {
-        // Strings and maps of strings always have a JSON form.
+        // Strings and maps of strings can always be written as JSON.
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
 /// Reads the metadata in the headers of a media or XML answer. The size is that of the stored object, or 0 if the
-/// answer doesn't tell it.
+/// answer doesn't contain it.
 pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let number = |name: &str| head.header(name).and_then(|value| value.parse::<u64>().ok());
@@ -233,7 +233,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.encryption = text("x-goog-encryption-algorithm").map(|algorithm| format!("customer {algorithm}"));
     meta.customer_key = text("x-goog-encryption-key-sha256");
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-    // The answer to a write has no metadata.
+    // The answer to a write contains no user metadata, which must not be taken for an object without any.
     let metadata: BTreeMap<_, _> = head
         .headers
         .iter()
@@ -243,7 +243,8 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
         })
         .collect();
     meta.metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
-    // The server has decompressed the object, so neither size nor checksum describe these bytes.
+    // If the server has decompressed the object, the size and the checksums in the headers don't describe the bytes
+    // that it sends.
     if head.header("x-goog-stored-content-encoding").is_some_and(|e| e == "gzip")
         && head.header("content-encoding") != Some("gzip")
     {

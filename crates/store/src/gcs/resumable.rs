@@ -1,4 +1,5 @@
-//! Resumable sessions: one stream of bytes that can be resumed, with preconditions.
+//! Resumable sessions: uploads as one stream of bytes, which can be resumed after a failure and can carry
+//! preconditions.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -13,7 +14,7 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Question, Sent};
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
 
-/// GCS's status for a cancelled session.
+/// The status with which GCS answers a successful cancellation of a session.
 const CANCELLED: u16 = 499;
 
 fn begin_request(
@@ -48,7 +49,7 @@ fn content_range(offset: u64, len: u64, total: Option<u64>) -> String {
 }
 
 fn session_request(session: &Resumable, method: Method) -> Result<Outgoing, String> {
-    let invalid = || "the session's URL is no URL".to_owned();
+    let invalid = || "the session's URL isn't valid".to_owned();
     let uri: http::Uri = session.url.parse().map_err(|_| invalid())?;
     let target = uri.path_and_query().ok_or_else(invalid)?.as_str().to_owned();
     let mut outgoing = Outgoing::new(method, target);
@@ -63,7 +64,8 @@ fn status_request(session: &Resumable, total: Option<u64>) -> Result<Outgoing, S
     outgoing.header("content-range", &content_range(0, 0, total)).map_err(|e| e.to_string())
 }
 
-/// Returns the first byte that a session doesn't have, from a 308's `Range: bytes=0-N`. Without a range it has none.
+/// Returns the offset of the first byte that a session doesn't have yet, from the `Range: bytes=0-N` of a 308 answer.
+/// Without a `Range`, the session has no bytes.
 pub(super) fn next_offset(head: &Head) -> Option<u64> {
     match head.header("range") {
         None => Some(0),
@@ -85,7 +87,7 @@ impl Gcs {
         let sent = exchange.send(&outgoing).await?;
         match sent.response.head.header("location") {
             Some(url) => Ok(Resumable { id: id.clone(), url: url.to_owned(), len }),
-            None => Err(exchange.nonsense(&sent, "the answer names no session")),
+            None => Err(exchange.nonsense(&sent, "the answer doesn't contain the session's URL")),
         }
     }
 
@@ -111,7 +113,8 @@ impl Gcs {
             |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
         let question = Question { outgoing: &question, wants_all: &wants_all };
         match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
-            // The answer said that the session is finished, but its body couldn't be read.
+            // The answer said that the session is finished, but the object's description in its body couldn't be read.
+            // Asking for the session's state may return the description.
             Appended::Ended => match self.stands(session, total).await {
                 Err(error) if error.is_not_found() && last => Ok(Appended::Ended),
                 stands => stands,
@@ -154,14 +157,14 @@ fn appended(
     if sent.response.head.status == StatusCode::PERMANENT_REDIRECT {
         return match next_offset(&sent.response.head) {
             Some(next_offset) => Ok(Appended::Continue { next_offset }),
-            None => Err(exchange.nonsense(sent, "the session's Range makes no sense")),
+            None => Err(exchange.nonsense(sent, "the session's Range header is invalid")),
         };
     }
-    // With this status the object exists, whatever the body.
+    // With a success status the object exists, even if the body that describes it can't be read.
     Ok(match read(exchange, sent, &session.id, total.unwrap_or(0)) {
         Ok(meta) => Appended::Finished(Box::new(meta)),
         Err(error) => {
-            tracing::debug!(%error, "the end of an upload session can't be read");
+            tracing::debug!(%error, "an upload session has finished, but the description of its object can't be read");
             Appended::Ended
         }
     })

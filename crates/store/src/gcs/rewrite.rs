@@ -1,4 +1,4 @@
-//! `copy`: rewrite calls, repeated until GCS returns no token.
+//! `copy`: sends rewrite calls until GCS returns the finished object instead of a token.
 
 use std::time::Duration;
 
@@ -19,10 +19,11 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
-/// The consecutive answers without progress after which a rewrite is given up, because it would never end.
+/// After this many consecutive answers without progress, a rewrite is given up, because it would never end.
 const FRUITLESS_MAX: u32 = 3;
 
-/// A rewrite call across locations or classes copies for up to half a minute before it answers with a token.
+/// The time limit without progress. Between locations or storage classes, a call copies for up to half a minute before
+/// it answers with a token.
 const NO_PROGRESS_MAX: Duration = Duration::from_secs(120);
 
 fn request(
@@ -76,7 +77,8 @@ struct Answer<'a> {
     resource: Option<Resource<'a>>,
 }
 
-/// The progress of a rewrite. A token may stay the same from call to call, so the copied bytes count too.
+/// The progress of a rewrite. A token may stay the same from one call to the next, so the number of copied bytes is
+/// compared too.
 #[derive(Debug, Default)]
 struct Progress {
     token: Option<String>,
@@ -105,8 +107,8 @@ impl Gcs {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // If the request names any metadata or a storage class, the copy loses all metadata that the request leaves
-        // out.
+        // If the request sets any metadata or a storage class, GCS drops all metadata that the request doesn't name. So
+        // read the source's metadata first and send it all.
         let (merged, custom_time) =
             match options.describes() || options.storage_class.is_some() || options.is_protected() {
                 true => {

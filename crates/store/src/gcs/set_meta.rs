@@ -1,4 +1,4 @@
-//! `set_meta`: a patch, and a rewrite for another storage class.
+//! `set_meta`: changes metadata with a patch, and the storage class with a rewrite.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/patch>
 
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::timestamp::to_rfc3339;
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
 
-/// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the metadata
-/// to clear.
+/// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the present
+/// user metadata, whose names are needed if all of it is to be cleared.
 fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
     let mut resource = Map::new();
     let fields = [
@@ -61,8 +61,9 @@ fn request(id: &ObjectId, resource: &Value, acl: Option<&str>, metageneration: O
     outgoing
 }
 
-/// Returns whether an object is as a patch of `before` leaves it. Each patch raises the metageneration by one, and any
-/// other writer's would have made the condition fail.
+/// Returns true if an object is the result of patching `before` with this change. Each patch increments the
+/// metageneration. So an object with the next metageneration and the requested values has been patched once, with this
+/// change.
 fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> bool {
     let patch = MetaChange { storage_class: None, acl: None, ..change.clone() };
     meta.version == before.version
@@ -71,14 +72,15 @@ fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> boo
         && MetaChange::default().applied(meta) == MetaChange { custom_time: None, ..patch }.applied(before)
 }
 
-/// Returns a key's name without its version. An object names the key version that encrypts it, but a new object takes
-/// the newest version.
+/// Returns a key's name without its version. An object's metadata names the version of the key that encrypts it. A new
+/// object must use the newest version, so the request names only the key.
 fn key_without_version(key: &str) -> &str {
     key.split_once("/cryptoKeyVersions/").map_or(key, |(key, _)| key)
 }
 
 impl Gcs {
-    /// Changes an object's metadata and storage class. The patch comes first, and the rewrite copies its result.
+    /// Changes an object's metadata and storage class. The patch is sent first, and then a rewrite copies its result to
+    /// the new class.
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if change.storage_class.is_some() && id.version.is_some() {
@@ -106,7 +108,8 @@ impl Gcs {
                 let outgoing = request(id, &resource(change, &known), change.acl.as_deref(), metageneration);
                 match (exchange.send(&outgoing).await, present) {
                     (Ok(sent), _) => read(&exchange, &sent, id, 0)?,
-                    // The answer to the first attempt was lost, and the second met its result.
+                    // The answer to the first attempt was lost, and the second attempt failed because the first had
+                    // already changed the object.
                     (Err(error), Some(before)) if error.is_precondition() && error.is_uncertain() => {
                         match Box::pin(self.head(id, None)).await {
                             Ok(meta) if is_result(&meta, &before, change) => meta,

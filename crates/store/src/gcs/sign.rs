@@ -1,4 +1,4 @@
-//! `sign`: a URL of the XML API with Google's V4 signature in its query.
+//! `sign`: makes URLs of the XML API with Google's V4 signature in the query.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +9,8 @@ use crate::exchange::Exchange;
 use crate::presign::{as_text, ending};
 use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
 
-/// The time for which an IAM signature is certain to be valid. Google replaces the keys that it keeps for accounts
-/// (<https://cloud.google.com/storage/docs/authentication/creating-signatures>).
+/// An IAM signature is certain to be valid for this long. Afterwards Google may replace the key that it keeps for the
+/// account (<https://cloud.google.com/storage/docs/authentication/creating-signatures>).
 const ROTATED_AFTER: Duration = Duration::from_secs(12 * 3600);
 
 impl Gcs {
@@ -26,10 +26,12 @@ impl Gcs {
         let on = |error: Error| error.on_object(crate::Provider::Gcs, id);
         let expires_s = options.expires_s().map_err(invalid)?;
         if self.encryption.customer_key.is_some() {
-            return Err(invalid("a customer's key would have to be handed on with the URL".to_owned()));
+            return Err(invalid(
+                "a signed URL can't carry a customer's key; sign it without the key".to_owned(),
+            ));
         }
         let mut query = options.own_query("X-Goog-").map_err(invalid)?.to_vec();
-        // In a URL this parameter replaces the header.
+        // The query parameter `userProject` takes the place of the header, so that the URL's user needn't send it.
         if let Some(project) = self.headers.get("x-goog-user-project").and_then(|value| value.to_str().ok()) {
             query.push(("userProject".to_owned(), project.to_owned()));
         }

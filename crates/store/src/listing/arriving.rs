@@ -1,5 +1,5 @@
-//! Reads a page of a listing, and hands over its objects as they arrive. A page of a thousand objects takes several
-//! round trips to arrive, and transfers of the first ones can start meanwhile.
+//! Reads a page of a listing, and passes its objects on as they arrive. A page of a thousand objects takes several
+//! round trips to arrive, so transfers of the first objects can start earlier.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::Write as _;
@@ -16,20 +16,21 @@ use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 
-/// The assumed size of a page until it has arrived. It counts as small, so bulk yields to it.
+/// The assumed size of a page until it has arrived. A request of this size counts as small, so large transfers yield to
+/// it.
 pub(crate) const PAGE_ASSUMED: u64 = 64 * 1024;
 
-/// Reads one answer chunk by chunk.
+/// Parses one answer chunk by chunk.
 pub(crate) trait Reader {
-    /// Returns the objects that are complete with these bytes, in the page's order.
+    /// Adds bytes, and returns the objects that they complete, in the page's order.
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String>;
 
-    /// Returns the rest of the page.
+    /// Returns the page, without the objects that [`take`](Self::take) has returned.
     fn end(self, list: &List) -> Result<Page, String>;
 }
 
-/// Sends a listing through its attempts. `out` gets each object once, whichever attempt brings it. The returned page
-/// has the objects that arrived at its end.
+/// Requests a page of a listing, in several attempts if necessary. `out` gets each object once, even if several
+/// attempts return it. The returned page has the objects that only its end completed.
 pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,
@@ -49,7 +50,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     let mut answers: Vec<Option<Answer<R>>> = Vec::new();
     let mut seen = HashSet::new();
     let nonsense = |e| {
-        // The message contains parts of the server's answer.
+        // The message quotes parts of the server's answer, which might repeat secrets.
         let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
         exchange.error(ErrorKind::Server, shown.cleared(format!("the answer isn't a listing: {e}")))
     };
@@ -57,7 +58,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
         for AnswerBytes { attempt, is_gzip, bytes } in chunks {
             if attempt >= answers.len() {
                 answers.resize_with(attempt + 1, || None);
-                // The attempts that this one replaces are no longer read.
+                // Older attempts than the last few have ended, so their parsers aren't needed any more.
                 let gone = answers.len().saturating_sub(ATTEMPTS_AT_ONCE);
                 answers[..gone].fill_with(|| None);
             }
@@ -89,7 +90,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
         }
     };
     take(&mut answers, arrived.take())?;
-    // Take the attempt that brought the answer.
+    // Find the attempt that delivered the complete answer: the one whose number of bytes is equal.
     let whole = answers.into_iter().flatten().rfind(|answer| answer.bytes == sent.response.sunk);
     let nonsense = |e| exchange.nonsense(&sent, format!("the answer isn't a listing: {e}"));
     let mut page = match whole {
@@ -109,12 +110,12 @@ fn name(object: &ObjectMeta) -> String {
     }
 }
 
-/// The answer of one attempt so far.
+/// The part of one attempt's answer that has arrived.
 struct Answer<R> {
     reader: R,
     bytes: u64,
     unpacking: Option<GzDecoder<Vec<u8>>>,
-    /// The bytes that were packed as gzip.
+    /// The number of bytes after decompression, if the answer is compressed with gzip.
     unpacked: usize,
 }
 
@@ -130,7 +131,8 @@ impl<R: Reader> Answer<R> {
         self.reader.take(list, &plain)
     }
 
-    /// Returns the rest of the page. A packed page has a checksum at its end.
+    /// Returns the page without the objects that were passed on. For a gzip answer, it also checks the checksum at the
+    /// end.
     fn end(mut self, list: &List) -> Result<Page, String> {
         let mut objects = Vec::new();
         if let Some(mut unpacking) = self.unpacking.take() {
@@ -147,17 +149,18 @@ fn too_long() -> String {
     format!("the listing is longer than {} bytes", Response::COLLECTED_BODY_MAX)
 }
 
-/// The bytes parsed at a time, so that a page with too many entries is noticed early.
+/// The maximum number of bytes that are parsed at a time, so that a page with too many entries is noticed early.
 const READ_MAX: usize = 64 << 10;
 
-/// The packed bytes read at a time. At most a thousand times as many may come of them.
+/// The maximum number of compressed bytes that are read at a time. Decompression can make them about a thousand times
+/// larger.
 const UNPACKED_MAX: usize = 4 << 10;
 
-/// The most concurrent attempts of one listing: the attempt, its hedge, and one that is about to end.
+/// The maximum number of concurrent attempts of one listing: the attempt, its hedge, and one that is about to end.
 const ATTEMPTS_AT_ONCE: usize = 3;
 
-/// The bytes that have arrived and haven't been read yet, with their attempts. Consecutive chunks of one attempt are
-/// joined, so a body that arrives byte by byte takes no more memory.
+/// The bytes that have arrived and haven't been parsed yet, with the number of their attempt. Consecutive chunks of one
+/// attempt are joined. So a body that arrives in tiny chunks needs no additional memory for each of them.
 #[derive(Default)]
 struct Arrived {
     chunks: Mutex<VecDeque<AnswerBytes>>,
@@ -187,7 +190,8 @@ impl Arrived {
     }
 }
 
-/// Passes the body on to the task that made the request, where parsing delays no other request.
+/// The sink of a listing's answer. It passes the body to the task that made the request. Parsing happens there, because
+/// on the lane's thread it would delay other requests.
 struct Forward {
     attempt: usize,
     is_gzip: bool,

@@ -3,8 +3,8 @@
 use memchr::memchr2;
 use memchr::memmem::{Finder, find};
 
-/// A listing's document while it arrives. Entries are taken out as soon as they are complete. The rest is the same
-/// document without entries.
+/// A listing's document while it arrives. Each entry is taken out as soon as it is complete. The rest is the same
+/// document without the entries.
 #[derive(Debug)]
 pub(crate) enum Cutter {
     Xml(Box<Xml>),
@@ -12,18 +12,19 @@ pub(crate) enum Cutter {
 }
 
 impl Cutter {
-    /// Takes XML elements as entries, by their opening and closing tags: `<Contents>`. Stores escape `<` in text.
+    /// Returns a cutter whose entries are XML elements, given their opening and closing tags, such as `<Contents>`.
+    /// Stores escape `<` in text, so a tag can't occur inside text.
     pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
         let tags = (Finder::new(open), Finder::new(close));
         Self::Xml(Box::new(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
     }
 
-    /// Takes the objects in the array of this name as entries. The array is a field of a JSON object.
+    /// Returns a cutter whose entries are the objects in the array of this name, which is a field of a JSON object.
     pub(crate) fn json(array: &'static str) -> Self {
         Self::Json(Json { array, ..Json::default() })
     }
 
-    /// Returns the entries that are complete with these bytes.
+    /// Adds bytes, and returns the entries that they complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         match self {
             Self::Xml(xml) => xml.take(bytes),
@@ -31,7 +32,7 @@ impl Cutter {
         }
     }
 
-    /// Returns the bytes outside entries, except a few that may begin an entry.
+    /// Returns the bytes outside entries so far, except a few at the end that may begin an entry.
     pub(crate) fn rest(&self) -> &[u8] {
         match self {
             Self::Xml(xml) => &xml.rest,
@@ -39,7 +40,8 @@ impl Cutter {
         }
     }
 
-    /// Returns all bytes outside entries. If an entry began and didn't end, the document can't be parsed.
+    /// Returns all bytes outside entries. If the last entry isn't complete, its bytes are included, so the document
+    /// can't be parsed.
     pub(crate) fn into_rest(self) -> Vec<u8> {
         match self {
             Self::Xml(xml) => [xml.rest, xml.ahead].concat(),
@@ -48,8 +50,8 @@ impl Cutter {
     }
 }
 
-/// A search for a text outside the entries. It looks at each byte once. Otherwise a document in tiny chunks would be
-/// searched again for each of them.
+/// A search for a text outside the entries. It remembers the searched part. Otherwise the whole document would be
+/// searched again after each chunk.
 #[derive(Debug)]
 pub(crate) struct Sought {
     text: &'static [u8],
@@ -62,9 +64,9 @@ impl Sought {
         Self { text, looked_at: 0, is_found: false }
     }
 
-    /// Returns true once the text has arrived. `rest` must only grow from call to call.
+    /// Returns true once the text has arrived. From one call to the next, `rest` may only grow.
     pub(crate) fn has_come(&mut self, rest: &[u8]) -> bool {
-        // The text may begin in the earlier bytes.
+        // The text may begin in the bytes of an earlier call.
         let from = self.looked_at.saturating_sub(self.text.len());
         self.is_found = self.is_found || find(&rest[from..], self.text).is_some();
         self.looked_at = rest.len();
@@ -75,7 +77,7 @@ impl Sought {
 #[derive(Debug)]
 pub(crate) struct Xml {
     tags: (Finder<'static>, Finder<'static>),
-    /// The last bytes, which may be the beginning of a tag.
+    /// Bytes that have been received but not assigned yet: an incomplete entry, or the beginning of a tag.
     ahead: Vec<u8>,
     is_inside: bool,
     rest: Vec<u8>,
@@ -86,7 +88,7 @@ impl Xml {
         let (open, close) = &self.tags;
         let (open_bytes, close_bytes) = (open.needle().len(), close.needle().len());
         let mut entries = Vec::new();
-        // A tag may begin in the earlier bytes.
+        // A tag may begin in the bytes of an earlier call.
         let mut search = self.ahead.len().saturating_sub(open_bytes.max(close_bytes));
         self.ahead.extend_from_slice(bytes);
         let mut at = 0;
@@ -121,7 +123,7 @@ pub(crate) struct Json {
     depth: usize,
     is_string: bool,
     is_escaped: bool,
-    /// The last string on the document's first level.
+    /// The latest string at the top level of the document: a field's name or value.
     name: Vec<u8>,
     /// True inside the array.
     is_array: bool,
@@ -130,7 +132,7 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    /// The depth inside the array. The array's objects are deeper.
+    /// The nesting depth inside the array. The array's objects are at a greater depth.
     const IN_ARRAY: usize = 2;
 
     fn take(&mut self, mut bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -175,7 +177,7 @@ impl Json {
                 return 1 + self.follow_string(&bytes[1..]);
             }
             b'[' => {
-                // On the first level an array follows its own name.
+                // At the top level, the string just before an array is the array's name.
                 self.is_array |= self.depth == 1 && self.name == self.array.as_bytes();
                 self.depth += 1;
             }
@@ -189,7 +191,8 @@ impl Json {
         1
     }
 
-    /// Returns this count inside a string, which goes up to the string's end, or to the character after a backslash.
+    /// Does the same inside a string, up to and including the closing quote or a backslash, or for the one character
+    /// after a backslash.
     fn follow_string(&mut self, bytes: &[u8]) -> usize {
         if self.is_escaped && !bytes.is_empty() {
             self.is_escaped = false;

@@ -1,4 +1,4 @@
-//! Pages that are split at any byte, for fuzzers.
+//! Helps fuzzers to check pages that arrive split at any byte.
 
 use super::arriving::Reader;
 use super::{List, Page};
@@ -6,11 +6,11 @@ use super::{List, Page};
 /// The lengths of the chunks in which a document arrives. The first one is the whole document.
 pub(crate) const CHUNKS: [usize; 4] = [usize::MAX, 1, 7, 64];
 
-/// Checks that a page is the same however its bytes are split.
+/// Checks that parsing a page gives the same result for all lengths of the chunks.
 pub(crate) fn page_in_any_chunks<R: Reader>(list: &List, body: &[u8], reader: impl Fn() -> R) {
     let whole = page(list, body, CHUNKS[0], reader());
     for chunk_bytes in &CHUNKS[1..] {
-        // The chunks may decide which of several errors is reported.
+        // A page with several errors may report another one for other chunks, so only the fact of an error is compared.
         assert_eq!(
             page(list, body, *chunk_bytes, reader()).ok(),
             whole.clone().ok(),

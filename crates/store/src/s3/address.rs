@@ -1,5 +1,6 @@
-//! Decides where requests to a bucket go and what they are signed for. The decision depends only on the bucket's text,
-//! the region and the settings. The rules are those of AWS's endpoint rule set, whose cases the tests run.
+//! Decides the host and path of requests to a bucket, and the region and service for which they are signed. The
+//! decision depends only on the bucket's text, the region and the settings. The rules are those of AWS's endpoint rule
+//! set, and the tests run the cases that AWS publishes for it.
 
 mod arn;
 #[cfg(test)]
@@ -27,14 +28,14 @@ pub(super) struct Address {
     variant: Variant,
 }
 
-/// The choice among AWS's endpoints.
+/// The chosen variant of AWS's endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Variant {
-    /// Endpoints that also have IPv6 addresses.
+    /// Use the endpoints that have IPv6 as well as IPv4 addresses.
     dualstack: bool,
-    /// Endpoints whose cryptography is validated by FIPS 140.
+    /// Use the endpoints whose cryptography is validated to FIPS 140.
     fips: bool,
-    /// Endpoints at the edge of Amazon's network.
+    /// Use the Transfer Acceleration endpoints, at the edge of Amazon's network.
     accelerate: bool,
 }
 
@@ -42,15 +43,15 @@ struct Variant {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) origin: Origin,
-    /// Path and query.
+    /// The path and the query.
     pub(super) target: String,
-    /// The service of the signature.
+    /// The service for which the request is signed.
     pub(super) service: &'static str,
-    /// The region of the signature.
+    /// The region for which the request is signed.
     pub(super) region: String,
 }
 
-/// The reason why a name can't be addressed.
+/// The reason why requests can't reach a bucket of this name.
 type Refusal = String;
 
 impl Address {
@@ -70,7 +71,7 @@ impl Address {
                 Variant { accelerate: true, .. } => "Transfer Acceleration",
                 _ => return Ok(Self { endpoint: Some(endpoint.clone()), path_style, variant }),
             };
-            return invalid(&format!("{asked} are Amazon's own, but the S3 endpoint is {endpoint}"));
+            return invalid(&format!("{asked} exist only on AWS, but the S3 endpoint is {endpoint}"));
         }
         match variant {
             Variant { fips: true, accelerate: true, .. } => {
@@ -91,23 +92,24 @@ impl Address {
         })
     }
 
-    /// Returns the origin of all requests, if it is the same for all.
+    /// Returns the origin of all requests, or `None` if it depends on the bucket and its region.
     pub(super) fn origin(&self) -> Option<&Origin> {
         self.endpoint.as_ref().map(|endpoint| &endpoint.origin)
     }
 
-    /// Returns whether buckets of different regions have different endpoints.
+    /// Returns true if the endpoints are AWS's own, which differ from region to region.
     pub(super) fn is_aws(&self) -> bool {
         self.endpoint.is_none()
     }
 
-    /// Returns whether a bucket's region must be found out. A name that contains its region or zone determines it.
+    /// Returns true if requests need the bucket's region and its name doesn't contain it. ARNs contain the region, and
+    /// names of directory buckets contain the zone.
     pub(super) fn has_regions(&self, bucket: &str) -> bool {
         self.is_aws() && !is_arn(bucket) && !is_directory(bucket)
     }
 
-    /// Returns the place of `target` in a bucket. The target begins after the bucket: `/key?query`, or `?query` for the
-    /// bucket itself. An empty bucket means the service.
+    /// Returns the destination of a request for `target` in a bucket. The target begins after the bucket: `/key?query`,
+    /// or `?query` for the bucket itself. An empty bucket stands for the service itself, which lists buckets.
     ///
     /// # Errors
     /// `Invalid` if the bucket's name fits neither a path nor a host name, or if the bucket can't be reached.
@@ -118,13 +120,13 @@ impl Address {
 
     fn place(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
         if !region.split('.').all(is_label) {
-            return Err(format!("{region:?} is no region"));
+            return Err(format!("{region:?} isn't a valid region"));
         }
         if is_arn(bucket) {
             return self.access_point(bucket, target);
         }
         if bucket.contains(['/', '?', '#', '%']) || bucket.bytes().any(|b| b <= b' ' || b >= 0x7f) {
-            return Err(format!("{bucket:?} is no name of a bucket"));
+            return Err(format!("{bucket:?} isn't a valid bucket name"));
         }
         if let Some(why) = unreachable_alias(bucket) {
             return Err(format!("{bucket:?} can't be used: {why}"));
@@ -170,7 +172,7 @@ impl Address {
     fn access_point(&self, arn: &str, target: &str) -> Result<Place, Refusal> {
         if self.path_style == Some(true) {
             return Err(format!(
-                "{arn:?} can't be used: access points stand in the host name, not in the path"
+                "{arn:?} can't be used: an access point must be in the host name, and path style puts it in the path"
             ));
         }
         if self.variant.accelerate {
@@ -180,7 +182,7 @@ impl Address {
         let endpoint = match &self.endpoint {
             Some(endpoint) if is_address(endpoint) => {
                 return Err(format!(
-                    "{arn:?} can't be used: {endpoint} is an address and has no access points"
+                    "{arn:?} can't be used: {endpoint} is an IP address, and access points need a host name"
                 ));
             }
             Some(endpoint) => endpoint.clone(),
@@ -217,15 +219,15 @@ impl Address {
         let endpoint = aws(&format!("s3-accelerate{dualstack}.{}", partition.suffix));
         if self.in_path(bucket, &endpoint) {
             return Err(format!(
-                "{bucket:?} can't be used: Transfer Acceleration needs a name that fits a host name"
+                "{bucket:?} can't be used: Transfer Acceleration needs a bucket name that can be part of a host name"
             ));
         }
         Ok(Place { region: signing_region(region).to_owned(), ..at_host(&endpoint, bucket, target) })
     }
 
-    /// Returns whether the bucket goes into the path. A name with dots wouldn't match the wildcard of AWS's
-    /// certificate. Other servers rarely have host names for buckets, and servers that are reached by an IP address
-    /// have none.
+    /// Returns true if the bucket is put into the path and not into the host name. A bucket name with dots wouldn't
+    /// match the wildcard in AWS's TLS certificate. Servers other than AWS rarely have a host name for each bucket, and
+    /// an IP address can't have one.
     fn in_path(&self, bucket: &str, endpoint: &Endpoint) -> bool {
         let dots = endpoint.origin.scheme == Scheme::Http;
         let fits_host = (3..=63).contains(&bucket.len())
@@ -238,7 +240,7 @@ impl Address {
     }
 }
 
-/// A region name in some configurations for us-east-1's old endpoint.
+/// A name in some configurations that stands for us-east-1's old endpoint.
 const GLOBAL: &str = "aws-global";
 
 fn signing_region(region: &str) -> &str {

@@ -10,13 +10,13 @@ use crate::encode::xml_text;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, NewBucket, Operation};
 
-/// The region of buckets that are created without a location constraint.
+/// The region in which S3 creates a bucket if the request has no location constraint.
 const WITHOUT_CONSTRAINT: &str = "us-east-1";
 
 fn create(region: &str) -> Result<Outgoing, String> {
     let mut outgoing = Outgoing::new(Method::PUT, "");
     if region != WITHOUT_CONSTRAINT {
-        let region = xml_text(region).ok_or("the location holds control characters")?;
+        let region = xml_text(region).ok_or("the location contains control characters")?;
         let document = format!(
             "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
              <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
@@ -32,13 +32,16 @@ impl S3 {
         let exchange = Exchange::bucket(self, Operation::CreateBucket, bucket);
         let invalid = |e: &str| exchange.error(ErrorKind::Invalid, e);
         if new.storage_class.is_some() {
-            return Err(invalid("S3's buckets have no storage class, its objects do"));
+            return Err(invalid(
+                "on S3 a bucket has no storage class; give the storage class when you write objects",
+            ));
         }
-        // Requests for a region go to its endpoint, which creates buckets in that region only.
+        // Requests go to the endpoint of the configured region, and that endpoint can create buckets only in its own
+        // region.
         let region = self.regions.of(bucket);
         if new.location.as_deref().is_some_and(|location| location != &*region) {
             return Err(invalid(&format!(
-                "requests go to {region}, where no other region's buckets are made"
+                "requests go to {region}, and its endpoint can't create buckets in other regions"
             )));
         }
         let outgoing = create(&region).map_err(|e| invalid(&e))?;

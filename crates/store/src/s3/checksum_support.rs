@@ -1,6 +1,6 @@
 //! The endpoint's support of checksums in requests. Some stores don't know Amazon's header and refuse a request that
-//! has it. A request therefore begins at the top of a ladder of alternatives. The first rung on which the endpoint
-//! accepts a request is remembered.
+//! has it. So each kind of request has a list of alternative forms (a ladder). Laneway tries them from the best on, and
+//! remembers the first form (rung) that the endpoint accepts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,16 +16,16 @@ pub(super) enum Guard {
     Crc32c,
     /// `Content-MD5`, which is as old as S3.
     Md5,
-    /// None. The client compares the checksum afterwards.
+    /// The request has no checksum. Laneway compares the object's checksum after the upload.
     None,
 }
 
 /// The endpoint's support, as far as its answers have shown it.
 #[derive(Debug)]
 pub(super) struct ChecksumSupport {
-    /// For the bodies of single-request uploads.
+    /// The forms for the bodies of single-request uploads.
     pub(super) bodies: Ladder<Guard>,
-    /// For the parts of multipart uploads.
+    /// The forms for the parts of multipart uploads.
     pub(super) parts: Ladder<PartChecksums>,
     /// For multipart uploads with a checksum that the caller chose. There is no other form of it.
     pub(super) chosen: Ladder<PartChecksums>,
@@ -47,7 +47,8 @@ impl ChecksumSupport {
                 chosen,
                 reads,
             },
-            // A bucket that needs a checksum after all, because of an object lock, reports that when it gets none.
+            // A bucket with object locks requires a checksum even then. It refuses an upload without one, and the next
+            // form is tried.
             RequestChecksums::WhenRequired => Self {
                 bodies: Ladder::new("uploads without a checksum", &[Guard::None, Guard::Crc32c, Guard::Md5]),
                 parts: Ladder::new("checksums of parts", &[PartChecksums::None]),
@@ -58,13 +59,13 @@ impl ChecksumSupport {
     }
 }
 
-/// Alternative forms of a request, with the best first.
+/// Alternative forms of a request (rungs), the best one first.
 #[derive(Debug)]
 pub(super) struct Ladder<T: 'static> {
-    /// A name of the first rung's request for the log.
+    /// The name of the first form for log messages.
     name: &'static str,
     rungs: &'static [T],
-    /// The rung on which the endpoint accepts requests, or [`UNSETTLED`] before one has worked.
+    /// The index of the form that the endpoint accepts, or [`UNSETTLED`] if none has succeeded yet.
     settled: AtomicUsize,
 }
 
@@ -75,7 +76,7 @@ impl<T: Copy> Ladder<T> {
         Self { name, rungs, settled: AtomicUsize::new(UNSETTLED) }
     }
 
-    /// Starts a request on the rung that has worked, or at the top.
+    /// Starts a request in the form that has succeeded before, or else in the first form.
     pub(super) fn climb(&self) -> Climb<'_, T> {
         Climb { ladder: self, at: self.settled().unwrap_or(0), is_demanded: false }
     }
@@ -85,12 +86,12 @@ impl<T: Copy> Ladder<T> {
     }
 }
 
-/// A request on its way down a ladder.
+/// The form in which a request is being tried.
 #[derive(Debug)]
 pub(super) struct Climb<'a, T: 'static> {
     ladder: &'a Ladder<T>,
     at: usize,
-    /// `true` if the request has left a working rung because its bucket demands more.
+    /// `true` if the request has given up a form that the endpoint accepts, because its bucket requires a checksum.
     is_demanded: bool,
 }
 
@@ -99,9 +100,9 @@ impl<T: Copy> Climb<'_, T> {
         self.ladder.rungs[self.at]
     }
 
-    /// Moves to the next form of the request if the error may refuse an unknown header. If the endpoint has accepted the
-    /// header before, the error means something else. The exception is a bucket that demands a checksum, as one with
-    /// object locks does. Other buckets of the same endpoint may accept bodies without one.
+    /// Moves to the next form of the request if the error may refuse an unknown header. If the endpoint has accepted
+    /// this form before, the error has another reason. The exception is a bucket that requires a checksum, for example
+    /// because of object locks. Other buckets of the same endpoint may have accepted bodies without one.
     pub(super) fn descend(&mut self, error: &Error) -> bool {
         let may = self.ladder.settled().is_none_or(|settled| settled > self.at);
         let is_demanded = !may && demands_checksum(error);
@@ -111,7 +112,7 @@ impl<T: Copy> Climb<'_, T> {
         descends
     }
 
-    /// Remembers the rung on which the endpoint accepted the request.
+    /// Remembers that the endpoint accepted the request in its present form.
     pub(super) fn settle(&self) {
         let settled = &self.ladder.settled;
         let is_first =
@@ -133,13 +134,14 @@ pub(super) fn demands_checksum(error: &Error) -> bool {
     error.is_invalid() && names_one && message.contains("required")
 }
 
-/// Returns whether an error can be the refusal of an unknown header. R2 refused it as not implemented. Backblaze B2
-/// returns an invalid argument, and its message names the header. The answer to a HEAD has no message and may also mean
-/// expired credentials, which the next rung shows.
+/// Returns true if an error may be the refusal of an unknown header. R2 refused it with `NotImplemented`. Backblaze B2
+/// returns `InvalidArgument` with a message that names the header. The answer to a HEAD has no message, so it may also
+/// mean expired credentials. Trying the next form shows which it is.
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
-    // A HEAD's 400 without a body counts as expired credentials or, over plain HTTP, as the answer of a TLS port.
+    // The answer 400 to a HEAD has no body. Laneway reports it as expired credentials or, over plain HTTP, as the
+    // answer of a TLS port.
     let is_of_tls = error.is_unreachable() && error.operation() == Operation::Head;
     let is_silent = (error.is_unauthenticated() || is_of_tls)
         && error.code().is_none()

@@ -1,17 +1,19 @@
-//! The endpoint's clock, by which requests are signed. S3 refuses signatures that are 15 minutes off
+//! The endpoint's clock, whose time is used to sign requests. S3 refuses signatures that are 15 minutes off
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>, `RequestTimeTooSkewed`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Minimum difference in seconds at which a refusal without a reason counts as a clock error. HEADs get such refusals,
-/// because their answers have no body. It is a minute less than S3's tolerance.
+/// If S3 refuses a request without a reason, and the clocks differ by at least this many seconds, Laneway takes the
+/// clock for the reason. The answers to HEADs have no reason, because they have no body. The value is a minute less
+/// than S3's tolerance.
 const SKEW_SILENT_S: i64 = 14 * 60;
 
-/// Tolerance between the dates of answers, in seconds. A date is in whole seconds and is some time old when it is read.
+/// The tolerance in seconds when the `Date` headers of two answers are compared. A `Date` has whole seconds, and some
+/// time has passed when Laneway reads it.
 const DATES_DIFFER_S: i64 = 60;
 
-/// This machine's clock with a correction from the endpoint's answers.
+/// This machine's clock, corrected by the `Date` headers of the endpoint's answers.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     ahead_s: AtomicI64,
@@ -26,9 +28,9 @@ impl Clock {
         corrected.unwrap_or(local)
     }
 
-    /// Corrects the clock by the `Date` of an answer that refused a signature for its time or without a reason. Returns
-    /// whether a new signature can succeed. It compares `date` with this machine's own clock, because another request
-    /// may have corrected this one meanwhile.
+    /// Corrects the clock by the `Date` of an answer that refused a signature because of its time, or without a reason.
+    /// Returns true if the request can succeed with a new signature. `date` is compared with this machine's uncorrected
+    /// clock, because another request may already have made the correction.
     pub(super) fn correct(&self, date: SystemTime, local: SystemTime, is_silent: bool) -> bool {
         let ahead_s = seconds_between(local, date);
         if is_silent && ahead_s.abs() < SKEW_SILENT_S {
@@ -38,7 +40,7 @@ impl Clock {
             self.ahead_s.store(ahead_s, Ordering::Release);
             tracing::info!(
                 ahead_s,
-                "this machine's clock differs from the store's: requests are signed by the store's time"
+                "this machine's clock differs from the store's, so requests are signed with the store's time"
             );
         }
         true

@@ -4,7 +4,7 @@ use crate::exchange::{Outgoing, Unsendable};
 use crate::unless::http_date;
 use crate::{Condition, Unless, Version};
 
-/// The reason why a condition on a generation can't be sent.
+/// The error for a condition on a generation, which exists only on GCS.
 pub(super) const NO_GENERATIONS: &str = "S3 pins objects by ETag, not by generation";
 
 /// Adds the headers of a write's precondition.
@@ -18,8 +18,8 @@ pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outg
     sent.map_err(|e| e.to_string())
 }
 
-/// Adds the headers that pin a read to a version. If-Match compares strongly, so a weak tag can't be sent. It can only
-/// be compared with the answer.
+/// Adds the headers that pin a read to a version. `If-Match` uses strong comparison, so it can't carry a weak entity
+/// tag. A weak tag is only compared with the answer's.
 pub(super) fn on_read(
     outgoing: Outgoing,
     version: Option<&Version>,
@@ -41,7 +41,7 @@ pub(super) fn on_read(
     sent.map_err(|e| e.to_string())
 }
 
-/// Returns an entity tag in its header form.
+/// Returns an entity tag in quotes, as headers carry it.
 pub(super) fn quoted(etag: &str) -> String {
     match etag.strip_prefix("W/") {
         Some(weak) => format!("W/\"{weak}\""),

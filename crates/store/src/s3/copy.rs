@@ -1,4 +1,4 @@
-//! `copy` and `part_copy`: copies whose bytes don't leave the store.
+//! `copy` and `part_copy`: copies that the store makes itself, so that no bytes go through this machine.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -22,7 +22,8 @@ use crate::{
     Version, xml,
 };
 
-/// Time limit without progress. S3 takes minutes for a copy of 5 GiB and meanwhile sends white space at most.
+/// The time limit without progress. S3 takes minutes for a copy of 5 GiB, and until then it sends nothing but white
+/// space.
 const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 /// Headers for conditions on a copy's destination: S3's names, and those of Cloudflare's R2
@@ -112,9 +113,9 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// Returns the metadata of a copy of a known source, if the answer is sufficient. An ETag of 32 hexadecimal digits
-    /// is the MD5 of an object with one part. If source and copy have the same ETag, they have the same bytes. A known
-    /// checksum of the source must still be compared with the copy's own.
+    /// Returns the metadata of a copy whose source is known, or `None` if the answer doesn't contain enough. An ETag of
+    /// 32 hexadecimal digits is the MD5 of an object with one part. If source and copy have the same ETag, they have
+    /// the same bytes. If the source has a CRC32C, the answer must contain the copy's, so that both can be compared.
     fn as_copy_of(&self, source: &ObjectMeta, to: &ObjectId) -> Option<ObjectMeta> {
         let etag = self.etag.as_deref().map(unquoted).filter(|etag| hex_md5(etag).is_some())?;
         let crc32c = self.crc32c.as_deref().and_then(decode_crc32c);
@@ -128,8 +129,8 @@ impl Copied {
 }
 
 impl S3 {
-    /// Copies an object. It ends with a `head` unless the answer is sufficient. The answer has no size and, on many
-    /// servers, no checksum.
+    /// Copies an object. If the answer doesn't contain enough, a `head` of the copy follows. The answer has no size
+    /// and, on many servers, no checksum.
     pub(crate) async fn copy_object(
         &self,
         from: &ObjectId,
@@ -139,7 +140,8 @@ impl S3 {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // If a copy's request sets any field of the description, the copy loses the fields that it doesn't set.
+        // If the request sets any metadata, the copy loses all metadata that the request doesn't set. So read the
+        // source's metadata first and send it all.
         let merged = match options.describes() {
             true => {
                 let source = self
@@ -155,7 +157,7 @@ impl S3 {
         let written = match sent {
             Ok(sent) => {
                 let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
-                    .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
+                    .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
                 let version = copied.etag.as_deref().map(|etag| Version::ETag(unquoted(etag)));
                 match known.and_then(|known| copied.as_copy_of(known, to)) {
                     Some(copy) => copy,
@@ -175,7 +177,7 @@ impl S3 {
         self.look_after(&exchange, Write::Copy, &options.condition, written).await
     }
 
-    /// Returns the store's description of a copy.
+    /// Reads the metadata of a finished copy from the store.
     async fn described_copy(
         &self,
         from: &ObjectId,
@@ -183,7 +185,7 @@ impl S3 {
         version: Option<Version>,
     ) -> Result<ObjectMeta, Error> {
         match self.head(to, version.as_ref()).await {
-            // A client may be allowed to write but not to read. The copy then has its source's size.
+            // The credentials may permit writing but not reading. Then assume that the copy has the size of its source.
             Err(error) if error.is_permission() => {
                 let source = self
                     .head_as(from, None, None, Keyed::Source)
@@ -195,8 +197,8 @@ impl S3 {
         }
     }
 
-    /// Sends a copy. `build` makes the request for the part of `onto`, the destination's condition, that the endpoint
-    /// supports. `condition` is the source's.
+    /// Sends the request for a copy. `onto` is the condition on the destination, and `condition` the condition on the
+    /// source. `build` makes the request with that condition on the destination that the endpoint supports.
     pub(super) async fn send_copy(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -216,7 +218,8 @@ impl S3 {
                     }
                 }
             }
-            // The failed condition may be the source's, which reveals nothing about the destination's.
+            // The condition that failed may be the source's. Then the error doesn't show whether the endpoint supports
+            // conditions on the destination.
             let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
             match exchange.send(&outgoing).await {
                 Err(error)
@@ -242,7 +245,7 @@ impl S3 {
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await?;
         let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
         let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c);
         let etag =
             copied.etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a copied part has no ETag"))?;

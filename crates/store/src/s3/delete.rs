@@ -16,14 +16,16 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     on_write(Outgoing::new(Method::DELETE, object_target(id, &Query::new())), condition)
 }
 
-/// Returns whether a version is a weak tag. It can't be a condition, because `If-Match` compares strongly.
+/// Returns true if a version is a weak entity tag. It can't be sent as a condition, because `If-Match` uses strong
+/// comparison.
 pub(super) fn is_weak(version: Option<&Version>) -> bool {
     matches!(version, Some(Version::ETag(etag)) if etag.starts_with("W/"))
 }
 
 impl Deletes for S3 {
-    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this condition. S3
-    /// returns 403 if `GetObject` isn't allowed, which `If-Match` needs.
+    /// Deletes an object. If the endpoint may ignore a condition on deletes, or refuses this one, Laneway first reads
+    /// the object's metadata and compares it. S3 answers 403 to `If-Match` if the caller isn't allowed `GetObject`.
+    /// Then too the object is compared, and deleted without the condition.
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
@@ -47,7 +49,8 @@ impl Deletes for S3 {
             let error = match exchange.send(&outgoing).await {
                 Ok(sent) if sent.response.body.is_empty() => return Ok(()),
                 Ok(sent) => {
-                    let error = exchange.nonsense(&sent, "the answer to the DELETE has a body");
+                    let error = exchange
+                        .nonsense(&sent, "the answer to DELETE has a body, which a store's answer never has");
                     return gone(error, Box::pin(self.head(id, None))).await;
                 }
                 Err(error) => error,
@@ -68,7 +71,7 @@ impl Deletes for S3 {
 }
 
 impl S3 {
-    /// Compares an object with the version that is to be deleted.
+    /// Compares the present object with the version that the caller wants to delete.
     ///
     /// # Errors
     /// `Precondition` if they differ.

@@ -1,4 +1,4 @@
-//! Deletes of many objects in one request.
+//! DeleteObjects: deletes many objects with one request.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,13 +29,13 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
         let Some(key) = xml_text(&object.key) else { continue };
         document.push_str(&format!("<Object><Key>{key}</Key>"));
         if let Some(id) = &object.id {
-            let id = xml_text(id).ok_or("a version id holds control characters")?;
+            let id = xml_text(id).ok_or("a version id contains control characters")?;
             document.push_str(&format!("<VersionId>{id}</VersionId>"));
         }
         match &object.version {
             None => {}
             Some(Version::ETag(etag)) => {
-                let etag = xml_text(&quoted(etag)).ok_or("an ETag holds control characters")?;
+                let etag = xml_text(&quoted(etag)).ok_or("an ETag contains control characters")?;
                 document.push_str(&format!("<ETag>{etag}</ETag>"));
             }
             Some(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
@@ -44,7 +44,8 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     }
     document.push_str("</Delete>");
     let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
-    // S3 requires one of the two headers, whatever the configuration. Older servers know only the first.
+    // S3 requires one of the two checksum headers, even if the settings turn checksums off. Older servers know only
+    // `Content-MD5`.
     let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
     outgoing = outgoing
         .header("content-md5", &encode_md5(md5))
@@ -93,7 +94,8 @@ impl KeyError {
     }
 }
 
-/// Errors by key and version. In quiet mode, every object without an error was deleted.
+/// The errors in the answer, by key and version. In quiet mode, S3 reports only errors, so every other object was
+/// deleted.
 pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
 
 pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
@@ -110,21 +112,22 @@ fn name(object: &Deletion) -> (String, Option<String>) {
     (object.key.clone(), object.id.as_deref().map(str::to_owned))
 }
 
-/// Returns whether each error names one of these objects. If one doesn't, it is unknown which of these objects wasn't
-/// deleted.
+/// Returns true if each error names one of these objects. If one names another object, it is unknown which of these
+/// objects wasn't deleted.
 fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
     let names: HashSet<_> = objects.iter().map(name).collect();
     errors.keys().all(|named| names.contains(named))
 }
 
-/// Returns the outcome of one object, from its error if there is one.
+/// Returns the outcome for one object.
 fn settled(object: &Deletion, errors: &Errors) -> Fate {
     if xml_text(&object.key).is_none() {
         return Fate::Alone { may_be_gone: false };
     }
     let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
     match failure::kind(&failure) {
-        // The store may refuse only the condition. A single delete then compares the object first.
+        // The store may refuse only the condition. A separate delete can then compare the object first and send no
+        // condition.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
             Fate::Alone { may_be_gone: false }
         }
@@ -136,11 +139,11 @@ impl DeletesMany for S3 {
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html>
     const OBJECTS_MAX: usize = 1000;
 
-    /// For keys that XML can't contain, and for keys that the answer reports as throttled.
+    /// Single deletes are used for keys that XML can't contain, and for keys whose error was temporary.
     const SINGLE_DELETES_MAX: usize = 32;
 
     /// Returns whether one request can delete the objects. If the endpoint may ignore conditions, each object with a
-    /// version is compared before its own delete.
+    /// version must be compared before it is deleted, so it needs a separate request.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {
         let is_bound = objects.iter().any(|object| object.version.is_some());
         let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));

@@ -50,7 +50,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 
 http_verbs!(S3, CAPABILITIES, {
     fn anticipate(&self, bucket: &str, requests: usize) {
-        // If the bucket's name makes no address, its requests report that.
+        // If the bucket's name can't be part of an address, nothing is announced. The requests will report the error.
         if let Some(origin) = self.origin(bucket) {
             self.lanes.anticipate(&origin, requests);
         }

@@ -1,4 +1,4 @@
-//! The headers of an S3 request about encryption, and the choice among a customer's keys
+//! The encryption headers of an S3 request, and the choice between a customer's keys
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html>).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +23,7 @@ const OF_SOURCE: KeyHeaders = [
     "x-amz-copy-source-server-side-encryption-customer-key-md5",
 ];
 
-/// Adds the request's headers about encryption.
+/// Adds the request's encryption headers.
 pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
     let Encryption { customer_key: own, source_customer_key: of_source, .. } = encryption;
     match keyed {
@@ -65,13 +65,13 @@ pub(super) fn managed(headers: &mut HeaderMap, encryption: &Encryption) {
     }
 }
 
-/// Names the KMS key that encrypts new objects.
+/// Adds the headers that make S3 encrypt a new object with this KMS key.
 pub(super) fn with_kms_key(headers: &mut HeaderMap, key: &HeaderValue) {
     headers.insert(ALGORITHM, HeaderValue::from_static("aws:kms"));
     headers.insert(KMS_KEY, key.clone());
 }
 
-/// Removes the headers that only the session of a directory bucket may set.
+/// Removes the encryption headers that, in a directory bucket, only the request for a session may carry.
 pub(super) fn without_managed(headers: &mut HeaderMap) {
     for name in [ALGORITHM, BUCKET_KEY, CONTEXT, KMS_KEY] {
         headers.remove(name);

@@ -1,4 +1,4 @@
-//! Reads unsuccessful answers of S3.
+//! Parses S3's error answers.
 
 use std::time::SystemTime;
 
@@ -10,9 +10,10 @@ use crate::error::CONFLICT;
 use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
 use crate::xml::{self, ErrorDocument};
 
-/// The message for a HEAD's 400 without a code, as for expired credentials. The answer to a GET would contain
-/// `ExpiredToken`.
-const SILENT_400: &str = "Bad Request, and a HEAD says no more: usually the credentials have expired";
+/// The message if a HEAD is answered with 400. The usual cause is expired credentials. The answer to a GET would
+/// contain the code `ExpiredToken`, but the answer to a HEAD has no body.
+const SILENT_400: &str =
+    "Bad Request, without details (a HEAD's answer has no body); the credentials have probably expired";
 
 /// Parses an unsuccessful answer to a request with this method.
 pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
@@ -41,19 +42,20 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     }
 }
 
-/// Returns where an archived object is, and the remedy.
+/// Returns a message that names the archive in which an object is, and the remedy.
 fn archive(document: &ErrorDocument) -> Option<String> {
     if !ARCHIVED.contains(&document.code.as_str()) {
         return None;
     }
     let place = document.access_tier.as_deref().or(document.storage_class.as_deref()).unwrap_or("an archive");
-    Some(format!("the object lies in {place} and has to be restored before it can be read"))
+    Some(format!("the object is archived in {place} and must be restored before it can be read"))
 }
 
 /// S3's error codes for reads of archived objects.
 const ARCHIVED: [&str; 2] = ["InvalidObjectState", "ObjectNotInActiveTierError"];
 
-/// Returns the error in the body of a 200. S3 sends the status before it has finished a copy or a completion.
+/// Returns the error in the body of an answer with status 200. S3 sends the status before it has finished a copy or has
+/// completed an upload.
 pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
     let document = xml::error(body)?;
     let status = match document.code.as_str() {
@@ -97,9 +99,10 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "AuthorizationHeaderMalformed",
         ) => ErrorKind::Unauthenticated,
         None if failure.is_silent && failure.status == StatusCode::BAD_REQUEST => ErrorKind::Unauthenticated,
-        // Another write was in progress. That reveals nothing about the object.
+        // Another write was in progress. This doesn't show if the object fulfils the condition, so it isn't a failed
+        // precondition.
         Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Server,
-        // Some S3-compatible stores return this for bytes that differ from their checksum.
+        // Some S3-compatible stores return 412 if the bytes don't match their checksum.
         _ if failure.status == StatusCode::PRECONDITION_FAILED && names_a_digest(&failure.message) => {
             ErrorKind::Integrity
         }
@@ -108,7 +111,7 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
     }
 }
 
-/// Returns whether two conditional writes of one object collided.
+/// Returns whether the failure means that two conditional writes of one object ran at the same time.
 pub(super) fn is_conflict(failure: &Failure) -> bool {
     failure.code.as_deref() == Some(CONFLICT)
 }
@@ -120,8 +123,8 @@ pub(super) fn is_elsewhere(failure: &Failure) -> bool {
         || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
 }
 
-/// Returns whether the failure proves that the bucket is in another region, even if it doesn't name the region. S3
-/// answers so for opt-in regions.
+/// Returns whether the failure proves that the bucket is in another region, even if it doesn't name that region. S3's
+/// errors for buckets in opt-in regions are like this.
 pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
     matches!(failure.status.as_u16(), 301 | 307 | 308)
         || matches!(
@@ -139,7 +142,8 @@ pub(super) fn is_stale(failure: &Failure) -> bool {
     }
 }
 
-/// Returns whether a signature was refused because of its time, or may have been. A HEAD's answer is only a 403.
+/// Returns whether a signature was refused, or may have been refused, because of its time. The answer to a HEAD is a
+/// 403 without a reason.
 pub(super) fn may_be_skewed(failure: &Failure) -> bool {
     match failure.code.as_deref() {
         Some("RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture") => true,

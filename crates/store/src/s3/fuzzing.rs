@@ -1,4 +1,4 @@
-//! Fuzz targets for an S3 server's answers.
+//! Entry points for the fuzzers, which parse the input as the answers of an S3 server.
 
 use http::{Method, StatusCode};
 use laneway_lanes::Head;
@@ -9,7 +9,7 @@ use crate::drawn_head::drawn_head;
 use crate::listing::fuzzing::{page, page_in_any_chunks};
 use crate::{List, ObjectId, ObjectMeta};
 
-/// A page of a listing: the input as it is, and a document with one key per line of the input.
+/// Parses two pages of a listing: the input as it is, and a document with one key for each line of the input.
 pub fn s3_listing(input: &[u8]) {
     let list = List::new("b", "");
     page_in_any_chunks(&list, input, || list::Arriving::new(false));
@@ -26,13 +26,13 @@ pub fn s3_listing(input: &[u8]) {
     let found = page(&list, document.as_bytes(), 11, list::Arriving::new(false)).expect("a page");
     let fields = |meta: ObjectMeta| (meta.id.key, meta.size, meta.etag.unwrap_or_default());
     let found: Vec<_> = found.objects.into_iter().map(fields).collect();
-    // The entries equal those that quick-xml reads from the whole document, without white space around an element's
-    // text.
+    // The entries must equal those that quick-xml reads from the whole document. White space around an element's text
+    // isn't compared.
     assert_eq!(found, oracle(&document), "{document}");
     assert_eq!(found.len(), keys.len(), "{document}");
 }
 
-/// Returns keys, sizes and ETags of a document that is parsed in one piece.
+/// Parses the whole document at once with quick-xml, and returns its keys, sizes and ETags.
 fn oracle(document: &str) -> Vec<(String, u64, String)> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -52,7 +52,7 @@ fn oracle(document: &str) -> Vec<(String, u64, String)> {
     whole.contents.into_iter().map(|content| (content.key, content.size, unquoted(&content.etag))).collect()
 }
 
-/// The body of an error with any status.
+/// Parses the input as the body of an error answer, with any error status.
 pub fn s3_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
@@ -66,7 +66,7 @@ pub fn s3_error(input: &[u8]) {
     let _ = delete_many::errors(body);
 }
 
-/// The headers that describe an object: checksums, versions, times, protection.
+/// Parses the headers that describe an object: checksums, versions, times and protection.
 pub fn s3_headers(input: &[u8]) {
     let head = drawn_head(input);
     let meta = headers::meta(&ObjectId::new("b", "k"), &head);

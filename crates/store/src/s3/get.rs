@@ -1,4 +1,4 @@
-//! `get`.
+//! `get`: downloads an object or a range of it.
 
 use http::{HeaderValue, Method};
 
@@ -25,7 +25,7 @@ fn request(
         Some(range) => {
             outgoing.headers.insert("range", range.header());
         }
-        // S3 sends no checksum with a range.
+        // S3 sends no checksum with a range, so don't request one.
         None if !sums => {}
         None => {
             outgoing.headers.insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
@@ -45,7 +45,7 @@ impl S3 {
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .keyed(keyed);
             match exchange.carry(&outgoing, Some(&delivery)).await {
-                // A request for a range has no header to omit.
+                // A request for a range doesn't request a checksum, so there is no simpler form to try.
                 Err(error) if get.range.is_none() && climb.descend(&error) => {}
                 sent => break sent?,
             }

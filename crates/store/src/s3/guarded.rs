@@ -1,6 +1,6 @@
 //! Conditional writes on endpoints that may ignore the condition: the object is checked before and after the write.
-//! Another writer can still interfere. [`S3::is_kept`] therefore tells whether the store itself kept a write's
-//! condition.
+//! Another writer can still change the object between these steps. [`S3::is_kept`] therefore reports whether the store
+//! itself enforces a write's condition.
 
 use super::S3;
 use super::headers::meta;
@@ -9,20 +9,21 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, PutOptions, Version};
 
 impl S3 {
-    /// Returns whether the endpoint itself keeps the condition of a write, as far as is known.
+    /// Returns true if the endpoint is known to enforce the condition of this kind of write.
     pub(super) fn is_kept(&self, write: Write, condition: &Condition) -> bool {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// Returns whether a put may go ahead under its condition although the HEAD before it is forbidden. It may while
-    /// nothing has proved how the service treats conditions, or if another put has shown meanwhile that the service
-    /// keeps them.
+    /// Returns whether a put may be sent with its condition although the caller isn't allowed the HEAD before it. It
+    /// may while nothing has shown how the service treats conditions, or if another put has just shown that the service
+    /// enforces them.
     fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
         let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
         is_unproven || self.is_kept(write, condition)
     }
 
-    /// Returns the condition to send with a write, which is none if the endpoint refuses conditions.
+    /// Returns the condition to send with a write. It is [`Condition::None`] if the endpoint refuses requests with
+    /// conditions.
     pub(super) fn sendable<'a>(&self, write: Write, condition: &'a Condition) -> &'a Condition {
         match self.conditions.treatment(write) {
             Treatment::Refused => &Condition::None,
@@ -30,11 +31,11 @@ impl S3 {
         }
     }
 
-    /// Compares an object with a condition that the endpoint may ignore.
+    /// Before a write, checks a condition that the endpoint may ignore, by reading the object's metadata.
     ///
     /// # Errors
-    /// `Precondition` if the condition doesn't hold. An error of the comparison is returned too, because the write
-    /// could then replace anything.
+    /// `Precondition` if the condition doesn't hold. If the metadata can't be read, that error is returned, because the
+    /// write might replace an object that breaks the condition.
     pub(super) async fn look_before(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -47,7 +48,8 @@ impl S3 {
         }
         match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
-            // Credentials that can only write can't check the object, so rely on a service that may keep conditions.
+            // Credentials that can only write can't check the object. So rely on the service, which may enforce the
+            // condition.
             (Err(error), _) if self.goes_by_its_word(write, condition) && error.is_permission() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),
@@ -58,11 +60,11 @@ impl S3 {
         }
     }
 
-    /// Learns whether an unknown service keeps the condition of a put, by sending the successful put again. The
-    /// condition no longer holds, so a service that keeps it refuses. A service that ignores it stores the same bytes
-    /// once more. That can replace another writer's object, but only one that replaced ours between the two puts. A
-    /// probe that shows nothing isn't an error, because the object is written. Returns the object as the last put left
-    /// it.
+    /// Finds out if an unknown service enforces the condition of a put, by sending the successful put again. The
+    /// condition no longer holds, so a service that enforces it refuses the second put. A service that ignores it
+    /// stores the same bytes once more. This can replace another writer's object, but only if that writer replaced ours
+    /// between the two puts. If the probe shows nothing, that isn't an error, because the object has been written.
+    /// Returns the metadata of the object after the last successful put.
     pub(super) async fn probe(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -85,14 +87,15 @@ impl S3 {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::debug!(%error, "the answer to a conditional write that was sent again");
+                tracing::debug!(%error, "the answer to a second put that tests if the store enforces conditions");
                 self.conditions.learn(write, &error);
             }
         }
         written
     }
 
-    /// Compares the stored object with the written one if another writer could have interfered.
+    /// After a write, compares the stored object with the written one, unless the endpoint enforces the condition
+    /// itself.
     ///
     /// # Errors
     /// `Integrity` if they differ.
@@ -121,8 +124,9 @@ impl S3 {
     }
 }
 
-/// Returns whether a put can be sent again without harm. In a bucket with versions, the second put could leave one more
-/// version, which a lock might keep for years. The put's own object must break the condition.
+/// Returns whether a put can be sent again without harm. In a bucket with versions, the second put could create one
+/// more version, which a lock might keep for years. The object that the first put made must break the condition, so
+/// that a service that enforces it refuses the second put.
 fn is_harmless(outgoing: &Outgoing, options: &PutOptions, written: &ObjectMeta) -> bool {
     let is_broken = match &options.condition {
         Condition::None => false,
@@ -135,7 +139,7 @@ fn is_harmless(outgoing: &Outgoing, options: &PutOptions, written: &ObjectMeta) 
 }
 
 fn replaced(exchange: &Exchange<'_, S3>) -> Error {
-    let message = "another writer wrote at the same time, and the store ignores preconditions: it now holds another \
-                   object than this write made";
+    let message = "another writer wrote the object at the same time, and the store ignores preconditions: it now \
+                   has the other writer's object";
     exchange.error(ErrorKind::Integrity, message)
 }

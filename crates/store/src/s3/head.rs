@@ -1,4 +1,4 @@
-//! `head`.
+//! `head`: reads an object's metadata.
 
 use http::Method;
 use laneway_lanes::Head;
@@ -31,12 +31,12 @@ fn request(
 }
 
 impl S3 {
-    /// Returns a HEAD's description of the object that was just written. If HEAD isn't permitted, it returns `written`:
-    /// a client may be allowed to write but not to read.
+    /// Reads the metadata of the object that was just written. If the credentials permit writing but not reading, it
+    /// returns `written`.
     pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
         match self.head(&written.id, None).await {
             Err(error) if error.is_permission() => Ok(written),
-            // The versions are compared only if both answers have an ETag.
+            // If one of the answers has no ETag, the versions can't be compared, so assume that they are the same.
             Ok(described)
                 if described.version.is_some()
                     && written.version.is_some()
@@ -50,7 +50,8 @@ impl S3 {
         }
     }
 
-    /// Returns the store's description of an object, read with the key of the store's own objects.
+    /// Returns an object's metadata. The request carries the customer's key of this store's own objects, if there is
+    /// one.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }
@@ -65,7 +66,7 @@ impl S3 {
         self.head_answer(id, version, unless, keyed).await.map(|(meta, _)| meta)
     }
 
-    /// Does the same, and also returns the answer itself for headers that the description has no field for.
+    /// Does the same, and also returns the answer's head, for headers that [`ObjectMeta`] has no field for.
     pub(super) async fn head_answer(
         &self,
         id: &ObjectId,
@@ -81,7 +82,8 @@ impl S3 {
                 .keyed(keyed);
             match exchange.send(&outgoing).await {
                 Err(error) if climb.descend(&error) => {}
-                // A checksum of an object that KMS encrypts needs its key, which the caller may lack.
+                // If KMS encrypts the object, its checksum can only be read with permission to use the key. So try
+                // again without the checksum.
                 Err(error) if error.is_permission() && climb.rung() => {
                     let plain = request(id, version, unless, false)
                         .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
@@ -101,7 +103,9 @@ impl S3 {
         }
         let meta = self.etags.read(meta(id, &sent.response.head));
         if is_no_object(&meta) {
-            return Err(exchange.nonsense(&sent, "the answer tells nothing of an object"));
+            return Err(
+                exchange.nonsense(&sent, "the answer has none of the headers that describe an object")
+            );
         }
         match version {
             Some(wanted) if meta.version.as_ref() != Some(wanted) => {

@@ -1,4 +1,4 @@
-//! HeadBucket. Its answer contains the bucket's region, whatever its status
+//! Finds out a bucket's region with HeadBucket, whose answer contains the region with any status
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html>).
 
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use crate::Operation;
 use crate::exchange::{Exchange, HttpDialect as _, Outgoing};
 
 impl S3 {
-    /// Returns the region of a bucket, for a request with or without a body. If the region is unknown, and a wrong
-    /// guess would cost more than a question, it asks the store.
+    /// Returns the region of a bucket, for a request with or without a body. If the region is unknown and the request
+    /// has a body, it asks the store first, because a wrong guess would send the body twice.
     pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
         let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
         if must_ask() {
             let failures = self.regions.failures(bucket);
             let _alone = self.regions.asking.lock().await;
-            // If one lookup fails, the requests that waited for it go on. Otherwise each would wait for a lookup of its
-            // own.
+            // If a lookup fails, the requests that waited for it continue with the default region. Otherwise they would
+            // make one lookup after another.
             if must_ask() && self.regions.failures(bucket) == failures {
                 match Box::pin(self.ask_for_region(bucket)).await {
                     Some(region) => {
-                        tracing::debug!(bucket, region, "a bucket's region was asked for");
+                        tracing::debug!(bucket, region, "asked the store for a bucket's region");
                         self.regions.asked(bucket, region.as_deref());
                     }
                     None => self.regions.unanswered(bucket),
@@ -32,8 +32,9 @@ impl S3 {
         self.regions.of(bucket)
     }
 
-    /// Sends one HEAD, and doesn't repeat it. If it fails, the request that needs the region reports the error. Returns
-    /// `None` if the store didn't answer, or failed.
+    /// Sends one HEAD without retries. If it fails, the request that needs the region will fail too and report the
+    /// error. Returns `None` if the store didn't answer or failed, and `Some(None)` if its answer doesn't contain the
+    /// region.
     async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
         let outgoing = Outgoing::new(Method::HEAD, "");
         let outgoing = Exchange::bucket(self, Operation::Head, bucket).with_added_headers(&outgoing);

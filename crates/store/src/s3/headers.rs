@@ -1,4 +1,4 @@
-//! An object's description in S3's headers, in both directions.
+//! Reads an object's metadata from S3's headers, and writes the headers for a new object.
 
 use http::{HeaderName, HeaderValue};
 use laneway_lanes::Head;
@@ -11,15 +11,15 @@ use crate::exchange::{Outgoing, Unsendable};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, Composite, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
-/// Returns the metadata in an answer's headers. Its size is the `Content-Length`, which the caller must replace if the
-/// answer is a range.
+/// Returns the metadata in an answer's headers. The size is the `Content-Length`, so if the answer is a range the
+/// caller must replace it.
 pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
     meta.etag = head.header("etag").map(unquoted);
     meta.version = meta.etag.clone().map(Version::ETag);
     meta.version_id = text("x-amz-version-id");
-    // In the answer to a range, the header may contain the checksum of a part that equals the range.
+    // In the answer to a range, the header may contain the checksum of a single part instead of the object's.
     if head.status.as_u16() != 206 {
         meta.checksums = checksums(head);
     }
@@ -67,7 +67,7 @@ fn protection(meta: &mut ObjectMeta, head: &Head) {
     meta.archive_status = text("x-amz-archive-status");
     meta.restore = text("x-amz-restore");
     let in_archive = meta.archive_status.is_some() || meta.storage_class.as_deref().is_some_and(is_archive);
-    // A finished restore makes the bytes readable.
+    // An object whose restoration has finished can be read.
     let readable = |restore: &str| restore.contains("ongoing-request=\"false\"");
     meta.archived = in_archive && !meta.restore.as_deref().is_some_and(readable);
 }
@@ -77,7 +77,7 @@ pub(super) fn is_archive(class: &str) -> bool {
     matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
-/// Returns the checksums in the headers, with composite values apart from those of the whole object.
+/// Returns the checksums in the headers. Composite checksums are separate from checksums of the whole object.
 pub(super) fn checksums(head: &Head) -> Checksums {
     let is_composite =
         head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
@@ -93,7 +93,8 @@ pub(super) fn checksums(head: &Head) -> Checksums {
     sums
 }
 
-/// Sorts an answer's CRCs and SHAs into checksums of the whole object and composites of its parts.
+/// Decides for each CRC and SHA in an answer if it is a checksum of the whole object or a composite of the parts'
+/// checksums.
 pub(super) fn reported<'a>(
     is_composite: bool,
     value: impl Fn(PartsAlgorithm) -> Option<&'a str>,
@@ -111,8 +112,8 @@ pub(super) fn reported<'a>(
     }
 }
 
-/// Returns the MD5 in an ETag. The answer must come from S3, since other web servers' ETags mean nothing. The object
-/// must have one part and no KMS or customer's key.
+/// Returns the MD5 in an ETag. The answer must come from S3, because the ETags of other web servers aren't MD5s. The
+/// object must not consist of several parts, and not be encrypted with a KMS key or a customer's key.
 pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     md5_etag(head).and_then(hex_md5)
 }
@@ -183,7 +184,8 @@ pub(super) fn describe(
     for (name, value) in &options.metadata {
         let unsendable = || Unsendable(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-amz-meta-{name}")).map_err(|_| unsendable())?;
-        // Signatures cover the value as text, and only ASCII is the same text everywhere.
+        // The signature covers the value as text. Other characters than ASCII could be decoded differently by the
+        // server, so they aren't sent.
         let value = HeaderValue::from_str(value).ok().filter(|value| value.to_str().is_ok());
         outgoing.headers.insert(header, value.ok_or_else(unsendable)?);
     }

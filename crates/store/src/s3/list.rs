@@ -16,21 +16,22 @@ use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 
-/// Buckets of a page. Accounts that may have more than 10,000 are refused a list without pages.
+/// The number of buckets on a page. If an account's quota is above 10,000 buckets, S3 lists them only in pages.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html>
 const BUCKETS_PAGE: &str = "1000";
 
-/// Element in an answer whose keys are percent-encoded.
+/// The element of an answer that shows that its keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
-/// Beginning of a token of Laneway's own, where a truncated page has none. A form and the last key follow. XML can't
-/// contain it, so a store's tokens can't begin so.
+/// The first character of a token that Laneway makes itself, for a truncated page without one. The version of the
+/// request and the last key follow it. XML can't contain this character, so no store's token begins with it.
 const OWN_TOKEN: char = '\0';
 
-/// Greater than what follows a common prefix in keys below it. A page after a prefix alone could begin with it again.
+/// A character that sorts after all others. Appended to a common prefix, it makes a text that sorts after all keys
+/// below the prefix. If a page began after the prefix alone, it could contain the same prefix again.
 const BEHIND_FOLDER: char = '\u{10ffff}';
 
-/// The form of a request for a page.
+/// The version of the request for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ListForm {
     /// ListObjects, which all services have.
@@ -46,7 +47,7 @@ impl ListForm {
     }
 }
 
-/// Returns the form and the last key in a token of Laneway's own.
+/// Returns the version and the last key in a token that Laneway made itself.
 fn own_token(token: &str) -> Option<(ListForm, &str)> {
     let text = token.strip_prefix(OWN_TOKEN)?;
     let first = text.strip_prefix('1').map(|key| (ListForm::First, key));
@@ -83,9 +84,9 @@ fn request(list: &List, form: ListForm, asks_restores: bool) -> Outgoing {
     outgoing
 }
 
-/// Returns whether a listing is in key order. Directory buckets have no order. They accept only folders as prefixes,
-/// and no key to start after, so this client drops the entries outside the requested range. It does the same for other
-/// buckets without an order.
+/// Returns true if a listing is sorted by key. Listings of directory buckets aren't. These buckets accept only folders
+/// as prefixes and no `start-after`, so Laneway itself drops the entries outside the requested range. It does the same
+/// for other unsorted buckets.
 fn is_ordered(list: &List) -> bool {
     !is_directory(&list.bucket) && !list.is_unsorted
 }
@@ -101,9 +102,9 @@ struct Answer {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
-    /// Only ListObjectsV2 tells it.
+    /// Only ListObjectsV2 returns it.
     key_count: Option<String>,
-    /// Only ListObjects tells it, and Amazon's only with a delimiter.
+    /// Only ListObjects returns it, and on AWS only if the request has a delimiter.
     next_marker: Option<String>,
     /// Entries that the cutter doesn't find, because their tags have a prefix or attributes.
     contents: Vec<Content>,
@@ -159,19 +160,20 @@ struct CommonPrefix {
     prefix: String,
 }
 
-/// Reads an answer while it arrives.
+/// Parses an answer while it arrives.
 pub(super) struct Arriving {
     cutter: Cutter,
-    /// `true` once the answer has declared that its keys are percent-encoded. MinIO declares it at the end.
+    /// `true` if the answer has declared that its keys are percent-encoded. MinIO declares it only at the end.
     encoded: bool,
     says_encoded: Sought,
-    /// Entries from the first one whose key would differ if it were encoded.
+    /// Entries that can't be passed on yet, because it isn't known if their keys are percent-encoded. They begin with
+    /// the first key for which that makes a difference.
     held: Vec<Content>,
     /// The last key.
     last: String,
     /// `true` if the answer contained entries beyond the requested end.
     beyond: bool,
-    /// `true` if the answer contains the restore status.
+    /// `true` if the request asked for the restore status.
     asked_restores: bool,
 }
 
@@ -271,11 +273,11 @@ impl Reader for Arriving {
 }
 
 impl Arriving {
-    /// Returns the key behind which a truncated page without a token goes on.
+    /// Returns the key after which the next page begins, if a truncated page has no token.
     fn end_of(&self, list: &List, page: &Page, marker: Option<String>) -> Result<String, String> {
         let behind_folder = page.prefixes.last().map(|prefix| format!("{prefix}{BEHIND_FOLDER}"));
         let last = Some(self.last.clone()).filter(|last| !last.is_empty());
-        // Without an order, nothing but a marker tells the place.
+        // If the listing isn't sorted, only a marker can tell where the next page begins.
         let last = last.max(behind_folder).filter(|_| is_ordered(list));
         let end = marker
             .or(last)
@@ -334,7 +336,7 @@ impl S3 {
         }
         let form = self.list_form.get().copied();
         let listed = self.list_in_form(&exchange, list, form.unwrap_or(ListForm::Second), &mut out).await;
-        // The first page of an endpoint shows its form. Nothing is left to learn from a page by a token.
+        // The first page of a listing shows whether the endpoint supports ListObjectsV2. Later pages show nothing more.
         let is_known = form.is_some() || self.address.origin().is_none() || is_directory(&list.bucket);
         if is_known || list.token.is_some() {
             return listed;
@@ -350,7 +352,9 @@ impl S3 {
             Err(error) if error.is_unsupported() || error.is_invalid() => {
                 let listed = self.list_in_form(&exchange, list, ListForm::First, &mut out).await;
                 let page = listed.map_err(|_| error)?;
-                tracing::info!("the endpoint has no ListObjectsV2: it is asked for ListObjects from now on");
+                tracing::info!(
+                    "the endpoint doesn't support ListObjectsV2, so ListObjects is used from now on"
+                );
                 let _ = self.list_form.set(ListForm::First);
                 Ok(page)
             }
@@ -358,7 +362,8 @@ impl S3 {
         }
     }
 
-    /// Requests a page in this form, with the restore status of its objects where the endpoint tells it.
+    /// Requests a page with this version of the request. If the endpoint supports it, the restore status of the objects
+    /// is requested too.
     async fn list_in_form(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -366,8 +371,8 @@ impl S3 {
         form: ListForm,
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
-        // missing status would prove nothing.
+        // Directory buckets contain nothing archived. Other stores than Amazon's may ignore the option. Then a missing
+        // status would not prove that an object isn't restored.
         let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
         let asks = tells && !is_directory(&list.bucket);
         if asks {
@@ -394,7 +399,7 @@ impl S3 {
             let query = Query::new().and_some("continuation-token", token.as_deref());
             let query = query.and_some("max-buckets", page);
             let sent = match exchange.send(&Outgoing::new(Method::GET, query.to_string())).await {
-                // Other stores may not know pages of buckets.
+                // Other stores may refuse the parameter for pages of buckets, so try again without it.
                 Err(error)
                     if page.is_some()
                         && token.is_none()
@@ -407,7 +412,7 @@ impl S3 {
             };
             let roots = ["ListAllMyBucketsResult", "ListAllMyDirectoryBucketsResult"];
             let answer: Owned = xml::answer(&sent.response.body, &roots)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of buckets: {e}")))?;
             names.extend(answer.buckets.bucket.into_iter().map(|bucket| bucket.name));
             token = tokens.next(answer.continuation_token).map_err(|e| exchange.nonsense(&sent, e))?;
             if token.is_none() {

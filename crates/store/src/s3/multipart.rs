@@ -46,7 +46,8 @@ pub(super) fn begin_request(
     }
 }
 
-/// Returns the kind of checksum that the server granted. Its answer repeats the part of the request that it understood.
+/// Returns the kind of checksum that the server will keep. Its answer repeats the headers of the request that it
+/// supports.
 fn granted(head: &Head) -> PartChecksums {
     let is =
         |name: &str, value: &str| head.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
@@ -79,7 +80,7 @@ fn complete_request(
     on_write(outgoing, condition)
 }
 
-/// Returns the checksums that the store must hold afterwards, as far as either side can know them.
+/// Returns the checksums that the completed object must have, as far as they can be computed.
 fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums {
     let mut sums = whole.clone();
     if upload.checksums == PartChecksums::Composite {
@@ -160,7 +161,7 @@ impl S3 {
                     let checksums = granted(&sent.response.head);
                     return Ok(Multipart { id: id.clone(), upload_id, checksums });
                 }
-                Err(why) => format!("the answer names no upload: {why}"),
+                Err(why) => format!("the answer doesn't contain an upload id: {why}"),
             };
             unreadable += 1;
             attempts += sent.attempts;
@@ -168,13 +169,13 @@ impl S3 {
             if unreadable == BEGINNINGS_MAX {
                 return Err(exchange.nonsense(&sent, why).after(attempts, elapsed));
             }
-            tracing::debug!(%id, why, "the upload is begun again");
+            tracing::debug!(%id, why, "the answer has no upload id, so the request is sent again");
         }
     }
 
-    /// Returns the MD5 in a part's ETag, if the store returns no cheaper checksum of the part. Only the MD5 can then
-    /// prove that the part arrived unchanged. The ETag is no MD5 in a directory bucket, or for a part encrypted with a
-    /// KMS or customer's key.
+    /// Returns the MD5 in a part's ETag, if the store returns no cheaper checksum of the part. In that case only the
+    /// MD5 can prove that the part arrived unchanged. The ETag isn't an MD5 in a directory bucket, or if the part is
+    /// encrypted with a KMS key or a customer's key.
     fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
@@ -275,7 +276,7 @@ impl SpeaksMultipart for S3 {
             outgoing = digest.on(outgoing).map_err(|e| exchange.unsendable(&e))?;
         }
         let sent = match exchange.send(&outgoing).await {
-            // An upload without checksums may be under an object lock, which demands at least an MD5 of each part.
+            // If the object will be locked, S3 refuses a part without a checksum. So send the part again with its MD5.
             Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
                 let Some(md5) = md5_of_part(body.clone()).await else { return Err(error) };
                 let outgoing = outgoing.header("content-md5", &encode_md5(md5));

@@ -1,4 +1,4 @@
-//! The sizes of the parts of an object that was uploaded in parts: `part_len`, `part_lens`.
+//! Reads the sizes of the parts from which an object was uploaded: `part_len` and `part_lens`.
 
 use std::sync::atomic::Ordering;
 
@@ -13,11 +13,11 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, Operation, Version, xml};
 
-/// The most parts that one answer lists.
+/// The maximum number of parts that one answer lists.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributes.html>
 const PARTS_MAX: &str = "1000";
 
-/// The documented root element, and the one that S3 sends.
+/// The root element in S3's documentation, and the one that S3 really sends.
 const ROOTS: [&str; 2] = ["GetObjectAttributesOutput", "GetObjectAttributesResponse"];
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ struct ObjectPart {
 }
 
 impl S3 {
-    /// Returns the size in bytes of a part of a multipart object; `None` if the server ignores part numbers.
+    /// Returns the size in bytes of one part of a multipart object. Returns `None` if the server ignores part numbers.
     pub(crate) async fn len_of_part(
         &self,
         id: &ObjectId,
@@ -65,8 +65,8 @@ impl S3 {
         Ok(head.content_length().filter(|_| is_part))
     }
 
-    /// Returns the size in bytes of each part; `None` if the store doesn't list the parts. S3 lists those that have
-    /// checksums.
+    /// Returns the size in bytes of each part; `None` if the store doesn't list the parts. S3 lists parts only if they
+    /// have checksums.
     pub(crate) async fn lens_of_parts(
         &self,
         id: &ObjectId,
@@ -83,9 +83,9 @@ impl S3 {
             let outgoing = request(id, marker).map_err(|e| exchange.unsendable(&e))?.keyed(keyed);
             let sent = exchange.send(&outgoing).await?;
             let answer: Attributes = xml::answer(&sent.response.body, &ROOTS).map_err(|e| {
-                // A store that doesn't know the request may send the object each time.
+                // A store that doesn't know this request may answer it with the whole object. So never send it again.
                 self.lacks_attributes.store(true, Ordering::Relaxed);
-                exchange.nonsense(&sent, format!("the answer holds no attributes: {e}"))
+                exchange.nonsense(&sent, format!("the answer doesn't contain the object's attributes: {e}"))
             })?;
             let of = answer.etag.map(|etag| Version::ETag(unquoted(&etag)));
             if version.is_some_and(|version| of.as_ref() != Some(version)) {
@@ -93,7 +93,7 @@ impl S3 {
             }
             let Some(page) = answer.object_parts else { return Ok(None) };
             for part in page.part {
-                // A part that was left out would shift all that follow.
+                // If the answer left out a part, the sizes of all later parts would be assigned to the wrong numbers.
                 if part.part_number as usize != lens.len() + 1 {
                     return Ok(None);
                 }
@@ -101,7 +101,8 @@ impl S3 {
             }
             let next = page.next_part_number_marker.filter(|_| page.is_truncated);
             if page.is_truncated && next <= marker {
-                return Err(exchange.nonsense(&sent, "the list of parts doesn't go on"));
+                return Err(exchange
+                    .nonsense(&sent, "the list of parts is truncated, but has no marker for the next page"));
             }
             marker = next;
             if marker.is_none() {

@@ -1,4 +1,4 @@
-//! `put`: the whole object in one request.
+//! `put`: uploads a whole object with one request.
 
 use http::Method;
 use laneway_lanes::Body;
@@ -61,7 +61,8 @@ impl S3 {
         let (sent, outgoing) = loop {
             let guard = if digest.is_some() { Guard::None } else { climb.rung() };
             if guard == Guard::Md5 && sums.md5.is_none() {
-                // This takes 30 ms for the largest single-request body, on stores that support nothing faster.
+                // The MD5 takes 30 ms for the largest single-request body. It is only computed for stores that support
+                // no faster checksum.
                 sums.md5 = md5_of(&body);
             }
             self.look_before(&exchange, write, id, &options.condition).await?;
@@ -77,8 +78,8 @@ impl S3 {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
                 Err(error) if digest.is_none() && climb.descend(&error) => {}
                 sent => {
-                    // Keep the request only if the put may be sent again. Otherwise every put would hold the memory for
-                    // it.
+                    // Keep the request only if it may be sent again as a probe. Otherwise every put would keep its
+                    // memory until the end.
                     let is_kept = self.is_kept(write, &options.condition);
                     break (sent, (!is_kept).then(|| Box::new(outgoing)));
                 }

@@ -1,5 +1,5 @@
-//! The regions of buckets. A bucket has the configured region until the store reports another one, in an error or when
-//! asked.
+//! The regions of buckets. Laneway assumes the configured region until the store reports another one, in an error or in
+//! answer to a lookup.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -10,19 +10,19 @@ const HOME: &str = "us-east-1";
 /// The known regions of buckets.
 #[derive(Debug)]
 pub(super) struct Regions {
-    /// The region of a bucket about which nothing is known.
+    /// The region that is assumed for a bucket until the store reports another.
     home: Arc<str>,
-    /// `true` if `home` was configured.
+    /// `true` if the user configured `home`, and `false` if it is a guess.
     is_configured: bool,
     buckets: RwLock<HashMap<String, Place>>,
-    /// Held during a lookup, so that concurrent requests ask only once.
+    /// Locked during a lookup, so that concurrent requests look up a region only once.
     pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Default, Debug)]
 struct Place {
     region: Option<Arc<str>>,
-    /// `true` if the store reported that the bucket is elsewhere, but not where.
+    /// `true` if the store reported that the bucket is in another region, without naming it.
     is_lost: bool,
     was_asked: bool,
     /// The number of lookups that got no answer.
@@ -47,9 +47,9 @@ impl Regions {
         self.place(bucket).region.unwrap_or_else(|| Arc::clone(&self.home))
     }
 
-    /// Returns whether the store must be asked before a request for the bucket. That is so if the store has reported
-    /// that the bucket is elsewhere. It is also so if the region is a guess and the request has a body, which would
-    /// first go to the wrong place. `has_regions` tells whether the endpoint is one of several.
+    /// Returns true if the region must be looked up before a request for the bucket. That is necessary if the store has
+    /// reported that the bucket is in another region. It is also necessary if the region is a guess and the request has
+    /// a body, which a wrong guess would send twice. `has_regions` is true if the endpoint depends on the region.
     pub(super) fn must_ask(&self, bucket: &str, has_regions: bool, has_body: bool) -> bool {
         let place = self.place(bucket);
         let is_guess = !self.is_configured && has_regions && place.region.is_none();
@@ -66,8 +66,8 @@ impl Regions {
         is_new
     }
 
-    /// Records that the bucket is elsewhere. It returns `true` if the store can be asked for the region, or has
-    /// reported it meanwhile.
+    /// Records that the bucket is in another region. Returns `true` if its region can still be looked up, or if the
+    /// store has reported it since.
     pub(super) fn lost(&self, bucket: &str) -> bool {
         let place = self.place(bucket);
         self.change(bucket, |place| place.is_lost = true);

@@ -1,5 +1,5 @@
-//! The restore status of archived objects in listings, which S3 includes on request. Without it, each archived object
-//! of a tree would cost a request that S3 refuses
+//! The restore status of archived objects, which S3 includes in listings on request. Without it, Laneway would have to
+//! request each archived object of a tree to learn that S3 refuses to read it
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>).
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::{Error, ObjectMeta};
 pub(super) const HEADER: &str = "x-amz-optional-object-attributes";
 pub(super) const ATTRIBUTE: &str = "RestoreStatus";
 
-/// The restore status of one object. Its fields are empty if nobody has restored the object.
+/// The restore status of one object. Its fields are empty if the object was never restored.
 #[derive(PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RestoreStatus {
@@ -45,8 +45,9 @@ impl RestoreStatus {
     }
 }
 
-/// Applies the restore status to an object whose storage class is known. A missing status proves nothing if the listing
-/// didn't request it (`asked`), or if the store may not know the option.
+/// Applies the restore status to an object whose storage class is known. If the status is missing, the object isn't
+/// restored only if the listing requested the status (`asked` is true). A store that doesn't know the option leaves it
+/// out too, so `asked` must then be false.
 pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked: bool) {
     let in_archive = meta.storage_class.as_deref().is_some_and(is_archive);
     let is_readable = status.as_ref().is_some_and(RestoreStatus::is_readable);
@@ -54,7 +55,7 @@ pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked:
     meta.restore = status.map(RestoreStatus::into_text);
 }
 
-/// Tells whether listings may request the restore status.
+/// Remembers if listings may request the restore status from this endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     refused: AtomicBool,
@@ -65,12 +66,12 @@ impl Asking {
         !self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a listing may have been refused because it requested the status.
+    /// Returns true if this error may be the endpoint's refusal of the request for the status.
     pub(super) fn may_be_why(error: &Error) -> bool {
         error.is_unsupported() || error.is_invalid()
     }
 
-    /// Records that a listing succeeded once it no longer requested the status.
+    /// Records that the endpoint refuses the request for the status: a listing failed with it and succeeded without it.
     pub(super) fn refused(&self) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             tracing::info!("the endpoint refuses listings that request the restore status");

@@ -19,25 +19,25 @@ use crate::requests::Tally;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, Error, ErrorKind, Operation, Provider, xml};
 
-/// The lifetime of an S3 session, and the maximum that is accepted from S3's answer.
+/// The lifetime of an S3 session. If S3's answer states a longer one, this maximum is used.
 const LASTS: Duration = Duration::from_secs(300);
-/// Time before its end at which a session is replaced, so that no request signed by it arrives too late.
+/// A session is replaced this long before it ends, so that no request that it signed arrives too late.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
-/// Minimum time of use for a session, even if clocks differ.
+/// A session is used for at least this long. If the clocks differ, its remaining lifetime may be computed as too short.
 const USED_MIN: Duration = Duration::from_secs(30);
 
 /// The sessions of all directory buckets.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<HashMap<String, Arc<Slot>>>);
 
-/// The session of one bucket. The first request opens it while the others wait.
+/// The session of one bucket. The first request locks it and opens the session, and the other requests wait.
 type Slot = tokio::sync::Mutex<Option<Session>>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) key: Arc<AccessKey>,
     pub(super) number: u64,
-    /// The time of its replacement, and its end.
+    /// The time from which the session is to be replaced. `ends` is the time at which it expires.
     renewed: Instant,
     ends: Instant,
 }
@@ -48,7 +48,7 @@ impl Sessions {
         Arc::clone(slots.entry(bucket.to_owned()).or_default())
     }
 
-    /// Discards a bucket's session with this number, unless another one has replaced it.
+    /// Discards a bucket's session if it still has this number, that is, if no newer session has replaced it.
     pub(super) fn replace(&self, bucket: &str, number: u64) {
         // If another task holds the lock, it is already opening a new session.
         if let Ok(mut held) = self.slot(bucket).try_lock() {
@@ -79,10 +79,10 @@ struct Credentials {
 }
 
 impl S3 {
-    /// Returns the credentials of a directory bucket's session, and their end.
+    /// Returns the credentials of a directory bucket's session, and the time at which they expire.
     ///
     /// # Errors
-    /// The errors of [`Self::session`].
+    /// As for [`session`](Self::session).
     pub(super) async fn session_until(&self, bucket: &str) -> Result<(Arc<AccessKey>, SystemTime), Error> {
         let session = self.session(bucket).await?;
         Ok((session.key, SystemTime::now() + session.ends.saturating_duration_since(Instant::now())))
@@ -91,7 +91,7 @@ impl S3 {
     /// Returns a directory bucket's session, and opens one if necessary.
     ///
     /// # Errors
-    /// The store's error if it opens no session.
+    /// Returns the store's error if it doesn't open a session.
     pub(super) async fn session(&self, bucket: &str) -> Result<Session, Error> {
         let slot = self.sessions.slot(bucket);
         let mut held = slot.lock().await;
@@ -101,7 +101,7 @@ impl S3 {
         }
         match self.open_session(bucket).await {
             Ok(session) => Ok(held.insert(session).clone()),
-            // An old session that is still valid is better than none.
+            // If no new session can be opened, continue with the old one while it is valid.
             Err(error) => match held.as_ref().filter(|session| now < session.ends) {
                 Some(session) => Ok(session.clone()),
                 None => Err(error),
@@ -112,27 +112,29 @@ impl S3 {
     async fn open_session(&self, bucket: &str) -> Result<Session, Error> {
         let opening = Opening(self);
         let exchange = Exchange::bucket(&opening, Operation::Session, bucket);
-        // A session without a mode has the caller's permissions.
+        // The request names no session mode, so the session has all permissions of the caller.
         let mut outgoing = Outgoing::new(Method::GET, "?session=");
         outgoing.headers = self.session_encryption().map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await.map_err(|error| {
-            let message = format!("the directory bucket opens no session: {}", error.message());
+            let message = format!("the directory bucket didn't open a session: {}", error.message());
             let kind = error.kind();
             error.but(kind, message)
         })?;
         let Answer { credentials } = xml::read(&sent.response.body)
-            // The answer contains secrets, which the parser's message may repeat.
-            .map_err(|_| exchange.nonsense(&sent, "the answer holds no session's credentials"))?;
+            // The answer contains secrets, and the parser's message might quote them, so it is dropped.
+            .map_err(|_| {
+                exchange.nonsense(&sent, "the answer doesn't contain the credentials of a session")
+            })?;
         let (used, lasts) = lifetime(rfc3339(&credentials.expiration), SystemTime::now());
         let now = Instant::now();
         let key = AccessKey::new(credentials.access_key_id, credentials.secret_access_key)
             .session_token(credentials.session_token);
-        tracing::debug!(bucket, seconds = lasts.as_secs(), "a session of a directory bucket begins");
+        tracing::debug!(bucket, seconds = lasts.as_secs(), "opened a session of a directory bucket");
         Ok(Session { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
     }
 
-    /// Returns the encryption headers for the session's new objects. The objects' own requests can't contain these
-    /// headers.
+    /// Returns the encryption headers for the session's new objects. In a directory bucket, requests for single objects
+    /// can't carry these headers.
     fn session_encryption(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &self.kms_key {
@@ -145,7 +147,7 @@ impl S3 {
     }
 }
 
-/// The store while it opens a session. Its requests are signed by the caller's own credentials.
+/// The store as it opens a session: it signs with the caller's own credentials, because there is no session yet.
 struct Opening<'a>(&'a S3);
 
 impl HttpDialect for Opening<'_> {

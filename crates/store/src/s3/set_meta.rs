@@ -1,5 +1,5 @@
-//! `set_meta`: a copy of an object onto itself with another description. An object that is too large for one copy gets
-//! a multipart upload onto itself, whose parts are copied from it.
+//! `set_meta`: copies an object onto itself with other metadata. An object that is too large for a single copy is
+//! replaced by a multipart upload, whose parts are copied from the object itself.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
 use std::time::SystemTime;
@@ -20,8 +20,8 @@ use crate::{
     PartChecksums, PutOptions, Version, xml,
 };
 
-/// Headers that a copy with a new description would lose, and that no change sets. They are sent again with a HEAD's
-/// values.
+/// Headers that a copy with new metadata would lose, and that a [`MetaChange`] can't set. They are sent with the values
+/// that a HEAD returned.
 const KEPT: [&str; 5] = [
     "expires",
     "x-amz-website-redirect-location",
@@ -31,7 +31,8 @@ const KEPT: [&str; 5] = [
 ];
 
 impl Changing {
-    /// Reads the description in the answer to a HEAD. A lock that has expired by `now` can't be set again.
+    /// Reads the object's state from the answer to a HEAD. A retention that has ended by `now` is left out, because S3
+    /// refuses to set it again.
     fn of_head(
         id: &ObjectId,
         (meta, head): (ObjectMeta, Head),
@@ -40,7 +41,7 @@ impl Changing {
     ) -> Self {
         let applied = change.in_lower_case().applied(&meta);
         let retention = applied.retention.filter(|retention| retention.until > now);
-        // The headers already contain the key.
+        // The KMS key is among the headers that are sent again.
         let options = PutOptions { retention, kms_key: None, ..applied };
         Self { id: id.clone(), meta, headers: head.headers, options }
     }
@@ -59,7 +60,7 @@ impl Changing {
         self.keeping(begin.map_err(|e| e.to_string())?)
     }
 
-    /// Returns the key for new objects, unless this object already has its own encryption.
+    /// Returns the KMS key for new objects, unless this object already has an encryption, which is kept.
     fn kms_key<'k>(&self, of_new: Option<&'k str>) -> Option<&'k str> {
         of_new.filter(|_| self.meta.encryption.is_none())
     }
@@ -77,7 +78,8 @@ impl Changing {
         Ok(outgoing)
     }
 
-    /// Returns whether the found object is the result of this change: it has equal checksums and the same description.
+    /// Returns true if the found object is the result of this change: it has equal checksums and the requested
+    /// metadata.
     fn is_made(&self, found: &ObjectMeta) -> bool {
         found.checksums.compare(&self.meta.checksums) == Comparison::Equal && self.is_described(found)
     }
@@ -86,11 +88,11 @@ impl Changing {
         found.size == self.meta.size && self.differing(found).is_empty()
     }
 
-    /// Lists the fields in which the found description differs from the requested one.
+    /// Returns the names of the fields in which the found metadata differs from the requested metadata.
     fn differing(&self, found: &ObjectMeta) -> Vec<&'static str> {
         let options = &self.options;
         let class = |class: &Option<String>| class.clone().filter(|class| class != "STANDARD");
-        // Without a requested content type, S3 sets one itself.
+        // If the request has no content type, S3 sets one itself, so any type is right.
         let is_typed = options.content_type.is_none() || found.content_type == options.content_type;
         let same = [
             ("content type", is_typed),
@@ -133,8 +135,9 @@ impl S3 {
             .map_err(|e| e.within(Operation::SetMeta))
     }
 
-    /// Returns the object after its upload, which reported `made`. That report may have been about another writer's
-    /// object with the same bytes. A store may also ignore fields that it doesn't support.
+    /// Reads the object after its upload was completed, and checks its metadata. `made` is the result of the
+    /// completion, which may have described another writer's object with the same bytes. A store may also have ignored
+    /// fields that it doesn't support.
     pub(crate) async fn changed_object(
         &self,
         changing: &Changing,
@@ -149,19 +152,18 @@ impl S3 {
         Err(match is_ours && found.size == changing.meta.size {
             true => {
                 let differing = changing.differing(&found).join(", ");
-                let message = format!(
-                    "its upload was completed, but the store reports another {differing} than requested"
-                );
+                let message =
+                    format!("its upload was completed, but the store didn't accept the new {differing}");
                 exchange.error(ErrorKind::Unsupported, message)
             }
-            false => exchange.error(ErrorKind::Precondition, "another writer has replaced it meanwhile"),
+            false => exchange.error(ErrorKind::Precondition, "another writer replaced it at the same time"),
         })
     }
 
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if id.version.is_some() {
-            let message = "S3 can't change a version: the change makes a new one";
+            let message = "S3 can't change a version: each change makes a new version";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let described = match change.rewrites() {
@@ -190,10 +192,11 @@ impl S3 {
     ) -> Result<ObjectMeta, Error> {
         let changing = self.look_at_change(id, change).await?;
         if CAPABILITIES.copy_bytes_max.is_some_and(|max| changing.meta.size > max) {
-            let message = "it is larger than 5 GiB, the most that S3 copies in one request";
+            let message = "it is larger than 5 GiB, the maximum that S3 copies in one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        // Source and destination are the same object, and neither may be another writer's.
+        // The same condition applies to source and destination, because both are this object, and another writer may
+        // have replaced it.
         let condition = changing.condition();
         let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
         let sent = match self.send_copy(exchange, id, &condition, &condition, build).await {
@@ -207,7 +210,7 @@ impl S3 {
             sent => sent?,
         };
         let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
         let mut changed = ObjectMeta::new(id.clone(), changing.meta.size);
         changed.etag = copied.etag.as_deref().map(unquoted);
         changed.version = changed.etag.clone().map(Version::ETag);

@@ -1,4 +1,4 @@
-//! `sign`: a URL with a signature in its query.
+//! `sign`: makes URLs with a signature in the query.
 
 use std::time::SystemTime;
 
@@ -12,8 +12,8 @@ use crate::presign::{as_text, ending};
 use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
 
 impl S3 {
-    /// Returns a URL of an object, signed at `now` of this machine's clock. It sends a request only if the bucket's
-    /// region or a directory bucket's session is unknown.
+    /// Returns a URL of an object, signed at `now` of this machine's clock. It sends a request only to find out the
+    /// bucket's region, or to open the session of a directory bucket.
     pub(crate) async fn sign_url(
         &self,
         id: &ObjectId,
@@ -25,14 +25,16 @@ impl S3 {
         let on = |error: Error| error.on_object(crate::Provider::S3, id);
         let expires_s = options.expires_s().map_err(invalid)?;
         if self.encryption.customer_key.is_some() {
-            return Err(invalid("a customer's key would have to be handed on with the URL".to_owned()));
+            return Err(invalid(
+                "a signed URL can't carry a customer's key; sign it without the key".to_owned(),
+            ));
         }
         let mut query = Query::new();
         for (name, value) in options.own_query("X-Amz-").map_err(invalid)? {
             query = query.and(name, value);
         }
-        // The requester-pays header may also be in the query. The URL's user then needs no header for it
-        // (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ObjectsinRequesterPaysBuckets.html).
+        // The requester-pays setting may be in the query instead of a header, so that the URL's user needn't send the
+        // header (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ObjectsinRequesterPaysBuckets.html).
         for (name, value) in &self.headers {
             query = query.and(name.as_str(), value.to_str().unwrap_or_default());
         }
@@ -46,7 +48,8 @@ impl S3 {
             }
             encryption::apply(&mut headers, Keyed::New, &self.encryption);
         }
-        // A URL can't follow a redirect to the bucket's region, because its signature is for one region.
+        // The region must be known before signing. S3 would redirect a URL with the wrong region, but the signature is
+        // valid for one region only.
         let region = self.region(&id.bucket, true).await;
         let Place { origin, target, service, region } =
             self.address.locate(&id.bucket, &region, &object_target(id, &query)).map_err(on)?;
@@ -67,7 +70,8 @@ impl S3 {
             .presign(session.as_ref(), (service, &region), expires_s, at, &parts)
             .await
             .map_err(on)?;
-        let (expires_at, ends_early) = ending(now, expires_s, end, "the credentials that signed it end then");
+        let (expires_at, ends_early) =
+            ending(now, expires_s, end, "the credentials that signed it expire at that time");
         let headers = as_text(&parts.headers).map_err(invalid)?;
         Ok(SignedUrl { url, expires_at, ends_early, headers })
     }

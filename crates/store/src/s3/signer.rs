@@ -1,4 +1,4 @@
-//! Signs the requests to a bucket, by the session of a directory bucket or by the caller's own credentials.
+//! Signs the requests to a bucket, with the session of a directory bucket or with the caller's own credentials.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,7 +23,7 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Signs a request and returns the credential's number. It leaves an anonymous request as it is.
+    /// Signs a request and returns the credential's number. Anonymous requests aren't changed.
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials, `Invalid` for headers that can't be signed.
@@ -57,7 +57,7 @@ impl Sign for Signer {
         let Ok(uri) = format!("{}{}", request.origin, request.target).parse() else { return };
         let (mut parts, ()) = http::Request::new(()).into_parts();
         (parts.method, parts.uri, parts.headers) = (request.method.clone(), uri, request.headers.clone());
-        // Proxies change these headers, so they aren't signed.
+        // Proxies may change these headers, which would break the signature, so they aren't signed.
         let unsigned = [USER_AGENT, ACCEPT_ENCODING].map(|name| (parts.headers.remove(&name), name));
         if let Ok(credential) = self.sign_by(key.as_ref(), &mut parts) {
             for (value, name) in unsigned {

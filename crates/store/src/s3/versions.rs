@@ -1,4 +1,4 @@
-//! `list` of all versions: ListObjectVersions.
+//! Lists all versions of objects with ListObjectVersions.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html>
 
 use http::Method;
@@ -13,8 +13,8 @@ use crate::listing::{ENTRIES_MAX, TOO_MANY};
 use crate::timestamp::rfc3339;
 use crate::{List, ObjectId, ObjectMeta, Page, Version, xml};
 
-/// The tags around entries, and whether the entry is a delete marker. Versions and markers are mixed, and only their
-/// order tells which version is older.
+/// The tags around entries. The third value is true for delete markers. Versions and markers are mixed, and only their
+/// order shows which one is older.
 const TAGS: [(&str, &str, bool); 2] =
     [("<Version>", "</Version>", false), ("<DeleteMarker>", "</DeleteMarker>", true)];
 
@@ -66,7 +66,7 @@ struct Entry {
     storage_class: Option<String>,
 }
 
-/// Collects an answer, and parses it when it is complete.
+/// Collects the chunks of an answer, and parses it when it is complete.
 #[derive(Default)]
 pub(super) struct Arriving(Vec<u8>);
 
@@ -125,8 +125,8 @@ impl Reader for Arriving {
     }
 }
 
-/// Returns the entries, each with whether it is a delete marker, and the document without them.
-#[expect(clippy::type_complexity, reason = "two things that one walk brings")]
+/// Returns the entries, and the document without them. An entry's second value is true if it is a delete marker.
+#[expect(clippy::type_complexity, reason = "both results come from one pass over the document")]
 fn cut(mut document: &[u8]) -> Result<(Vec<(&[u8], bool)>, Vec<u8>), String> {
     let (mut entries, mut rest) = (Vec::new(), Vec::new());
     loop {
@@ -135,7 +135,8 @@ fn cut(mut document: &[u8]) -> Result<(Vec<(&[u8], bool)>, Vec<u8>), String> {
             rest.extend_from_slice(document);
             return Ok((entries, rest));
         };
-        let end = find(&document[at..], close.as_bytes()).ok_or("an entry doesn't end")? + at + close.len();
+        let end =
+            find(&document[at..], close.as_bytes()).ok_or("an entry has no closing tag")? + at + close.len();
         rest.extend_from_slice(&document[..at]);
         entries.push((&document[at..end], *is_marker));
         document = &document[end..];

@@ -1,8 +1,9 @@
-//! The endpoint's treatment of conditional writes. Amazon keeps all conditions. Other stores refuse them or ignore them
-//! silently, and only another writer's lost object would reveal that. The host and the answers' headers therefore
-//! determine the expected treatment, until an answer proves another one. If the treatment is uncertain, the object is
-//! checked before and after the write. A store that ignores conditions may call itself `AmazonS3`, so that name counts
-//! only at Amazon's own hosts. A service that nothing identifies is probed by its first conditional put.
+//! Knows how an endpoint treats conditional writes. Amazon enforces all conditions. Other stores refuse requests with
+//! conditions, or ignore the conditions silently, which would only be noticed when another writer's object is lost.
+//! Laneway therefore expects the treatment that the host and the headers of answers suggest, until an answer shows a
+//! different one. If the treatment is uncertain, it checks the object before and after the write. The name `AmazonS3`
+//! in an answer counts only at Amazon's own hosts, because stores that ignore conditions use it too. If nothing
+//! identifies a service, Laneway probes it with the first conditional put.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -12,13 +13,13 @@ use laneway_lanes::{Head, Origin};
 use crate::partition::Partition;
 use crate::{Condition, Error};
 
-/// A write that can have a condition.
+/// A kind of write that can have a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Write {
-    /// A put of an object that must not exist.
+    /// A put with the condition that the object doesn't exist.
     Put,
-    /// A put onto a version. S3 has had `If-None-Match` three months longer than `If-Match`, and a service may have one
-    /// of them.
+    /// A put with the condition that the object is in a given state. S3 introduced `If-None-Match` three months before
+    /// `If-Match`, so a service may support only one of them.
     PutOnto,
     Complete,
     Copy,
@@ -34,37 +35,40 @@ impl Write {
     }
 }
 
-/// The most puts by which one condition of a service is probed. A probe may fail without telling the treatment.
+/// The maximum number of puts that probe one condition of a service. Several may be needed, because a probe may fail
+/// without showing the treatment.
 const PROBES_MAX: u8 = 3;
 
-/// The largest body in bytes that is sent again as a probe. It takes 8 ms at 1 Gbit/s.
+/// The largest body, in bytes, that is sent again as a probe. Sending it takes 8 ms at 1 Gbit/s.
 pub(super) const PROBE_BYTES_MAX: u64 = 1 << 20;
 
-/// The treatment of a condition.
+/// The way in which a store treats the condition of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Treatment {
-    /// The store keeps it.
+    /// The store enforces the condition.
     Kept = 1,
-    /// The store ignores it, or may do so.
+    /// The store ignores the condition, or may ignore it.
     Ignored = 2,
-    /// The store refuses it, so it isn't sent.
+    /// The store refuses requests with the condition, so Laneway doesn't send it.
     Refused = 3,
 }
 
-/// The service that answers.
+/// The service behind an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Service {
-    /// A service that its answers don't identify.
+    /// A service whose answers don't identify it.
     Unknown = 0,
     Amazon = 1,
-    /// The S3 API of Google Cloud Storage, where ETags are conditions of reads only
+    /// The S3 API of Google Cloud Storage, which supports conditions on ETags only for reads
     /// (<https://cloud.google.com/storage/docs/xml-api/reference-headers>).
     Google = 2,
-    /// Copies have a separate header (<https://developers.cloudflare.com/r2/api/s3/extensions/>). Deletes have none.
+    /// Cloudflare R2. Copies use a separate header for the condition on their destination
+    /// (<https://developers.cloudflare.com/r2/api/s3/extensions/>). Deletes have no condition.
     R2 = 3,
-    /// Its handlers of copies and deletes read no condition's header (<https://github.com/minio/minio>).
+    /// MinIO, whose code for copies and deletes reads none of the headers with conditions
+    /// (<https://github.com/minio/minio>).
     Minio = 4,
     /// No answer has arrived yet.
     Unseen = 5,
@@ -111,7 +115,8 @@ impl Service {
             (Self::Amazon | Self::Embedded, _)
             | (Self::R2, Write::Put | Write::PutOnto | Write::Complete | Write::Copy)
             | (Self::Minio, Write::Put | Write::PutOnto | Write::Complete) => Treatment::Kept,
-            // Most services have kept the condition of a PutObject since 2024, but s3gw and Sia ignore it. A probe tells.
+            // Most services have enforced the condition of a PutObject since 2024, but s3gw and Sia ignore it. A probe
+            // finds out.
             (Self::Google | Self::R2 | Self::Minio | Self::Unseen | Self::Unknown, _) => Treatment::Ignored,
         }
     }
@@ -121,14 +126,14 @@ impl Service {
 #[derive(Debug)]
 pub(super) struct WriteConditions {
     service: AtomicU8,
-    /// The treatment that answers have shown, by write. 0 means none.
+    /// The treatment that answers have shown, for each kind of write. 0 means that none has been shown yet.
     shown: [AtomicU8; 5],
-    /// The probes so far, by write.
+    /// The number of probes so far, for each kind of write.
     probes: [AtomicU8; 5],
     is_probing: AtomicBool,
 }
 
-/// The right to probe the service. No other probe begins until it is dropped.
+/// The right to probe the service. No other probe can begin until this value is dropped.
 pub(super) struct Probing<'a>(&'a AtomicBool);
 
 impl Drop for Probing<'_> {
@@ -138,7 +143,7 @@ impl Drop for Probing<'_> {
 }
 
 impl WriteConditions {
-    /// Creates it for an endpoint, or with `None` for Amazon's own.
+    /// Returns the expectations for an endpoint. `None` means Amazon's own endpoints.
     pub(super) fn new(endpoint: Option<&Origin>) -> Self {
         let service = endpoint.map_or(Service::Amazon, |origin| Service::at(&origin.host));
         Self {
@@ -149,7 +154,7 @@ impl WriteConditions {
         }
     }
 
-    /// Records the service that answers.
+    /// Records the service that an answer identifies.
     pub(super) fn observe(&self, head: &Head) {
         if matches!(self.service(), Service::Unseen | Service::Unknown) {
             self.service.store(Service::in_answer(head) as u8, Ordering::Release);
@@ -165,12 +170,12 @@ impl WriteConditions {
         }
     }
 
-    /// Learns from the error of a conditional write. It returns whether the write was refused because of its condition
-    /// and must be repeated without it.
+    /// Learns from the error of a conditional write. Returns true if the endpoint refused the condition itself, so that
+    /// the write must be repeated without it.
     pub(super) fn learn(&self, write: Write, error: &Error) -> bool {
         let treatment = match error {
             _ if refuses_conditions(error) => Treatment::Refused,
-            // The kind is checked too, because a 412 can also be about a checksum.
+            // The status isn't enough, because some stores also answer 412 to a wrong checksum.
             _ if error.is_precondition() && error.status() == Some(StatusCode::PRECONDITION_FAILED) => {
                 Treatment::Kept
             }
@@ -182,7 +187,7 @@ impl WriteConditions {
         treatment == Treatment::Refused
     }
 
-    /// Learns that the service carried out a write against its condition.
+    /// Records that the service carried out a write although its condition didn't hold.
     pub(super) fn learn_ignored(&self, write: Write) {
         self.show(write, Treatment::Ignored);
     }
@@ -190,12 +195,16 @@ impl WriteConditions {
     fn show(&self, write: Write, treatment: Treatment) {
         if let Some(shown) = self.shown.get(write as usize) {
             shown.store(treatment as u8, Ordering::Release);
-            tracing::info!(?write, ?treatment, "the endpoint has shown its treatment of conditions");
+            tracing::info!(
+                ?write,
+                ?treatment,
+                "an answer has shown how the endpoint treats conditional writes"
+            );
         }
     }
 
-    /// Returns the right to probe a write, if the service is unknown, no answer has shown the treatment, no other probe is
-    /// under way, and fewer than [`PROBES_MAX`] have failed.
+    /// Returns the right to probe this kind of write, or `None` if a probe isn't needed or allowed now. The treatment
+    /// must be unproven, no other probe may be running, and fewer than [`PROBES_MAX`] may have been made.
     pub(super) fn probing(&self, write: Write) -> Option<Probing<'_>> {
         if !self.is_unproven(write) || self.is_probing.swap(true, Ordering::AcqRel) {
             return None;
@@ -205,18 +214,18 @@ impl WriteConditions {
         (count < PROBES_MAX).then_some(probing)
     }
 
-    /// Returns whether the service is unknown and no answer has shown the treatment.
+    /// Returns true if the service is unknown and no answer has shown how it treats this kind of write.
     pub(super) fn is_unproven(&self, write: Write) -> bool {
         let is_shown = self.shown.get(write as usize).is_none_or(|shown| shown.load(Ordering::Acquire) != 0);
         !is_shown && self.service() == Service::Unknown
     }
 
-    /// Returns whether its listings are known to contain the restore status on request.
+    /// Returns true if the service is known to include the restore status in listings that request it.
     pub(super) fn lists_what_is_restored(&self) -> bool {
         matches!(self.service(), Service::Amazon | Service::Embedded)
     }
 
-    /// Returns whether copies accept Cloudflare's header for a condition on their destination.
+    /// Returns true if the service accepts Cloudflare's header for a condition on a copy's destination.
     pub(super) fn has_headers_for_copies(&self) -> bool {
         self.service() == Service::R2
     }
@@ -226,7 +235,8 @@ impl WriteConditions {
     }
 }
 
-/// Returns whether an error refuses conditions: a 501 `NotImplemented`, or a 400 that names the header.
+/// Returns true if an error refuses conditional requests as such: a 501 `NotImplemented`, or a 400 whose message names
+/// the header.
 fn refuses_conditions(error: &Error) -> bool {
     let message = error.message().to_ascii_lowercase();
     let names_it = ["if-none-match", "if-match", "precondition", "conditional"];

@@ -1,4 +1,5 @@
-//! Combines the settings of S3 requests: the caller's, then variables, then the profile's.
+//! Combines the settings of S3 requests. The caller's settings come first, then environment variables, then the
+//! profile.
 
 use std::path::PathBuf;
 
@@ -30,8 +31,8 @@ pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
     resolve(settings, &files, &profile).map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why))
 }
 
-/// Returns the PEM file of certificates that the profile in use trusts beside the platform's, unless a variable names
-/// another. Files that can't be read are ignored here; requests to S3 report them.
+/// Returns the PEM file of certificates that the profile in use trusts in addition to the platform's, unless a variable
+/// names another file. AWS files that can't be read are ignored here, because requests to S3 report them.
 pub(super) fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
     let files = AwsFiles::load(&settings.environment).ok()?;
     let chosen = Chosen::of(settings.profile.as_deref(), &settings.environment);
@@ -68,7 +69,7 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
         (None, Some("auto") | None) => None,
         (None, Some(other)) => {
             return Err(format!(
-                "s3.addressing_style of {} is {other:?}: it may be path, virtual or auto",
+                "s3.addressing_style of {} is {other:?}: it must be path, virtual or auto",
                 profile.named("s3")
             ));
         }
@@ -87,7 +88,7 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
         (Some(given), _) => given,
         (None, None) => RequestChecksums::default(),
         (None, Some((value, by))) => RequestChecksums::read(&value)
-            .ok_or_else(|| format!("{by} is {value:?}: it may be when_supported or when_required"))?,
+            .ok_or_else(|| format!("{by} is {value:?}: it must be when_supported or when_required"))?,
     };
     let nested = |name: &str| profile.nested("s3", name).map(|value| value.eq_ignore_ascii_case("true"));
     let switch = |given: Option<bool>, variable: &str, setting: &str| {
@@ -107,7 +108,7 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
 }
 
 /// Returns the endpoint from variables or the profile, in botocore's order, and the name of its source. Returns `None`
-/// if the user's settings say to ignore them.
+/// if there is none, or if the user's settings say to ignore such endpoints.
 fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<(String, &'static str)> {
     if crate::aws_files::ignores_endpoints(&settings.environment, profile) {
         return None;

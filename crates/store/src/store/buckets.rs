@@ -19,10 +19,10 @@ impl Store {
     /// Makes a bucket, on GCS in [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
-    /// `AlreadyExists` if a bucket of that name exists, whoever owns it.
+    /// `AlreadyExists` if a bucket of that name exists, even if another account owns it.
     pub async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
         match self.dialect.create_bucket(bucket, new).await {
-            // An earlier attempt, whose answer was lost, may have made the bucket.
+            // An earlier attempt, whose answer was lost, may have created the bucket.
             Err(error) if error.is_uncertain() && is_ours(&error) => Ok(()),
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
             done => done,

@@ -15,8 +15,8 @@ impl Store {
         self.dialect.changing(id, change).await
     }
 
-    /// Begins an upload onto an object, with the changed metadata. If it is `checked`, the store keeps checksums for
-    /// the upload. Not every store can copy parts into such an upload.
+    /// Begins an upload that will replace an object by itself with the changed metadata. If `checked` is true, the
+    /// store keeps checksums for the upload. Not every store can copy parts into an upload with checksums.
     ///
     /// # Errors
     /// `Unsupported` on GCS, or if the store has no such upload.
@@ -27,7 +27,7 @@ impl Store {
     /// Reads the object after its change was completed. `made` is the result of [`complete`](Self::complete).
     ///
     /// # Errors
-    /// `Precondition` if another writer has replaced the object. `Unsupported` if the store ignored a part of the
+    /// `Precondition` if another writer has replaced the object. `Unsupported` if the store ignored some of the
     /// metadata.
     pub async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
         self.dialect.changed(changing, made).await

@@ -16,7 +16,8 @@ impl Store {
     }
 
     /// Requests one page of a listing. `out` gets its objects as they arrive, each once and in the page's order. The
-    /// returned page holds the objects that arrived last. If a policy forbids [`List::max`], the page may have more.
+    /// returned page has only the objects that `out` didn't get. If a bucket policy forbids [`List::max`], the page may
+    /// have more objects than that.
     ///
     /// # Errors
     /// As for [`list`](Self::list); `out` may already have received objects.
@@ -51,8 +52,8 @@ impl Store {
         Ok(page)
     }
 
-    /// Returns true if a bucket's listings come in the order of its keys, as far as is known. Listings of S3's directory
-    /// buckets don't.
+    /// Returns true if a bucket's listings are in the order of the keys, as far as is known. Listings of S3's directory
+    /// buckets aren't.
     pub fn lists_in_order(&self, bucket: &str) -> bool {
         self.dialect.lists_in_order(bucket) && !self.limits.of(bucket).is_unsorted
     }
@@ -62,7 +63,7 @@ impl Store {
         self.limits.of(bucket)
     }
 
-    /// Remembers limits of a bucket's listings, besides those that are known.
+    /// Remembers further limits of a bucket's listings, in addition to those already known.
     pub fn learn_listing_limits(&self, bucket: &str, learned: ListingLimits) {
         self.limits.learn(bucket, learned);
     }

@@ -19,8 +19,8 @@ impl Store {
         self.dialect.begin(id, options).await
     }
 
-    /// Uploads a part. `number` is from 1 to 10000, and every part but the last has at least 5 MiB. The store's
-    /// checksum is compared. If it differs, the part is sent once more.
+    /// Uploads a part. `number` is from 1 to 10000, and every part but the last has at least 5 MiB. Laneway compares
+    /// the store's checksum with its own. If they differ, it sends the part once more.
     ///
     /// # Errors
     /// `NotFound` if the upload no longer exists; `Integrity` if the store has other bytes.
@@ -56,16 +56,17 @@ impl Store {
         self.dialect.part_copy(upload, number, from, version, range).await
     }
 
-    /// Lists the parts that the store has of an upload, by number.
+    /// Lists the parts of an upload that the store has, sorted by number.
     ///
     /// # Errors
-    /// `NotFound` if the upload no longer exists, also because it was completed.
+    /// `NotFound` if the upload no longer exists, for example because it was completed.
     pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         self.dialect.list_parts(upload).await
     }
 
-    /// Lists the unfinished uploads of a bucket for keys with a prefix, by key, whoever began them. If a listing
-    /// doesn't tell the checksums of an upload, GCS keeps one of the whole object, and S3 keeps none.
+    /// Lists the unfinished uploads of keys with a prefix in a bucket, sorted by key. It includes uploads that other
+    /// programs began. If a listing doesn't contain the kind of an upload's checksums, Laneway assumes that GCS keeps
+    /// one of the whole object and that S3 keeps none.
     ///
     /// # Errors
     /// `NotFound` if the bucket doesn't exist; `Permission`.
@@ -73,8 +74,8 @@ impl Store {
         self.dialect.list_uploads(bucket, prefix).await
     }
 
-    /// Makes the object from its parts, and compares its checksum with `whole`. If the answer lacks the checksum,
-    /// another request reads it.
+    /// Creates the object from its parts, and compares its checksum with `whole`. If the answer has no checksum,
+    /// Laneway reads it with another request.
     ///
     /// # Errors
     /// `NotFound` if the upload no longer exists; `Precondition` or `AlreadyExists`; `Integrity` if the store has other
@@ -98,14 +99,14 @@ impl Store {
         self.dialect.abort(upload).await
     }
 
-    /// Returns true if [`begin`](Self::begin) can work. It can't work after a GCS server has shown that it doesn't
-    /// support XML multipart uploads.
+    /// Returns true if [`begin`](Self::begin) can succeed. It returns false after a GCS server has shown that it
+    /// doesn't support XML multipart uploads.
     pub fn supports_multipart(&self) -> bool {
         self.dialect.supports_multipart()
     }
 
-    /// Returns true if the parts of one upload may differ in size. Other stores with S3's protocol may refuse that when
-    /// the upload is completed, as Cloudflare R2 does
+    /// Returns true if the parts of one upload may differ in size. Some stores with S3's protocol refuse unequal parts
+    /// when the upload is completed, for example Cloudflare R2
     /// (<https://developers.cloudflare.com/r2/objects/multipart-objects/>).
     pub fn takes_unequal_parts(&self) -> bool {
         self.dialect.takes_unequal_parts()

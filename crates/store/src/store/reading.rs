@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Store {
-    /// Returns an object's metadata, in the state `version` if one is named.
+    /// Returns an object's metadata. If `version` is set, the object must be in that state.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object is no longer in that state.
@@ -19,10 +19,10 @@ impl Store {
         self.head_as(id, version, None).await
     }
 
-    /// Returns an object's metadata, unless the object is still in the caller's state.
+    /// Returns an object's metadata, unless the object is still in the state that the caller has.
     ///
     /// # Errors
-    /// As for [`head`](Self::head); `NotModified` if it is.
+    /// As for [`head`](Self::head); `NotModified` if it is still in that state.
     pub async fn head_unless(
         &self,
         id: &ObjectId,
@@ -46,11 +46,11 @@ impl Store {
         self.dialect.head(id, version, unless, self.read).await
     }
 
-    /// Returns a URL, signed at `now`, that permits one kind of request for the object to anybody. The store isn't
-    /// asked if the object exists, or if the credentials permit the request.
+    /// Returns a URL, signed at `now`, with which anybody can make one kind of request for the object. No request
+    /// checks if the object exists, or if the credentials permit the request.
     ///
     /// # Errors
-    /// `Invalid` for a time or names that a signature can't hold, `Unauthenticated` without credentials that can sign.
+    /// `Invalid` for a time or a name that can't be signed, `Unauthenticated` without credentials that can sign.
     pub async fn sign(
         &self,
         id: &ObjectId,
@@ -60,8 +60,8 @@ impl Store {
         self.dialect.sign(id, options, now).await
     }
 
-    /// Returns the size in bytes of part `number` (from 1) of an object that was uploaded in parts. `None` if the store
-    /// doesn't tell it: GCS doesn't keep parts, and some S3 servers ignore the parameter.
+    /// Returns the size in bytes of part `number` (from 1) of an object that was uploaded in parts. Returns `None` if
+    /// the store doesn't report it: GCS doesn't keep parts, and some S3 servers ignore the parameter.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object is no longer in the state `version`; the server's error for a part
@@ -75,12 +75,12 @@ impl Store {
         self.dialect.part_len(id, version, number, self.read).await
     }
 
-    /// Returns the size in bytes of each part of an object that was uploaded in parts. `None` if the store doesn't list
-    /// the parts. S3 lists parts that have checksums.
+    /// Returns the size in bytes of each part of an object that was uploaded in parts. Returns `None` if the store
+    /// doesn't list the parts. S3 lists parts only if they have checksums.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission`, since the request
-    /// needs a permission of its own.
+    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission`, because the request
+    /// needs a separate permission.
     pub async fn part_lens(
         &self,
         id: &ObjectId,
@@ -89,13 +89,13 @@ impl Store {
         self.dialect.part_lens(id, version, self.read).await
     }
 
-    /// Returns whether an ETag of the form `digest-number` that isn't the MD5 of the parts' MD5s proves different
-    /// bytes.
+    /// Returns true if an ETag of the form `digest-number` proves different bytes when it isn't the MD5 of the parts'
+    /// MD5s.
     pub fn trusts_md5s_of_parts(&self) -> bool {
         self.dialect.trusts_md5s_of_parts()
     }
 
-    /// Remembers that such an ETag has matched, so that a different one proves different bytes from now on.
+    /// Records that such an ETag has matched. From now on, a different one proves different bytes.
     pub fn trust_md5s_of_parts(&self) {
         self.dialect.trust_md5s_of_parts();
     }
@@ -118,7 +118,7 @@ impl Store {
     /// [`GetRange::Last`] before its start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived,
     /// and the object's size.
     ///
-    /// Attempts are repeated only until the first byte has reached a sink. Each attempt has a sink of its own.
+    /// Laneway retries only until the first byte has reached a sink. Each attempt gets a new sink.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object isn't in the state `version`; `NotModified` if it is in the state of
@@ -147,7 +147,7 @@ impl Store {
         self.dialect.get(get, self.read).await
     }
 
-    /// Repeats a download whose answer tells no size, with the size from the object's metadata.
+    /// Repeats a download whose answer didn't contain the object's size, with the size from the object's metadata.
     async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
         let version = get.version.or(meta.version.as_ref());

@@ -6,8 +6,9 @@ use super::Store;
 use crate::{Appended, Checksums, Error, ObjectId, PutOptions, Resumable};
 
 impl Store {
-    /// Begins a resumable session, for preconditions and for servers without multipart uploads. If the checksums of the
-    /// whole object are known, `sums` makes the store check them at the session's end.
+    /// Begins a resumable session. It is used for uploads with preconditions, and for servers without multipart
+    /// uploads. If the checksums of the whole object are known, pass them in `sums`, and the store checks them at the
+    /// end of the session.
     ///
     /// # Errors
     /// `Unsupported` on S3.
@@ -22,9 +23,10 @@ impl Store {
         begun.map_err(|error| error.of_write(&options.condition))
     }
 
-    /// Appends bytes to a session at `offset`. Every chunk but the `last` must be a multiple of 256 KiB long. After a
-    /// lost answer, Laneway asks for the session's state, and the session may continue within the chunk. The finished
-    /// object isn't compared with the bytes that were sent. Its checksums are in the answer, for the caller to compare.
+    /// Appends bytes to a session at `offset`. The length of every chunk but the `last` must be a multiple of 256 KiB.
+    /// After a lost answer, Laneway asks for the session's state, which may show that only part of the chunk arrived.
+    /// It doesn't compare the finished object with the bytes that were sent. The caller can do so with the checksums in
+    /// the answer.
     ///
     /// # Errors
     /// `NotFound` if the session no longer exists; `Precondition`; `Unsupported` on S3.
@@ -46,7 +48,7 @@ impl Store {
         self.dialect.resumable_status(session).await
     }
 
-    /// Cancels a session. It succeeds if the session no longer exists.
+    /// Cancels a session. If the session no longer exists, that is a success too.
     ///
     /// # Errors
     /// `Unsupported` on S3.

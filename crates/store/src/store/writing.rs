@@ -9,9 +9,9 @@ use crate::{
 };
 
 impl Store {
-    /// Writes an object in one request. The store's answer is compared with `sums`, and bytes that differ are sent once
-    /// more. If the store tells no checksum, the returned ones are empty. S3 returns little other metadata; `head`
-    /// returns it all.
+    /// Writes an object in one request. Laneway compares the store's checksums with `sums`, and sends the bytes once
+    /// more if they differ. If the store sends no checksum, the returned checksums are empty. S3 returns little other
+    /// metadata; `head` returns all of it.
     ///
     /// # Errors
     /// `Precondition` if `options.condition` doesn't hold, or `AlreadyExists` for [`Condition::Absent`]; `Integrity` if
@@ -25,8 +25,8 @@ impl Store {
     ) -> Result<ObjectMeta, Error> {
         let put = || async { self.dialect.put(id, body.clone(), sums, options).await };
         let put = match put().await {
-            // If the store didn't refuse the bytes, it stored them. A second write under a condition would then fail
-            // because of the first.
+            // If the store didn't refuse the damaged bytes, it has stored them. Then a second write with a condition
+            // would fail because of the first.
             Err(error)
                 if error.is_integrity() && (error.status().is_some() || options.condition.is_none()) =>
             {
@@ -38,14 +38,14 @@ impl Store {
         put.map_err(|error| error.of_write(&options.condition))
     }
 
-    /// Copies an object inside the store, without sending its bytes to this machine. Fields that `options` leaves empty
-    /// are kept. If it sets some metadata, the rest is read from the source first. `condition` is about the source,
-    /// `options.condition` about the destination. S3 copies at most 5 GiB in one call: see
-    /// [`part_copy`](Self::part_copy).
+    /// Copies an object inside the store, without sending its bytes to this machine. The copy keeps the source's values
+    /// for fields that `options` leaves empty. If `options` sets some metadata, Laneway reads the other metadata from
+    /// the source first. `condition` applies to the source, and `options.condition` to the destination. S3 copies at
+    /// most 5 GiB in one call: see [`part_copy`](Self::part_copy).
     ///
     /// # Errors
     /// `NotFound`; `Precondition`, or `AlreadyExists` if only the destination has a condition; `Invalid` for a source
-    /// beyond 5 GiB on S3.
+    /// above 5 GiB on S3.
     pub async fn copy(
         &self,
         from: &ObjectId,
@@ -56,8 +56,8 @@ impl Store {
         self.copy_known(from, None, to, options, condition).await
     }
 
-    /// Copies an object whose metadata the caller knows. S3's answer to a copy tells no size, so normally a HEAD
-    /// follows. The HEAD is saved if the copy's ETag shows that the bytes are the known ones.
+    /// Copies an object whose metadata the caller knows. S3's answer to a copy doesn't contain the size, so normally a
+    /// HEAD follows. It isn't necessary if the copy's ETag shows that the bytes are the known ones.
     ///
     /// # Errors
     /// As for [`copy`](Self::copy).
@@ -70,7 +70,7 @@ impl Store {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let copied = self.dialect.copy(from, known, to, options, condition).await;
-        // With two conditions, the answer doesn't tell which of them failed.
+        // With two conditions, the answer doesn't show which of them failed, so the kind can't be `AlreadyExists`.
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
@@ -121,7 +121,7 @@ impl Store {
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object was replaced meanwhile; `Unsupported` for a change that the store can't
-    /// make, or not by one request.
+    /// make, or can't make with one request.
     pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         self.dialect.set_meta(id, change).await
     }
@@ -149,20 +149,20 @@ impl Store {
         self.dialect.delete(id, condition).await
     }
 
-    /// Deletes many objects of a bucket with few requests of [`delete_many_max`](Self::delete_many_max) keys each. An
-    /// object with a named state is deleted only in that state, which on GCS takes a request of its own. The results
-    /// are in the order of the objects.
+    /// Deletes many objects of a bucket with few requests of [`delete_many_max`](Self::delete_many_max) keys each. If a
+    /// [`Deletion`] names a state, the object is deleted only in that state. On GCS this needs a separate request. The
+    /// results are in the order of the objects.
     pub async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         self.dialect.delete_many(bucket, objects).await
     }
 
-    /// Returns the most objects that one request deletes.
+    /// Returns the maximum number of objects that one request deletes.
     pub fn delete_many_max(&self) -> usize {
         self.capabilities().delete_many_max
     }
 }
 
-/// Logs that bytes which arrived damaged are sent once more. A bit may have flipped on the network.
+/// Logs that bytes arrived damaged and are sent once more. A bit may have flipped on the network.
 pub(super) fn again(error: &Error) {
     tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
 }

@@ -35,7 +35,7 @@ pub(crate) async fn a_copy_may_be_described_anew(world: World) {
     let got = world.get("to").await;
     assert_eq!(got.meta.content_type, options.content_type);
     let meta = world.store.head(&to, None).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(meta.metadata, Some(described().metadata), "what it isn't told is kept");
+    assert_eq!(meta.metadata, Some(described().metadata), "other fields are kept");
 }
 
 pub(crate) async fn a_copy_of_what_is_missing_is_not_found(world: World) {

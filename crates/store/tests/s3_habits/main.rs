@@ -78,7 +78,7 @@ fn who_may_not_decrypt_looks_at_an_object_without_its_checksum() {
         let other = ObjectId::new(Endpoint::BUCKET, "plain");
         self::put(&store, &other).await.unwrap_or_else(|e| panic!("{e}"));
         let checksums = store.head(&other, None).await.unwrap_or_else(|e| panic!("{e}")).checksums;
-        assert!(checksums.crc32c.is_some(), "one object's key is no reason to ask for no checksum again");
+        assert!(checksums.crc32c.is_some(), "one refusal doesn't apply to other objects");
     });
 }
 
@@ -108,7 +108,7 @@ fn buckets_are_listed_in_pages_where_the_store_has_them() {
     });
 }
 
-/// Cloudflare tells no length to a HEAD that accepts encodings.
+/// If a HEAD accepts encodings, Cloudflare answers without a length.
 #[test]
 fn the_size_of_an_object_is_told_behind_a_service_that_compresses() {
     let habits = Habits { head_lengths: false, ..Habits::strict() };
@@ -439,7 +439,7 @@ fn reports_an_interfering_writer_where_a_store_ignores_conditions() {
         let error = completed.expect_err("it isn't ours");
         assert!(error.is_integrity() && error.message().contains("another writer"), "{error}");
     });
-    assert_eq!(server.asked().len(), 3, "looked at before and after");
+    assert_eq!(server.asked().len(), 3, "one HEAD before and one after");
 }
 
 #[test]

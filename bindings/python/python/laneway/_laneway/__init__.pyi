@@ -1,4 +1,4 @@
-"""The classes and verbs of the library in Rust: a stub for each file with a class, and for each verb."""
+"""Type stubs for the native module. There is a file for each Rust file with a class, and for each verb."""
 
 from laneway._laneway.bytes import Bytes as Bytes
 from laneway._laneway.files import AsyncReadableFile as AsyncReadableFile

@@ -9,13 +9,13 @@ from laneway.types import ObjectMeta, PutResult
 
 @final
 class Fetched:
-    """Ranges that are being read."""
+    """Ranges that are read in the background. `result()` waits for them."""
 
     def result(self) -> list[Bytes]: ...
 
 @final
 class Opening:
-    """A file that is being opened."""
+    """A file that is opened in the background. `result()` waits for it."""
 
     def is_done(self) -> bool: ...
     def result(self) -> ReadableFile: ...

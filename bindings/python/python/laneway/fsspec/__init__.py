@@ -1,4 +1,4 @@
-"""Laneway for libraries that open files by fsspec: pandas, pyarrow, Dask, DuckDB, zarr.
+"""Laneway as a filesystem for libraries that use fsspec: pandas, pyarrow, Dask, DuckDB, zarr.
 
 `register()` makes it the filesystem of `gs://`, `gcs://`, `s3://` and `s3a://` in this process, instead of gcsfs and
 s3fs.
@@ -21,21 +21,22 @@ PROTOCOLS: dict[str, type[LanewayFileSystem]] = {
 
 
 def register(protocols: str | Iterable[str] = tuple(PROTOCOLS)) -> None:
-    """Makes fsspec open URLs of these protocols with Laneway, in this process from now on."""
+    """From now on, makes fsspec open URLs of these protocols with Laneway in this process."""
     for protocol in [protocols] if isinstance(protocols, str) else protocols:
         if protocol not in PROTOCOLS:
-            raise ValueError(f"{protocol!r} is none of {', '.join(PROTOCOLS)}")
+            raise ValueError(f"unknown protocol {protocol!r}: use one of {', '.join(PROTOCOLS)}")
         register_implementation(protocol, PROTOCOLS[protocol], clobber=True)
     _warn_once()
 
 
 def _warn_once() -> None:
-    """Says once that pandas opens Parquet files of URLs by Arrow's own clients, unless it gets `storage_options`."""
+    """Warns once that pandas opens URLs of Parquet files with pyarrow's own clients, unless it gets `storage_options`.
+    """
     global _is_warned
     if not _is_warned and all(importlib.util.find_spec(name) is not None for name in ("pandas", "pyarrow")):
         _is_warned = True
         _LOGGER.warning(
-            "pandas opens Parquet URLs by pyarrow's own clients, not by Laneway, unless you pass storage_options={} or filesystem="
+            "pandas opens URLs of Parquet files with pyarrow's own clients, not with Laneway, unless you pass storage_options={} or filesystem="
         )
 
 

@@ -1,4 +1,4 @@
-"""Carries out what `_columns.py` decides: fetches columns of an open Parquet file, and hands them to its reader."""
+"""Reads columns of an open Parquet file ahead, as `_columns.py` decides, and hands them to the file's reader."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class _Group:
 
 
 class Ahead:
-    """The reads ahead of one file, for any thread's reads."""
+    """The columns of one file that are read ahead. Any thread may use it."""
 
     def __init__(self, file: ReadableFile, folders: Folders, path: str, footer: int) -> None:
-        """Sets up the reads ahead. The opening request has brought the last `footer` bytes."""
+        """Prepares to read ahead. The request that opened the file has also read its last `footer` bytes."""
         self._file, self._folders, self._footer_len = file, folders, footer
         self._folder = folder_of(path)
         meta = file.meta
@@ -41,18 +41,20 @@ class Ahead:
         self._is_new = True
         self._begun: frozenset[str] | None = None
         self._said: frozenset[str] = frozenset()
-        # The place of the rest of a long footer.
+        # For a footer that is longer than the bytes read so far: the range of the rest, and the bytes after it.
         self._footer: tuple[Range, bytes] | None = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
-        # By their start. Columns that nobody asks for are dropped in this order.
+        # The fetched columns by their first byte, the oldest first. If there are too many, the oldest are dropped.
         self._coming: OrderedDict[int, tuple[Range, _Group, int]] = OrderedDict()
         self._bytes = 0
 
     def _look(self) -> None:
-        """Looks once at the known facts about the file, and at its last bytes, which are here."""
+        """Looks for the file's layout, once: among the remembered layouts, and in its last bytes, which are read
+        already.
+        """
         self._is_new = False
         layout = self._folders.layout(self._name)
         if layout is not None:
@@ -62,7 +64,7 @@ class Ahead:
             self.saw(last, self._file.read_ranges(starts=[last.start], ends=[last.end])[0].to_bytes())
 
     def saw(self, read: Range, content: bytes) -> None:
-        """Checks whether the bytes that were read of the file are its footer."""
+        """Takes the layout from bytes that were read, if they are the file's footer."""
         if self._columns is not None:
             return
         if read.end == self._file.size and content.endswith(MAGIC):
@@ -87,7 +89,7 @@ class Ahead:
         return Columns(layout, self._folders.columns(self._folder), self._folders.reads_all(self._folder))
 
     def begin(self, room: int) -> int:
-        """Fetches columns before anybody has opened the file. Returns how many bytes are on their way."""
+        """Fetches columns before the program opens the file. Returns how many bytes are being fetched."""
         known = self._folders.certain(self._folder)
         with self._lock:
             if known is self._begun or not known or room <= 0:
@@ -101,9 +103,11 @@ class Ahead:
             return self._bytes
 
     def read(self, asked: Range) -> list[tuple[_Group, int]]:
-        """Returns the fetches that bring these bytes together, if they are on their way, for `content`."""
+        """Returns the fetched columns that together contain these bytes, or nothing if some are missing. `content`
+        waits for them.
+        """
         if self._process != os.getpid():
-            # In the child of a fork, fetches of its parent never complete.
+            # In a forked child, fetches of the parent never complete.
             self._begin_anew()
         with self._lock:
             if self._is_new and asked.end < self._file.size:
@@ -132,12 +136,12 @@ class Ahead:
         """Waits for the bytes. Returns `None` if they could not be fetched."""
         try:
             columns = [group.column(place) for group, place in parts]
-        except Exception:  # noqa: BLE001 - a later read reports it
+        except Exception:  # noqa: BLE001 - the caller then reads by itself, and reports it
             return None
         return columns[0] if len(columns) == 1 else b"".join(columns)
 
     def close(self) -> None:
-        """Ends the reads ahead, because the file is not read any more."""
+        """Stops reading ahead, because the file is closed."""
         if self._columns is not None and (names := self._columns.names):
             self._folders.remember(self._folder, names, is_all=True)
             self._folders.remember_groups(self._folder, self._columns.groups_read, self._groups)

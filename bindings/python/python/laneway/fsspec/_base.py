@@ -1,4 +1,4 @@
-"""The base of the filesystems: stores of buckets, paths, and the loop of the process."""
+"""The base class of the filesystems. It has the stores of their buckets, converts paths, and keeps the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laneway.types import Config
 
 
 class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
-    """A filesystem whose first folders are buckets."""
+    """A filesystem whose top-level folders are buckets."""
 
     _scheme: ClassVar[str]
     _store_of: ClassVar[type[Any]]
@@ -23,7 +23,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def _understood(options: dict[str, Any]) -> dict[str, Any]:
-        """Returns storage options in the stores' form."""
+        """Converts fsspec's storage options to keyword arguments of stores."""
         return options
 
     def __init__(
@@ -44,12 +44,12 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         options = self._understood(options)
         listings_expiry_time = options.pop("listings_expiry_time", listings_expiry_time)
         if listings_expiry_time is not None and listings_expiry_time <= 0:
-            # gcsfs's `cache_timeout=0`.
+            # gcsfs turns its cache off with `cache_timeout=0`.
             use_listings_cache = False
         self.is_read_only: bool = options.pop("is_read_only", False)
         if (block_size := options.pop("default_block_size", None)) is not None:
             self.blocksize = int(block_size)
-        # Report bad options here, not at the first file.
+        # Check the options here, so that a mistake is reported before the first file is opened.
         settings(self._scheme, config, client_options, retry_config, options)
         self._given = {
             "config": config,
@@ -69,7 +69,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         )
 
     def _settings(self) -> dict[str, Any]:
-        """Returns the settings of the client that its stores use."""
+        """Returns the settings of the client that this filesystem's stores use."""
         given = dict(self._given)
         provider = given.pop("credential_provider")
         config, client_options, retry_config = (given.pop(name) for name in ("config", "client_options", "retry_config"))
@@ -78,8 +78,8 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     @property
     def loop(self) -> Any:
-        """Returns the loop that runs blocking calls. The child of a fork has its own, because no thread survives a
-        fork.
+        """Returns the event loop that runs blocking calls. A forked child gets a new one, because the loop's thread
+        doesn't run there.
         """
         if self._pid != os.getpid():
             self._pid = os.getpid()
@@ -95,24 +95,24 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         return super()._strip_protocol(path)
 
     def _at(self, path: str) -> tuple[ObjectStore, str]:
-        """Returns the store of a path's bucket, and the key in it: empty for the bucket itself."""
+        """Returns the store of a path's bucket, and the key in it. The key is empty if the path is the bucket."""
         bucket, _, key = self._strip_protocol(path).partition("/")
         if not bucket:
-            raise ValueError("a path begins with the name of a bucket")
+            raise ValueError("the path is empty: a path begins with the name of a bucket")
         store = self._stores.get(bucket)
         if store is None:
             store = self._stores.setdefault(bucket, self._store_of(bucket, **self._given))
         return store, key
 
     def _object(self, path: str) -> tuple[ObjectStore, str]:
-        """Does the same for a path that must name an object."""
+        """Does the same as `_at`, but raises an exception if the path is a bucket."""
         store, key = self._at(path)
         if not key:
             raise IsADirectoryError(f"{path} is a bucket, not an object")
         return store, key
 
     def _to_write(self, path: str) -> tuple[ObjectStore, str]:
-        """Does the same for an object that is about to change."""
+        """Does the same as `_object`, but raises an exception if the filesystem is read-only."""
         self._check_writable(path)
         return self._object(path)
 

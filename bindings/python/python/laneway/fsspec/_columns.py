@@ -1,8 +1,8 @@
-"""Predicts the next reads of a Parquet file: the columns that were read before, in the next row groups.
+"""Predicts the next reads of a Parquet file. It expects the same columns as before, in the next row groups.
 
-For a file in Python, Arrow reads the columns one after the other, because it holds the file's lock over each read. Each
-takes a round trip. The next columns are predictable: those read of the previous row group, or of the previous file in
-the folder. The decisions are made here, without a file or a thread; `_ahead.py` carries them out.
+Arrow reads the columns of a file object of Python one after the other, because it locks the file for each read. Each
+read takes a round trip. The next columns can be predicted from the previous row group, or from the previous file in the
+folder. This module only makes the decisions, without using files or threads. `_ahead.py` does the reads.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# A footer ends with its own length, four bytes, and these bytes.
+# A Parquet file ends with its footer, the footer's length in four bytes, and these bytes.
 MAGIC = b"PAR1"
 TAIL = 8
-# Bytes that are read ahead: before a second row group is read, at first after that, and at most. Bytes that nobody asks
-# for are wasted, and take memory meanwhile.
+# Numbers of bytes to read ahead: until a second row group is read, directly after that, and at most. If the program
+# doesn't need the bytes, they cost time and memory for nothing.
 WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
-# Row groups that Arrow's threads read at a time, in any order.
+# The maximum number of row groups that Arrow's threads read at a time, in any order.
 TOGETHER = 16
-# The most row groups that are inspected. Each costs some microseconds.
+# The maximum number of row groups of a file that are looked at. Each takes some microseconds.
 GROUPS_MAX = 10_000
-# The most folders whose columns are remembered, and the most files whose layouts are.
+# The maximum numbers of folders whose columns, and of files whose layouts, are remembered.
 FOLDERS_MAX = 64
 LAYOUTS_MAX = 16
 
@@ -37,8 +37,8 @@ class Range(NamedTuple):
 
 
 class Layout:
-    """The places of a Parquet file's columns, by row group, as far as they were needed. Uses pyarrow's metadata of the
-    file.
+    """The byte ranges of a Parquet file's columns in each row group. They are computed when needed, from pyarrow's
+    metadata of the file.
     """
 
     def __init__(self, metadata: Any) -> None:
@@ -46,12 +46,12 @@ class Layout:
         self.groups = min(metadata.num_row_groups, GROUPS_MAX)
         self.columns = metadata.num_columns
         self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
-        # The columns of the row groups inspected last, by their start.
+        # For the row groups that were looked at last: the columns by their first byte.
         self._places: OrderedDict[Hashable, dict[int, int]] = OrderedDict()
 
     @staticmethod
     def can_be_told() -> bool:
-        """Returns whether pyarrow is loaded."""
+        """Returns whether layouts can be read. It needs pyarrow, which the program must have imported."""
         return "pyarrow.parquet" in sys.modules
 
     @classmethod
@@ -63,7 +63,7 @@ class Layout:
         try:
             return cls(parquet.read_metadata(pyarrow.BufferReader(footer)))
         except (ValueError, OSError):
-            # Its reader will report the problem.
+            # The program that reads the file will report the problem.
             return None
 
     def chunk(self, group: int, column: int) -> Range:
@@ -77,7 +77,7 @@ class Layout:
         return self._names[column]
 
     def named(self, names: frozenset[str]) -> set[int]:
-        """Returns the columns of these names."""
+        """Returns the numbers of the columns with these names."""
         return {column for column, name in enumerate(self._names) if name in names} if names else set()
 
     @cached_property
@@ -86,14 +86,16 @@ class Layout:
         return [str(group.column(column).path_in_schema) for column in range(self.columns)]
 
     def locate(self, asked: Range) -> tuple[int, list[int]] | None:
-        """Returns the row group, and its columns that are exactly these bytes."""
+        """Returns the row group that contains these bytes, and the columns in it, if the bytes are exactly some whole
+        columns.
+        """
         group = bisect_right(self._starts, asked.start) - 1
         if group < 0:
             return None
         places = self._places.get(group)
         if places is None:
             chunks = ((self.chunk(group, column), column) for column in range(self.columns))
-            # A footer may contain anything. Empty columns are ignored.
+            # Ignore empty columns. A wrong footer could contain many, and the loop below would never end.
             places = {chunk.start: column for chunk, column in chunks if chunk.end > chunk.start}
             _remember(self._places, group, places, TOGETHER)
         column = places.get(asked.start)
@@ -106,7 +108,7 @@ class Layout:
 
 
 def folder_of(path: str) -> str:
-    """Returns the folder of a file's table. Partition folders (`year=2024`) belong to one table."""
+    """Returns the folder of the table that a file belongs to. Partition folders such as `year=2024` are inside it."""
     folder = path.rpartition("/")[0]
     while "=" in folder.rpartition("/")[2]:
         folder = folder.rpartition("/")[0]
@@ -114,33 +116,33 @@ def folder_of(path: str) -> str:
 
 
 class Folders:
-    """Facts about files for other files and later readers.
+    """Knowledge from files that were read, for other files of the same folder and for later reads.
 
-    They are the columns that were read of the last file in each folder, and layouts. pyarrow opens a file twice, and
-    reads its footer once.
+    It remembers the columns that were read of the last file in each folder. It also remembers the layouts of files,
+    because pyarrow opens a file twice but reads its footer only once.
     """
 
     def __init__(self) -> None:
         self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
         self._doubted: str | None = None
-        # Folders whose files were read by single row groups.
+        # For a folder: whether only a single row group of the last file was read.
         self._selective: OrderedDict[str, bool] = OrderedDict()
 
     def columns(self, folder: str) -> frozenset[str]:
         return self._columns.get(folder, frozenset())
 
     def doubt(self, folder: str) -> None:
-        """Notes that a folder is read anew, maybe with other columns."""
+        """Records that a program starts to read a folder again. It may read other columns this time."""
         self._doubted = folder
 
     def certain(self, folder: str) -> frozenset[str]:
-        """Returns columns that are being read now."""
+        """Returns the columns that are read of a folder's files at the moment, or none if that is unknown."""
         return frozenset() if folder == self._doubted else self.columns(folder)
 
     def remember(self, folder: str, columns: frozenset[str], is_all: bool) -> None:
-        """Adds columns of a file, or sets all that were read of it. Other files of the folder may be read at the same
-        time.
+        """Records which columns were read of a file. If `is_all` is false, the file is still being read and more may
+        follow. Other files of the folder may be read at the same time.
         """
         if folder == self._doubted:
             self._doubted = None
@@ -148,11 +150,11 @@ class Folders:
             _remember(self._columns, folder, columns, FOLDERS_MAX)
 
     def reads_all(self, folder: str) -> bool:
-        """Returns whether files are expected to be read completely. The last file that was read decides."""
+        """Returns whether to expect that all row groups of a file are read. The last file of the folder decides."""
         return not self._selective.get(folder, False)
 
     def remember_groups(self, folder: str, read: int, of: int) -> None:
-        """Notes how many row groups of a file were read."""
+        """Records how many row groups of a file were read, out of how many."""
         if read and of > 1:
             _remember(self._selective, folder, read == 1, FOLDERS_MAX)
 
@@ -166,16 +168,16 @@ class Folders:
 def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: int) -> None:
     known[name] = value
     if len(known) > most:
-        # Drop the oldest. Another thread may do the same at the same time.
+        # Drop the oldest entry. Another thread may drop it at the same time.
         known.pop(next(iter(known)), None)
 
 
 class Columns:
-    """Decides which columns to fetch of one file. `known` are the columns that were read of the previous file,
-    and `names` those read of this one.
+    """Decides which columns of one file to fetch. `known` are the columns that were read of the previous file, and
+    `names` are those that were read of this one.
 
-    Threads read a file's row groups in any order. So each column of each row group is fetched once. Fetched columns
-    that nobody asks for hold back further fetches.
+    Threads may read a file's row groups in any order. So it remembers each column of each row group that was fetched,
+    and fetches it only once. If fetched columns aren't read, it fetches less ahead.
     """
 
     def __init__(self, layout: Layout, known: frozenset[str] = frozenset(), reads_all: bool = False) -> None:
@@ -184,18 +186,18 @@ class Columns:
         self._read: set[int] = set()
         self.names: frozenset[str] = frozenset()
         self._groups: set[int] = set()
-        # The columns that were asked for or fetched, by row group; and the sizes of those fetched and not asked for
-        # yet.
+        # The pairs of row group and column that were read or fetched, and the sizes of those that were fetched but not
+        # read yet.
         self._seen: set[tuple[int, int]] = set()
         self._waiting: dict[tuple[int, int], int] = {}
         self._waiting_bytes = 0
         self._window = WINDOW_FIRST
-        # Row groups from here on have not been considered.
+        # The first row group for which nothing was fetched yet.
         self._next = 0
 
     def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
-        """Returns the columns to fetch before any read: those read of earlier files, for as many row groups as fit into
-        `room`.
+        """Returns the columns to fetch before the file is read. They are those that were read of earlier files, for as
+        many row groups as fit into `room` bytes.
         """
         if not self._reads_all and self._layout.groups > 1:
             return []
@@ -207,14 +209,14 @@ class Columns:
         return [chunks for chunks in fetched if chunks]
 
     def read(self, asked: Range) -> list[list[Range]]:
-        """Returns the columns to fetch now that these bytes are read, for each row group. The columns of these bytes may
-        be among them.
+        """Returns the columns to fetch, for each row group, when the program reads these bytes. The columns that it
+        reads may be among them.
         """
         located = self._layout.locate(asked)
         if located is None:
             return []
         group, columns = located
-        # Correct predictions widen the window.
+        # Each correct prediction increases the number of bytes to read ahead.
         self._window = min(self._window + self._take(group, columns), WINDOW_MAX)
         new = set(columns) - self._read
         self._read |= new
@@ -227,7 +229,8 @@ class Columns:
             window = self._window if len(self._groups) > 1 else WINDOW_GUESSED
             first = min(self._groups)
             if group > self._next + TOGETHER or self._next == 0:
-                # Row groups were skipped, or these are the first consecutive ones.
+                # The program skipped row groups, or this is the first time that it is expected to go on to the next
+                # ones.
                 self._next = group if self._next else first
                 self._waiting.clear()
                 self._waiting_bytes = 0

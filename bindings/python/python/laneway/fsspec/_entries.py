@@ -1,4 +1,4 @@
-"""fsspec's entries of objects and directories."""
+"""Creates the dictionaries with which fsspec describes files and directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Entry: TypeAlias = dict[str, Any]
 
 
 def file(bucket: str, meta: ObjectMeta) -> Entry:
-    """Returns an object's entry: the store's metadata, and `mtime`, which pyarrow reads."""
+    """Returns the entry of an object. It has the store's metadata, and also `mtime`, which pyarrow reads."""
     entry = {"name": f"{bucket}/{meta['path']}", "type": "file", "mtime": meta["last_modified"], **meta}
     del entry["path"]
     return entry
@@ -22,19 +22,23 @@ def directory(name: str) -> Entry:
 
 
 def entry(bucket: str, meta: ObjectMeta) -> Entry:
-    """Returns an object's entry. A name with a slash at its end stands for a directory, as consoles make them."""
+    """Returns the entry of an object. An object whose name ends in a slash stands for a directory: the stores' web
+    consoles create such objects.
+    """
     if meta["path"].endswith("/"):
         return directory(f"{bucket}/{meta['path'].removesuffix('/')}")
     return file(bucket, meta)
 
 
 def state(entry: Entry) -> tuple[Any, ...]:
-    """Returns a value that changes whenever an object does, from any source of its metadata."""
+    """Returns a value that changes whenever an object changes. It is the same for metadata from a listing and from a
+    lookup.
+    """
     return entry["name"], entry["size"], entry["type"], entry.get("version") or entry.get("e_tag")
 
 
 def tree(root: str, entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Returns the listings of a directory and of all below it, from all entries below it."""
+    """Returns the listing of a directory and of each directory below it, given all entries below it."""
     levels: dict[str, list[Entry]] = {root: []}
     directories = {root}
     for found in entries:

@@ -1,4 +1,4 @@
-"""Open files: Laneway's own, with the methods that callers of fsspec's files expect."""
+"""Open files. They wrap Laneway's own files, and add the methods that users of fsspec's files expect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Appending copies the old content in pieces of this size.
+# To append, the old content is copied in chunks of this size.
 _CHUNK = 8 << 20
 _MODES = "'rb', 'wb', 'xb' or 'ab'"
 
@@ -44,7 +44,7 @@ def open_file(
     if mode == "rb":
         return Reader(fs, path)
     if mode not in ("wb", "xb", "ab"):
-        raise ValueError(f"{path}: objects are opened as {_MODES}, not {mode!r}")
+        raise ValueError(f"{path}: the mode must be {_MODES}, not {mode!r}")
     fs._check_writable(path)
     options = said(kwargs)
     old = None
@@ -64,7 +64,9 @@ def open_file(
 
 
 def said(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Returns the properties of a new object in a caller's options. The engine chooses the sizes of pieces."""
+    """Returns those of a caller's options that are properties of the new object. Options for the sizes of parts are
+    ignored, because the engine chooses them.
+    """
     return {name: value for name, value in kwargs.items() if name in ("attributes", "tags")}
 
 
@@ -76,14 +78,17 @@ def _old(store: ObjectStore, key: str) -> Any:
 
 
 class Reader(io.BufferedIOBase):
-    """An object that is read. The engine decides what to read ahead. All reads are of one version."""
+    """An object as a file for reading. The engine decides what to read ahead. All reads get the same version of the
+    object.
+    """
 
     mode = "rb"
 
     def __init__(self, fs: LanewayFileSystem, path: str) -> None:
         self.fs, self.path = fs, path
         self._file, self._ahead, self._is_early = fs.openings.open(path)
-        # For a file that was opened early: the lock of its first reader, and whether its size was reported.
+        # For a file that was opened ahead: a lock for the first read, and whether the program has learnt the file's
+        # size.
         self._first, self._is_size_told = threading.RLock(), False
         self.blocksize = fs.blocksize
 
@@ -118,7 +123,7 @@ class Reader(io.BufferedIOBase):
     def _read(self, size: int | None) -> bytes:
         if self._ahead is None or size is None or size < 0:
             return self._file.read(size)
-        # Other threads may seek from here on. Take the position first, and read from there.
+        # Other threads may seek during the read. So move the position first, and then read at the old one.
         start = self._file.tell()
         asked = Range(start, max(start, min(start + size, self._file.size)))
         self._file.seek(asked.end)
@@ -135,8 +140,8 @@ class Reader(io.BufferedIOBase):
         return content
 
     def _of_one_version(self, read: Callable[[], T], is_whole: bool = False) -> T:
-        """Reads. A file that was opened ahead and no longer exists is opened anew, as long as none of its bytes were
-        returned.
+        """Reads with `read`. If a file that was opened ahead has been replaced or removed meanwhile, opens it again.
+        This is only possible until its first bytes are returned.
         """
         if not self._is_early:
             return read()
@@ -151,12 +156,14 @@ class Reader(io.BufferedIOBase):
             if content:
                 self._is_early = False
             else:
-                # The end of a file reveals its size.
+                # A read without bytes shows where the file ends, and so its size.
                 self._is_size_told = True
             return content
 
     def _open_anew(self, start: int, is_whole: bool) -> bool:
-        """Opens the current version, unless the caller may rely on another size."""
+        """Opens the current version of the file. Returns false if its size differs, and the program may have learnt the
+        old size.
+        """
         file, ahead, _ = self.fs.openings.open_now(self.path)
         if self._is_size_told and file.size != self._file.size and not (is_whole and start == 0):
             return False
@@ -212,7 +219,7 @@ def _again(fs: LanewayFileSystem, path: str, position: int) -> Reader:
 
 
 class CachedFile(AbstractBufferedFile):  # type: ignore[misc, unused-ignore]
-    """An object that is read through one of fsspec's caches."""
+    """An object as a file that is read through one of fsspec's caches."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         store, key = self.fs._object(self.path)
@@ -220,7 +227,9 @@ class CachedFile(AbstractBufferedFile):  # type: ignore[misc, unused-ignore]
 
 
 class Writer(io.BufferedIOBase):
-    """A new object. It exists once the file is closed, or its transaction ends. An exception in its block aborts it."""
+    """A new object as a file for writing. The object becomes visible when the file is closed, or when its transaction
+    ends. An exception in a `with` block aborts the upload.
+    """
 
     def __init__(
         self, fs: LanewayFileSystem, path: str, mode: str, autocommit: bool, options: dict[str, Any]
@@ -252,7 +261,7 @@ class Writer(io.BufferedIOBase):
         return True
 
     def flush(self, force: bool = False) -> None:
-        """Does nothing: an object isn't visible before its end."""
+        """Does nothing, because the object is visible only after `close`."""
         self._check()
 
     def close(self) -> None:
@@ -270,7 +279,7 @@ class Writer(io.BufferedIOBase):
         self.fs.invalidate_cache(self.path)
 
     def discard(self) -> None:
-        """Aborts the object."""
+        """Aborts the upload."""
         self.autocommit = False
         self._file.abort()
 
@@ -280,7 +289,8 @@ class Writer(io.BufferedIOBase):
         self.close()
 
     def __del__(self) -> None:
-        # fsspec's compressors leave it to the garbage collector to close the file below them.
+        # fsspec's compressing files don't close the file that they write to. They rely on the garbage collector to do
+        # it.
         if hasattr(self, "_file"):
             self.close()
 
@@ -294,7 +304,7 @@ async def open_stream(fs: LanewayFileSystem, path: str, mode: str, kwargs: dict[
     if mode == "rb":
         return Stream(fs, path, await store.open_reader_async(key))
     if mode not in ("wb", "xb"):
-        raise ValueError(f"{path}: objects are opened as 'rb', 'wb' or 'xb' to be awaited, not {mode!r}")
+        raise ValueError(f"{path}: the mode of an async file must be 'rb', 'wb' or 'xb', not {mode!r}")
     fs._check_writable(path)
     options = said(kwargs)
     if mode == "xb":
@@ -305,7 +315,7 @@ async def open_stream(fs: LanewayFileSystem, path: str, mode: str, kwargs: dict[
 
 
 class Stream:
-    """A file whose reads and writes are awaited."""
+    """A file whose reads or writes are awaited."""
 
     def __init__(self, fs: LanewayFileSystem, path: str, file: AsyncReadableFile | AsyncWritableFile) -> None:
         self.fs, self.path, self._file = fs, path, file

@@ -1,4 +1,4 @@
-"""The filesystem's verbs, which are the store's own."""
+"""The methods of the filesystems. They call the verbs of the stores."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
-# True while objects are copied to local files, whose names are made from the paths.
+# True during a download, in which the names of local files are made from the objects' paths.
 _becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 
 class LanewayFileSystem(Listing):
-    """Objects as files, below their buckets. Its options are the keyword arguments of stores.
+    """A filesystem of objects, whose top-level folders are buckets. Its options are the keyword arguments of stores.
 
-    Directories exist as prefixes of objects. A directory that was made is remembered here until it is removed. Listings
-    are remembered, as in fsspec's other filesystems. Files that are opened are looked up anew.
+    Directories exist as prefixes of objects. An empty directory that a program makes exists only in this filesystem
+    object, which remembers it until it is removed. Listings are cached, as in fsspec's other filesystems. Opening a
+    file doesn't use the cache.
     """
 
     async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
@@ -56,7 +57,7 @@ class LanewayFileSystem(Listing):
                 return b""
             return (await store.get_range_async(key, start=first, end=after)).to_bytes()
         except InvalidRangeError:
-            # A file has no bytes beyond its end, and that is no error.
+            # Reading beyond the end of a file returns no bytes, and is not an error.
             return b""
 
     async def _cat_ranges(
@@ -69,11 +70,13 @@ class LanewayFileSystem(Listing):
         on_error: str = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Reads ranges of files, each file in as few requests as pay off. The engine chooses `max_gap`."""
+        """Reads ranges of files. The engine joins ranges of a file into one request where that is faster, and ignores
+        `max_gap`.
+        """
         starts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
         ends = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
-            raise ValueError(f"{len(paths)} paths, {len(starts)} starts and {len(ends)} ends")
+            raise ValueError(f"{len(paths)} paths, {len(starts)} starts and {len(ends)} ends: give as many of each")
         places: dict[str, list[int]] = {}
         for place, path in enumerate(paths):
             places.setdefault(self._strip_protocol(path), []).append(place)
@@ -90,7 +93,7 @@ class LanewayFileSystem(Listing):
         return out
 
     async def _ranges(self, path: str, ranges: list[tuple[int | None, int | None]]) -> list[bytes]:
-        """Reads ranges of a file with the meaning of slices: they are cut at the file's end."""
+        """Reads ranges of a file. They are like Python's slices, so they end at the file's end at the latest."""
         store, key = self._object(path)
         limits = await asyncio.gather(*(self._limits(path, start, end) for start, end in ranges))
         for is_last_try in (False, True):
@@ -105,7 +108,9 @@ class LanewayFileSystem(Listing):
         raise AssertionError
 
     async def _limits(self, path: str, start: int | None, end: int | None) -> tuple[int, int]:
-        """Converts a slice of a file to offsets. A slice that counts from the end needs the file's size."""
+        """Converts a slice of a file to offsets. If the slice counts from the file's end, this looks up the file's
+        size.
+        """
         start = start or 0
         if start >= 0 and end is not None and end >= 0:
             return start, end
@@ -167,8 +172,8 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Downloads files. A directory with all below it is one job, as in `laneway.copy`. Other requests go file by
-        file.
+        """Downloads files. If it is a whole directory, one job of Laneway does this, as in `laneway.copy`. Otherwise
+        fsspec downloads file by file.
         """
         path = self._strip_protocol(rpath)
         is_job = recursive and maxdepth is None and not (kwargs.keys() - {"batch_size"}) and _is_plain(rpath, lpath)
@@ -184,14 +189,14 @@ class LanewayFileSystem(Listing):
         await self._job(f"{self._scheme}://{path}/", local, callback)
 
     async def _expand_path(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the paths that a pattern or a directory means. Keys may contain `..`, and older releases of fsspec
-        make paths of them unchanged. If one path would lead outside the destination, this refuses all.
+        """Returns the paths that a pattern or a directory stands for. For downloads, it raises an exception if a path
+        contains `..`. Older releases of fsspec would use such a path unchanged, and so write outside the destination.
         """
         paths = await super()._expand_path(*args, **kwargs)
         if _becomes_files.get():
             for path in paths:
                 if ".." in path.split("/"):
-                    raise GenericError(f"{self._scheme}://{path} can't become a file: its name would lead elsewhere")
+                    raise GenericError(f"{self._scheme}://{path} can't be downloaded: its name contains '..', and would lead out of the destination")
         return paths
 
     async def _put(
@@ -204,7 +209,9 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Does the same for a local directory."""
+        """Uploads files. If it is a whole directory, one job of Laneway does this. Otherwise fsspec uploads file by
+        file.
+        """
         self._check_writable(str(rpath))
         is_job = recursive and maxdepth is None and kwargs == said(kwargs) and _is_plain(lpath, rpath)
         if not is_job or not os.path.isdir(lpath):
@@ -215,14 +222,15 @@ class LanewayFileSystem(Listing):
         try:
             await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
         finally:
-            # If a job fails, the rest of it has been done.
+            # Do this even if the job fails, because it has uploaded all other files.
             folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
             for folder in folders:
                 self._made.add(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
             self.invalidate_cache(path)
 
     async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
-        """Copies everything below a directory into another one. The callback counts files."""
+        """Runs a job that copies everything below a directory into another one. The callback receives numbers of files.
+        """
 
         def report(progress: Progress) -> None:
             callback.set_size(progress.items_found)
@@ -255,7 +263,7 @@ class LanewayFileSystem(Listing):
         maxdepth: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Removes files, and with `recursive` everything below directories, in full batches."""
+        """Removes files, and with `recursive` everything below directories. It sends full batches of deletes."""
         paths = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
         self._check_writable(str(path))
         matched: list[str] = []
@@ -282,11 +290,11 @@ class LanewayFileSystem(Listing):
     async def _removable(
         self, path: str, recursive: bool, maxdepth: int | None, is_named: bool
     ) -> tuple[str, list[str]]:
-        """Returns the keys that a path's removal removes."""
+        """Returns the bucket of a path, and the keys to remove for it."""
         bucket, key = path.partition("/")[::2]
         store, _ = self._at(path)
         if recursive and maxdepth is None:
-            # Objects that stand for directories are removed too.
+            # List all objects, because objects that stand for directories must be removed too.
             keys = [meta["path"] for meta in await store.list(f"{key}/" if key else "").collect_async()]
             if not key or keys and not await self._isfile(path):
                 return bucket, keys
@@ -310,9 +318,9 @@ class LanewayFileSystem(Listing):
         cache_options: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Opens a file. The engine chooses what to read ahead, unless the caller asks for a `cache_type` of fsspec's.
-        """
-        # Cast, because a type checker that also sees an installed package treats the two classes as different.
+        """Opens a file. The engine chooses what to read ahead, unless the caller names a `cache_type` of fsspec."""
+        # Cast `self`: if a type checker also sees an installed copy of this package, it treats the two classes as
+        # different.
         return open_file(cast(Any, self), path, mode, block_size, autocommit, cache_options, kwargs)
 
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
@@ -320,14 +328,14 @@ class LanewayFileSystem(Listing):
         return await open_stream(cast(Any, self), path, mode, kwargs)
 
     def modified(self, path: str) -> datetime | None:
-        """Returns the time of an object's last change, by the store."""
+        """Returns the time of an object's last change, according to the store."""
         return cast("datetime | None", self._object_info(path)["last_modified"])
 
     def created(self, path: str) -> datetime | None:
-        """Returns the time of an object's creation, by the store. S3 has only one time: a changed object is a new one
-        there.
+        """Returns the time of an object's creation, according to the store. On S3 it equals `modified`, because a
+        change there creates a new object.
         """
-        # Listings don't have it.
+        # Listings don't contain this time, so look the object up.
         info = self._object_info(path, refresh=True)
         return cast("datetime | None", info.get("created", info["last_modified"]))
 
@@ -343,11 +351,13 @@ class LanewayFileSystem(Listing):
         return dict((await store.head_async(key)).get("metadata") or {})
 
     async def _getxattr(self, path: str, attr_name: str, **kwargs: Any) -> str | None:
-        """Returns an entry of the user metadata, or `None` if there is none of this name."""
+        """Returns the value of an entry of the user metadata, or `None` if there is no such entry."""
         return (await self._metadata(path)).get(attr_name)
 
     async def _setxattr(self, path: str, copy_kwargs: Any = None, **changes: str | None) -> None:
-        """Changes entries of the user metadata, as `setxattr(path, name="value")`. `None` removes one."""
+        """Changes entries of the user metadata, as in `setxattr(path, name="value")`. The value `None` removes an
+        entry.
+        """
         store, key = self._to_write(path)
         await set_metadata_async(store, key, changes)
         self.invalidate_cache(path)
@@ -365,15 +375,17 @@ class LanewayFileSystem(Listing):
     object_version_info = sync_wrapper(_object_version_info)
 
     def checksum(self, path: str, refresh: bool = False) -> int:
-        """Returns a number that changes whenever the object does."""
+        """Returns a number that changes whenever the object changes."""
         return int(self.ukey(path, refresh=refresh), 16)
 
     def ukey(self, path: str, refresh: bool = False) -> str:
-        """Returns a value of 32 hexadecimal digits that changes whenever the object does."""
+        """Returns 32 hexadecimal digits that change whenever the object changes."""
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
-        """Returns a URL. Whoever has it may read the object for this many seconds."""
+        """Returns a signed URL, with which anyone can make requests of this method for the object, for `expiration`
+        seconds.
+        """
         if method not in ("GET", "HEAD"):
             self._check_writable(path)
         store, key = self._object(path)
@@ -384,8 +396,8 @@ class GCSFileSystem(LanewayFileSystem):
     """Google Cloud Storage."""
 
     def url(self, path: str) -> str:
-        """Returns the object's URL, which needs credentials unless the object is public. `sign` returns one that needs
-        none.
+        """Returns the object's URL. Reading it needs credentials, unless the object is public. `sign` returns a URL
+        that needs none.
         """
         store, key = self._object(path)
         base = self._settings().get("gcs_endpoint", "https://storage.googleapis.com").rstrip("/")
@@ -404,12 +416,12 @@ class S3FileSystem(LanewayFileSystem):
     """S3, or a server that speaks its protocol."""
 
     def url(self, path: str, expires: int = 3600, client_method: str = "get_object", **kwargs: Any) -> str:
-        """Returns a signed URL, as s3fs does."""
+        """Returns a signed URL, as s3fs's `url` does."""
         methods: dict[str, SignMethod] = {
             "get_object": "GET", "head_object": "HEAD", "put_object": "PUT", "delete_object": "DELETE"
         }
         if client_method not in methods:
-            raise ValueError(f"client_method is one of {', '.join(methods)}, not {client_method!r}")
+            raise ValueError(f"client_method must be one of {', '.join(methods)}, not {client_method!r}")
         return self.sign(path, expires, methods[client_method])
 
     protocol = ("s3", "s3a")
@@ -422,12 +434,12 @@ class S3FileSystem(LanewayFileSystem):
 
 
 def _is_plain(source: Any, destination: Any) -> bool:
-    """Returns whether both are single paths without patterns."""
+    """Returns whether source and destination are single paths, and the source is not a pattern."""
     return isinstance(source, str) and isinstance(destination, str) and not has_magic(source)
 
 
 async def _write(body: Any, file: Any, callback: Any) -> None:
     async for chunk in body:
-        # Disks are slow too, and this thread serves others.
+        # Write on another thread, because a slow disk would block the event loop.
         await asyncio.to_thread(file.write, chunk)
         callback.relative_update(len(chunk))

@@ -1,4 +1,4 @@
-"""Lists and looks up entries. Listings are kept until a write below them, or until `listings_expiry_time`."""
+"""Lists and looks up entries. A listing is cached until a write below it, or for `listings_expiry_time`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from laneway.fsspec._openings import Openings
 
 class Listing(Base):
     def __init__(self, **options: Any) -> None:
-        # Directories that were made and may be empty. Stores don't have empty ones; this filesystem has them until they
-        # are removed.
+        # Directories that were made and may be empty. Stores have no empty directories, so they exist only in this
+        # object until they are removed.
         self._made: set[str] = set()
         super().__init__(**options)
         self.openings = Openings(self.dircache.get, self._object)
@@ -31,7 +31,7 @@ class Listing(Base):
             return
         if await self._exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        raise NotImplementedError(f"{path}: Laneway makes no buckets; use the provider's own tools")
+        raise NotImplementedError(f"{path}: this filesystem makes no buckets; use the provider's own tools")
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
         self._check_writable(path)
@@ -41,7 +41,7 @@ class Listing(Base):
             await self._mkdir(path)
 
     async def _rmdir(self, path: str) -> None:
-        """Removes an empty directory that was made here. Raises if it isn't one, as `os.rmdir` does."""
+        """Removes an empty directory. Raises an exception if it isn't empty or not a directory, as `os.rmdir` does."""
         self._check_writable(path)
         info = await self._info(path, refresh=True)
         path = info["name"]
@@ -53,7 +53,7 @@ class Listing(Base):
         if below and below != [marker]:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         if not key:
-            raise NotImplementedError(f"{path}: Laneway removes no buckets; use the provider's own tools")
+            raise NotImplementedError(f"{path}: this filesystem removes no buckets; use the provider's own tools")
         if below:
             await store.delete_async(marker)
         self.invalidate_cache(path)
@@ -63,7 +63,9 @@ class Listing(Base):
         sync(self.loop, self._rmdir, path)
 
     async def _touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
-        """Makes an empty object. `truncate=False` makes one only where none is: objects have no time to set."""
+        """Makes an empty object. With `truncate=False`, raises an exception if the object exists, because its time
+        can't be set.
+        """
         self._check_writable(path)
         if truncate or not await self._exists(path):
             await self._pipe_file(path, b"", **kwargs)
@@ -98,20 +100,20 @@ class Listing(Base):
                 return directory(path)
         finally:
             if below is not None:
-                # If the object exists, nobody waits for the entries below it.
+                # If the object exists, the result of this lookup isn't needed.
                 below.cancel()
                 below.add_done_callback(_is_looked_at)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     async def _has_files(self, path: str) -> bool:
-        """Returns whether there is anything below a directory."""
+        """Returns whether there are objects below a directory."""
         store, key = self._at(path)
         return await _first(store, _folder(key))
 
     async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
         path = self._strip_protocol(path)
         if not path:
-            # They aren't cached, because others make and remove buckets.
+            # Don't cache the list of buckets, because other programs may make and remove some.
             buckets = await buckets_async(f"{self._scheme}://", self._settings())
             return [directory(name) if detail else name for name in buckets]
         entries = await self._level(path, kwargs.get("prefix", ""), refresh=refresh)
@@ -158,7 +160,9 @@ class Listing(Base):
             self.dircache.pop(path, None)
 
     def _known(self, path: str) -> Entry | None:
-        """Returns the entry of a path in kept listings. Its absence there proves nothing, because others write too."""
+        """Returns the entry of a path from the cached listings. `None` doesn't mean that the path doesn't exist,
+        because it may have been written since.
+        """
         for one in self.dircache.get(self._parent(path), ()):
             if one["name"] == path:
                 return dict(one)
@@ -180,8 +184,8 @@ class Listing(Base):
         return list(entries)
 
     async def _levels(self, path: str, maxdepth: int, prefix: str) -> list[Entry]:
-        """Returns the entries at most `maxdepth` levels below a directory, with a request for each directory on the
-        way.
+        """Returns the entries at most `maxdepth` levels below a directory. It lists each directory on these levels by a
+        request of its own.
         """
         found = level = await self._level(path, prefix)
         for _ in range(maxdepth - 1):
@@ -191,7 +195,7 @@ class Listing(Base):
         return found
 
     async def _all(self, path: str, prefix: str) -> list[Entry]:
-        """Returns all entries below a directory, by one listing."""
+        """Returns all entries below a directory, from a single recursive listing."""
         store, key = self._at(path)
         metas = await store.list(_folder(key) + prefix).collect_async()
         levels = tree(path, (entry(store.bucket, meta) for meta in metas))
@@ -206,17 +210,18 @@ def _folder(key: str) -> str:
 
 
 def _may_be_folder(key: str) -> bool:
-    """Returns whether to look for a folder at the same time as for an object. Names of files usually have an extension.
+    """Returns whether a path may be a folder, so that it is worth to look for both at the same time. Names of files
+    usually have an extension.
     """
     return "." not in key.rpartition("/")[2]
 
 
 def _is_looked_at(task: asyncio.Task[bool]) -> None:
-    """Reads the result of a task that nobody waits for, so that asyncio doesn't log its failure."""
+    """Reads the result of a task whose result isn't needed, so that asyncio doesn't log its failure."""
     if not task.cancelled():
         task.exception()
 
 
 async def _first(store: ObjectStore, prefix: str) -> bool:
-    """Returns whether there is anything below a prefix."""
+    """Returns whether there are objects whose keys begin with a prefix."""
     return bool(await store.list(prefix, limit=1).collect_async())

@@ -1,4 +1,5 @@
-"""Carries out the decisions of `_order.py`: opens files before they are asked for, and fetches columns of opened ones.
+"""Opens files ahead, before the program asks for them, and fetches columns of the opened ones. `_order.py` decides
+which.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from laneway.fsspec._order import AGE_MAX_S, Listing, Order, following
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore, Opening, ReadableFile
 
-# Readers of Parquet begin at its end: its footer comes with the file's size.
+# Parquet files are read from their footer on, so the request that opens such a file also reads its last bytes.
 _PARQUET = (".parquet", ".parq", ".pq")
 _FOOTER = 1 << 16
 
-# The openings of all filesystems in this process, by their ids.
+# The `Openings` of all filesystems in this process, by their ids.
 _ALL: WeakValueDictionary[int, Openings] = WeakValueDictionary()
 
 
 class Opened(NamedTuple):
-    """An open file, and its reads ahead."""
+    """An open file, and the columns that are read ahead. `is_early` is true if it was opened ahead."""
 
     file: ReadableFile
     ahead: Ahead | None
@@ -36,7 +37,7 @@ class Opened(NamedTuple):
 
 
 class _Coming:
-    """A file that is being opened."""
+    """A file that is being opened ahead."""
 
     def __init__(self, opening: Opening, opened: Callable[[ReadableFile], Opened]) -> None:
         self._opening: Opening | None = opening
@@ -45,36 +46,39 @@ class _Coming:
         self._opened: Opened | None = None
 
     def begin(self, room: int) -> int:
-        """Fetches columns if the file is open. Returns how many bytes are on their way."""
+        """Starts to fetch columns, at most `room` bytes, if the file is open. Returns how many bytes are being fetched.
+        """
         if self._opening is not None and self._opening.is_done():
             self.result()
         ahead = self._opened and self._opened.ahead
         return ahead.begin(room) if ahead else 0
 
     def result(self) -> Opened | None:
-        """Waits until it is open. Returns `None` if it could not be opened."""
+        """Waits until the file is open. Returns `None` if it could not be opened."""
         with self._lock:
             opening, self._opening = self._opening, None
             if opening is not None:
                 try:
                     self._opened = self._opened_of(opening.result())
-                except Exception:  # noqa: BLE001 - opening it anew reports it
+                except Exception:  # noqa: BLE001 - the program then opens the file itself, and gets the error
                     return None
             return self._opened
 
 
 class Openings:
-    """The files of a filesystem that are opened ahead. Any thread may use it."""
+    """The files of a filesystem that are opened ahead. It may be used from any thread."""
 
     def __init__(self, listed: Callable[[str], Listing | None], place: Callable[[str], tuple[ObjectStore, str]]) -> None:
-        """Takes functions: `listed` returns the kept listing of a folder, and `place` the store and key of a path."""
+        """Takes two functions. `listed` returns the cached listing of a folder, and `place` the store and key of a
+        path.
+        """
         self._listed, self._place = listed, place
         self._folders = Folders()
         self._begin_anew()
         _ALL[id(self)] = self
 
     def _begin_anew(self) -> None:
-        # Reentrant: logging under this lock may open files on the same thread.
+        # Reentrant, because a logging handler that runs under this lock may open files on the same thread.
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
@@ -84,9 +88,9 @@ class Openings:
         self._timer: Timer | None = None
 
     def open(self, path: str) -> Opened:
-        """Opens a file, unless that began ahead, and begins to open the next ones."""
+        """Returns a file. Opens it, unless it was opened ahead, and starts to open the next ones."""
         if self._process != os.getpid():
-            # In the child of a fork, openings of its parent never complete.
+            # In a forked child, files that the parent was opening never complete.
             self._begin_anew()
         with self._lock:
             now_s = monotonic()
@@ -101,18 +105,18 @@ class Openings:
                 self._begin(other)
             ahead = [*self._coming.items()]
             self._arm(now_s)
-        # Parse footers outside the lock. Problems of other files don't concern this one.
+        # Parse footers without holding the lock. A problem with another file must not fail this call.
         room = WINDOW_MAX
         for other, one in ahead:
             try:
                 room -= one.begin(room)
-            except Exception:  # noqa: BLE001 - opening it anew reports it
+            except Exception:  # noqa: BLE001 - the program then opens the file itself, and gets the error
                 self._give_up(other, one)
         opened = coming.result() if coming is not None and asked.is_ahead else None
         return self.open_now(path) if opened is None else opened._replace(is_early=True)
 
     def open_now(self, path: str) -> Opened:
-        """Opens the current version."""
+        """Opens the current version of a file."""
         store, key = self._place(path)
         return self._opened(path, store.open_reader(key, footer=_footer(path)))
 
@@ -120,7 +124,7 @@ class Openings:
         try:
             store, key = self._place(path)
             opening = store.begin_reader(key, footer=_footer(path))
-        except Exception:  # noqa: BLE001 - opening it anew reports it
+        except Exception:  # noqa: BLE001 - the program then opens the file itself, and gets the error
             self._order.forget(path)
         else:
             self._coming[path] = _Coming(opening, lambda file: self._opened(path, file))
@@ -132,7 +136,7 @@ class Openings:
                 self._order.forget(path)
 
     def _arm(self, now_s: float) -> None:
-        """Makes sure that old openings are dropped, even if nobody opens a file any more."""
+        """Starts a timer that drops files that were opened too long ago, in case the program opens no more files."""
         oldest_s = self._order.oldest_s
         if self._timer is not None or oldest_s is None:
             return
@@ -141,7 +145,7 @@ class Openings:
         try:
             timer.start()
         except RuntimeError:
-            # No thread can start while a process ends, and nothing is held for long then.
+            # No thread can start while the process ends. The files are then closed with the process.
             return
         self._timer = timer
 
@@ -162,12 +166,13 @@ class Openings:
         return Opened(file, Ahead(file, self._folders, path, _FOOTER) if _is_parquet(path) else None)
 
     def forget(self, name: str) -> None:
-        """Notes that a file, or the content of a folder, was written. Every filesystem of this process then opens it
-        anew.
+        """Records that a file, or something in a folder, was written. Every filesystem of this process then opens it
+        again.
         """
         for one in _ALL.valuerefs():
             openings = one()
-            # A file is noted before its request is sent. If none is noted, later requests see the new content.
+            # `_order` lists a file before its request is sent. If it lists none now, all later requests see the new
+            # content.
             if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
                 openings._written.append(name)
 

@@ -1,4 +1,4 @@
-"""Storage options: the configuration keys of stores, and the names that s3fs and gcsfs use for the same things."""
+"""Converts fsspec's storage options: configuration keys of stores, or the names of s3fs and gcsfs for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADDITIONAL = {
     "SSEKMSKeyId": "sse_kms_key_id",
     "BucketKeyEnabled": "sse_bucket_key_enabled",
 }
-# Arguments of botocore's `Config`, and keys of its dictionary `s3`.
+# Arguments of botocore's `Config`, including the keys of its dictionary `s3`.
 _CONFIG = {
     "region_name": "region",
     "read_timeout": "read_timeout",
@@ -35,7 +35,7 @@ _CONFIG = {
     "use_fips_endpoint": "fips",
     "use_accelerate_endpoint": "accelerate",
 }
-# These choose sizes, times and numbers that the engine chooses, or caches that it doesn't have.
+# Ignored options. They set sizes, times and numbers that the engine chooses itself, or caches that it doesn't have.
 _CONFIG_IGNORED = ("connect_timeout", "max_pool_connections", "payload_signing_enabled", "retries", "tcp_keepalive")
 _S3FS_IGNORED = ("cache_regions", "default_cache_type", "default_fill_cache", "fixed_upload_size", "max_concurrency")
 _GCSFS = {"endpoint_url": "base_url", "block_size": "default_block_size", "cache_timeout": "listings_expiry_time"}
@@ -49,8 +49,8 @@ _GCSFS_IGNORED = (
 
 
 def of_s3(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns options for an `S3Store`, from s3fs's names. Keys of `client_kwargs`, `config_kwargs` and
-    `s3_additional_kwargs` without a meaning here are refused.
+    """Converts options of s3fs to options of `S3Store`. Raises an exception for keys of `client_kwargs`,
+    `config_kwargs` and `s3_additional_kwargs` that have no meaning here.
     """
     options = dict(options)
     _leave_out(options, _S3FS_IGNORED)
@@ -60,7 +60,7 @@ def of_s3(options: dict[str, Any]) -> dict[str, Any]:
     if client.get("verify") is True:
         del client["verify"]
     if client.get("verify") is False:
-        raise UnknownConfigurationKeyError("client_kwargs: 'verify' can't be False: a path names your own certificate")
+        raise UnknownConfigurationKeyError("client_kwargs: 'verify' can't be False; give the path of the certificate to trust")
     config = _of_botocore(dict(options.pop("config_kwargs", None) or {}))
     additional = dict(options.pop("s3_additional_kwargs", None) or {})
     if additional.get("RequestPayer") is not None:
@@ -73,7 +73,7 @@ def of_s3(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_botocore(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns options from the arguments of botocore's `Config`."""
+    """Converts arguments of botocore's `Config` to options of `S3Store`."""
     config |= dict(config.pop("s3", None) or {})
     _leave_out(config, _CONFIG_IGNORED, "config_kwargs: ")
     options: dict[str, Any] = {}
@@ -81,11 +81,11 @@ def _of_botocore(config: dict[str, Any]) -> dict[str, Any]:
     if style in ("path", "virtual"):
         options["virtual_hosted_style_request"] = style == "virtual"
     signature = config.pop("signature_version", None)
-    # botocore's own UNSIGNED is an object, not text.
+    # `botocore.UNSIGNED` is an object, not text.
     if signature == "unsigned" or signature is not None and not isinstance(signature, str):
         options["skip_signature"] = True
     elif signature not in (None, "s3v4", "v4"):
-        raise UnknownConfigurationKeyError(f"config_kwargs: requests are signed as s3v4, not {signature!r}")
+        raise UnknownConfigurationKeyError(f"config_kwargs: Laneway signs requests only with s3v4, not with {signature!r}")
     proxies = config.pop("proxies", None) or {}
     if proxy := proxies.get("https") or proxies.get("http"):
         options["proxy_url"] = proxy
@@ -93,7 +93,7 @@ def _of_botocore(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_tls(options: dict[str, Any]) -> None:
-    """Makes the endpoint one of plain HTTP, unless its URL says which it is."""
+    """Adds http:// to the endpoint, unless its URL has a scheme."""
     name = next((name for name in ("endpoint", "endpoint_url", "aws_endpoint_url") if options.get(name)), None)
     if name is None:
         raise UnknownConfigurationKeyError("use_ssl=False needs an `endpoint_url` of http://")
@@ -102,15 +102,16 @@ def _without_tls(options: dict[str, Any]) -> None:
 
 
 def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns options for a `GCSStore`, from gcsfs's names. `token` is `"anon"`, a file of credentials, a service
-    account's key, or a default source. `requester_pays` charges that project, or `project` if it is `True`.
+    """Converts options of gcsfs to options of `GCSStore`. `token` is `"anon"`, the path of a credentials file, the key
+    of a service account as a dictionary, or the name of a default source. `requester_pays` names the project to bill,
+    or is `True` for `project`.
     """
     options = _renamed(options, _GCSFS)
     _leave_out(options, _GCSFS_IGNORED)
     _refuse_versions(options)
     access = options.pop("access", "full_control")
     if access not in ("read_only", "read_write", "full_control"):
-        raise UnknownConfigurationKeyError(f"access is 'read_only', 'read_write' or 'full_control', not {access!r}")
+        raise UnknownConfigurationKeyError(f"access is {access!r}, but must be 'read_only', 'read_write' or 'full_control'")
     if access == "read_only":
         options["is_read_only"] = True
     project, payer = options.get("project"), options.pop("requester_pays", False)
@@ -127,21 +128,21 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(token, str | os.PathLike) and token not in ("google_default", "cloud"):
         options["application_credentials"] = token
     elif token is not None and not isinstance(token, str):
-        raise TypeError("token is 'anon', the path of a file of credentials or a service account's key: `credential_provider` gives tokens")
+        raise TypeError("token must be 'anon', the path of a credentials file, or a service account's key; to pass a token, use `credential_provider`")
     return options
 
 
 def _refuse_versions(options: dict[str, Any]) -> None:
-    """Refuses `version_aware=True`, because files can't be opened in older versions."""
+    """Raises an exception for `version_aware=True`, because this filesystem can't open older versions."""
     if options.pop("version_aware", False):
-        raise UnknownConfigurationKeyError("version_aware=True: a file's reads are of one version anyway, and older ones can't be opened by path")
+        raise UnknownConfigurationKeyError("version_aware=True is not supported: older versions can't be opened; all reads of a file get the same version even without it")
 
 
 def _leave_out(options: dict[str, Any], names: tuple[str, ...], where: str = "") -> None:
-    """Leaves out options without a meaning here, and logs their names in one line."""
+    """Removes options that have no meaning here, and logs their names in one line."""
     ignored = [name for name in names if options.pop(name, None) is not None]
     if ignored:
-        _LOGGER.warning("%signored, because the engine chooses it or has no use for it: %s", where, ", ".join(ignored))
+        _LOGGER.warning("%signored, because the engine chooses these itself or doesn't need them: %s", where, ", ".join(ignored))
 
 
 def _known(where: str, options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

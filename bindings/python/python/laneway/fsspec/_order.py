@@ -1,8 +1,7 @@
-"""Decides which files to open before they are asked for: the next ones, if files are opened in the order of their
-listing.
+"""Decides which files to open ahead. If a program opens files in the order of their listing, these are the next ones.
 
-For a filesystem in Python, pyarrow opens the files of a dataset one after the other, and waits for each. The decisions
-are made here, without a file or a clock; `_openings.py` carries them out.
+With a filesystem that is written in Python, pyarrow opens the files of a dataset one after the other, and waits for
+each. This module only decides, without files and clocks. `_openings.py` opens the files.
 """
 
 from __future__ import annotations
@@ -12,18 +11,22 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-# For this long, a file that was opened ahead counts as current. Others may write to it meanwhile.
+# A file that was opened ahead is used only within this time, because another client may have written it since.
 AGE_MAX_S = 5.0
-# Files that are opened ahead at first, and at most. At 20 ms each, sixteen are more than one reader of footers can use.
+# Number of files that are opened ahead at first, and at most. Even if opening a file takes 20 ms, a program that reads
+# footers one after another can't use more than sixteen.
 AHEAD_FIRST, AHEAD_MAX = 2, 16
-# The most entries of a listing that are searched for them.
+# The maximum number of entries of a listing that are searched for the next files.
 LOOK_MAX = 100
 
 Listing = list[dict[str, Any]]
 
 
 class Asked(NamedTuple):
-    """The decision about files when one of them is asked for."""
+    """The decision when the program opens a file. `is_ahead` tells whether to use the file that was opened ahead, and
+    `is_next` whether the file follows the previous one. `begin` and `drop` are the files to start to open, and those to
+    drop.
+    """
 
     is_ahead: bool
     is_next: bool
@@ -32,13 +35,13 @@ class Asked(NamedTuple):
 
 
 class Order:
-    """Decides which files to open ahead. `following` returns the names that come after one, in order."""
+    """Decides which files to open ahead. `following` returns the names of the files after a given one, in order."""
 
     def __init__(self, following: Callable[[str], Iterator[str]]) -> None:
         self._following = following
         self._last, self._last_at_s = "", 0.0
         self._width = AHEAD_FIRST
-        # The files that began to open, with the time.
+        # The files that are opened ahead, with the time when that started.
         self._begun: dict[str, float] = {}
 
     def asked(self, name: str, now_s: float) -> Asked:
@@ -46,7 +49,7 @@ class Order:
         drop = self.expired(now_s)
         is_ahead = began_s is not None and now_s - began_s <= AGE_MAX_S
         if name == self._last:
-            # pyarrow opens the first one twice.
+            # pyarrow opens the first file of a dataset twice.
             return Asked(is_ahead, True, [], drop)
         is_next = began_s is not None or name in islice(self._following(self._last), 1)
         gap_s = now_s - self._last_at_s
@@ -54,7 +57,7 @@ class Order:
         if not is_next:
             self._width = AHEAD_FIRST
             return Asked(is_ahead, False, [], drop)
-        # A file that would be too old by its turn isn't opened.
+        # Don't open files that would be too old when the program gets to them.
         width = int(min(self._width, AGE_MAX_S / 2 / max(gap_s, 1e-6)))
         self._width = min(2 * self._width, AHEAD_MAX)
         begin = [other for other in islice(self._following(name), width) if other not in self._begun]
@@ -68,18 +71,20 @@ class Order:
 
     @property
     def oldest_s(self) -> float | None:
-        """Returns the time when the oldest file opened ahead began to open."""
+        """Returns the earliest time at which one of the files started to open, or `None` if there is no such file."""
         return min(self._begun.values(), default=None)
 
     def expired(self, now_s: float) -> list[str]:
-        """Returns files that became too old, which are not ahead any more."""
+        """Removes and returns the files that were opened too long ago."""
         gone = [other for other, at_s in self._begun.items() if now_s - at_s > AGE_MAX_S]
         for other in gone:
             del self._begun[other]
         return gone
 
     def forget(self, name: str) -> list[str]:
-        """Notes that a file, or those in a folder, may have changed. Returns those that are not ahead any more."""
+        """Records that a file, or the files in a folder, may have changed. Removes and returns those of them that were
+        opened ahead.
+        """
         gone = [other for other in self._begun if not name or other == name or other.startswith(f"{name}/")]
         for other in gone:
             del self._begun[other]
@@ -87,10 +92,11 @@ class Order:
 
 
 def following(listed: Callable[[str], Listing | None], name: str) -> Iterator[str]:
-    """Returns the files that come after one, folder after folder, as far as listings are known. `listed` returns the
-    listing of a folder.
+    """Returns the files after a given one, folder after folder, as far as listings are cached. `listed` returns the
+    cached listing of a folder.
 
-    They have the same extension. Names that begin with a dot or an underscore are metadata of a table, not its data.
+    Only files with the same extension are returned. Names that begin with a dot or an underscore are skipped, because
+    they are metadata of a table.
     """
     kind = _kind(name)
     for other in islice(_after(listed, name), LOOK_MAX):
@@ -101,8 +107,8 @@ def following(listed: Callable[[str], Listing | None], name: str) -> Iterator[st
 
 
 def _after(listed: Callable[[str], Listing | None], name: str) -> Iterator[str | None]:
-    """Returns the entries after a name: `None` if that isn't known, and nothing for entries that aren't a table's
-    files.
+    """Returns the names of the entries after a given one. For an entry that isn't a file of a table, it returns an
+    empty name. If a listing isn't cached, it returns `None`.
     """
     folder = name.rpartition("/")[0]
     while folder and (entries := listed(folder)) is not None:

@@ -18,8 +18,8 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// This takes about five minutes on the store in this process, and longer with installed programs or --full. The page begins with the results
-/// and needs only a browser.
+/// This takes about five minutes on the store in this process, and longer with installed programs or --full. The page begins with a
+/// summary. It is one HTML file without other files.
 #[derive(Args, Debug)]
 pub(super) struct AllBench {
     #[command(flatten)]
@@ -48,7 +48,7 @@ struct Scale {
     large: u64,
     large_up: u64,
     small: usize,
-    /// Small objects that arrive each second while bulk runs, if this is measured.
+    /// Small objects that are requested each second while large ones are moved. `None` skips this measurement.
     arrivals: Option<f64>,
     commits: usize,
     deletes: usize,
@@ -127,7 +127,7 @@ impl AllBench {
     }
 }
 
-/// Prints the first part of the page: the jobs by their verdicts.
+/// Prints the summary, which is also the first part of the page: the jobs, grouped by verdict.
 fn sum_up(context: &Context, page: &Page) -> anyhow::Result<()> {
     if context.options.json {
         context.output.json(&serde_json::json!({ "kind": "summary", "results": page.results() }))?;
@@ -148,7 +148,7 @@ struct BenchSuite<'a> {
     page: &'a mut Page,
 }
 
-/// Makes a measurement. Returns whether Laneway has all its figures, or an exit status if Ctrl-C ended it.
+/// A function that makes a measurement. It returns whether all of Laneway's runs succeeded, or an exit status if Ctrl-C ended it.
 type Measurement<'a> = fn(&mut BenchSuite<'a>) -> anyhow::Result<Result<bool, Exit>>;
 
 impl<'a> BenchSuite<'a> {
@@ -176,7 +176,7 @@ impl<'a> BenchSuite<'a> {
     fn ladder(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let target = self.place.target(self.context, StoreProtocol::Gcs)?;
         if !counted::speaks(&target) {
-            complain("skipping ladder: it uploads to Google Cloud Storage only");
+            complain("skipping the benchmark ladder: it uploads only to Google Cloud Storage");
             return Ok(Ok(true));
         }
         let programs = self.scale.programs;

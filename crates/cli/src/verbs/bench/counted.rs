@@ -48,9 +48,9 @@ impl Findings for Counted {
 
 /// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
-/// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
-/// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. On the store in
-/// this process, installed programs are compared too: s5cmd, rclone, aws, gcloud and obstore.
+/// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects or GCS's batches, all at once; and Laneway.
+/// Methods that know the keys are compared with each other, and so are methods that first list a prefix. By default, the store runs in this
+/// process and is measured with both protocols. There, installed programs are measured too: s5cmd, rclone, aws, gcloud and obstore.
 #[derive(Args, Debug)]
 pub(super) struct CleanBench {
     #[command(flatten)]
@@ -75,8 +75,8 @@ impl CleanBench {
 
 /// Change hundreds of objects: read, change, write back if unchanged
 ///
-/// A commit of a lakehouse table works like this. The methods are: one after another on a kept-alive connection, a pool of 50 connections,
-/// and Laneway's library. The store runs in this process, unless you give an endpoint or a URL.
+/// Commits to lakehouse tables do this. The methods are: one object after another on a kept-alive connection, a pool of 50 connections, and
+/// Laneway's library. The store runs in this process, unless you give an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct CommitBench {
     #[command(flatten)]
@@ -106,10 +106,10 @@ impl CommitBench {
 
 /// Upload many small files by five other methods and with Laneway
 ///
-/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request per
-/// file. They use a new connection for each, one kept-alive connection, a connection for each at once, or one HTTP/2 connection. The
-/// store runs in this process, with TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to
-/// another store. Only these common options apply: those for output, --ca-cert, --anonymous and --gcs-endpoint.
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
+/// per file. They use a new connection for each file, one kept-alive connection, all connections at once, or one HTTP/2 connection. The
+/// store runs in this process, with TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads
+/// to another store. Only these common options apply: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]
 pub(super) struct LadderBench {
     #[command(flatten)]
@@ -131,7 +131,7 @@ impl LadderBench {
     fn plan(&self, context: &Context) -> anyhow::Result<ladder::Plan> {
         let target = self.setting.target(context, StoreProtocol::Gcs)?;
         if !speaks(&target) {
-            return Err(BadUsage::new("ladder uploads to gs://bucket/prefix only").into());
+            return Err(BadUsage::new("bench ladder uploads only to gs://bucket/prefix").into());
         }
         Ok(ladder::Plan {
             files: self.files,
@@ -152,13 +152,13 @@ pub(super) fn speaks(target: &Target) -> bool {
     }
 }
 
-/// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
+/// List hundreds of thousands of keys: page by page, folder by folder, and with Laneway
 ///
-/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The other methods fetch one page after
-/// another, one page after another with the next page requested early, and a chain of pages for each folder. The last method is given the
-/// folders' names. Laneway is given only the prefix. It lists once in key order, and once in the order in which keys arrive. The store in
-/// this process is measured with both protocols, any other store with its own. On the store in this process, installed programs are compared
-/// too: s5cmd, rclone, aws, gcloud and obstore.
+/// Half of the keys lie in one folder, a quarter in folders named after days, and the rest in many small folders. The first method fetches
+/// one page after another. The second also does, but requests the next page early. The third lists all folders at once, and is given their
+/// names. Laneway is given only the prefix. It lists once in key order, and once in the order in which keys arrive. By default, the store
+/// runs in this process and is measured with both protocols. There, installed programs are measured too: s5cmd, rclone, aws, gcloud and
+/// obstore.
 #[derive(Args, Debug)]
 pub(super) struct ListBench {
     #[command(flatten)]
@@ -183,10 +183,10 @@ impl ListBench {
 
 /// Read hundreds of ranges of one object: scattered ranges, and columns of a table
 ///
-/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three of fifty columns in each of 64 row groups,
-/// as in a Parquet file. The methods are: one range after another; a pool of 50 connections; neighbours within 1 MiB joined; the whole
-/// object; and one call of Laneway's library. A method that returns wrong bytes gets no time. The store runs in this process, unless you give
-/// an endpoint or a URL.
+/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three of fifty columns in each of 64 row
+/// groups, as in a Parquet file. The other methods read one range after another, use a pool of 50 connections, join ranges that are less
+/// than 1 MiB apart, or read the whole object. Laneway reads them with one call of its library. A method that returns wrong bytes counts as
+/// failed. The store runs in this process, unless you give an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct RangesBench {
     #[command(flatten)]

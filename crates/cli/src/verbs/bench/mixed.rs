@@ -1,4 +1,4 @@
-//! Measures small objects beside large ones, over one link or several.
+//! Measures small objects that are moved at the same time as large ones, over one link or several.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ use super::run::Findings;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Move small objects beside large ones, and measure how long the small ones wait
+/// Move small and large objects at once, and measure how long the small ones wait
 ///
 /// A few large and hundreds of small GETs start together: over a pool of 50 HTTP/1.1 connections, an unbounded pool, one HTTP/2 connection,
-/// and Laneway. With --arrivals, small objects also arrive at random while large ones are moved, and are compared with the same arrivals on an
-/// idle link. Latencies count from the start of each GET. The other methods fetch large objects in ranges of 8 MiB, as SDKs' transfer managers
-/// do, and upload each as one stream. The store runs in this process, unless you give an endpoint or a URL. It imitates a bottleneck with a
-/// queue in each direction, and connections that start slowly and send as TCP with BBR does.
+/// and Laneway. With --arrivals, small objects are also requested at random times while large ones are moved. This is compared with the
+/// same requests on an idle link. Latencies count from the start of each GET. The other methods fetch large objects in ranges of 8 MiB, as
+/// SDKs' transfer managers do, and upload each as one stream. The store runs in this process, unless you give an endpoint or a URL. It
+/// imitates a bottleneck with a queue in each direction. Its connections have a slow start, and then send as TCP with BBR does.
 #[derive(Args, Debug)]
 pub(super) struct MixedBench {
     #[command(flatten)]
@@ -37,13 +37,13 @@ pub(super) struct MixedBench {
     /// Move N small objects, of 32 to 512 KiB
     #[arg(long, value_name = "N", default_value_t = 200)]
     small: usize,
-    /// Let small objects arrive at random while large ones are moved: 50/s
+    /// Also request small objects at random times while large ones are moved: 50/s
     #[arg(long, value_name = "RATE", value_parser = parse_arrivals)]
     arrivals: Option<f64>,
     /// Upload instead of downloading
     #[arg(long)]
     puts: bool,
-    /// Draw sizes and arrivals from this seed
+    /// Use this seed for the random sizes and times
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Keep files in this folder [default: in memory if there is enough, else the temporary folder]
@@ -105,13 +105,14 @@ impl Findings for Mixed {
     }
 }
 
-/// Move small objects beside large ones over eight links: download over HTTP/1.1 and HTTP/2, and upload
+/// Move small and large objects at once over eight links: download over HTTP/1.1 and HTTP/2, and upload
 ///
-/// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and
-/// without loss. Each run moves as many bytes as its link carries in some seconds. Three runs of all take some eight minutes. Laneway is
-/// compared with a pool of 50 HTTP/1.1 connections. Each of Laneway's times is also given as a multiple of the shortest time that the link
-/// permits. That time is three round trips and the bytes at the link's rate, smallest objects first. The last lines show commands that measure one
-/// link with more methods.
+/// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and
+/// shallow queues, with and without loss. Each run moves as many bytes as its link carries in a few seconds. Three runs
+/// over all links take about eight minutes. Laneway is compared with a pool of 50 HTTP/1.1 connections. Each of
+/// Laneway's times is also given as a multiple of the shortest time that the link permits. The shortest time is three
+/// round trips plus the time to send all bytes at the link's rate, the smallest objects first. The last lines show, for
+/// each link, a command that measures it with more methods.
 #[derive(Args, Debug)]
 pub(super) struct LinksBench {
     /// Measure this link instead of the eight: 20ms,1Gbit/s,256KiB,0.1%; repeat for more

@@ -27,7 +27,7 @@ pub(super) struct StoreOptions {
     target: Option<OsString>,
     /// Use this server, which speaks GCS's JSON API, or S3's with an s3:// URL
     ///
-    /// Without a URL of a bucket, Laneway creates a bucket there.
+    /// If you don't also name a bucket, Laneway creates one on this server.
     ///
     /// Example: laneway bench ladder --endpoint http://localhost:4443
     #[arg(long, value_name = "URL")]
@@ -61,10 +61,10 @@ pub(super) struct StoreOptions {
 /// The protocol that clients speak with the store in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
 pub(super) enum StoreProtocol {
-    /// Google Cloud Storage's
+    /// Google Cloud Storage's JSON API
     #[default]
     Gcs,
-    /// Amazon S3's
+    /// Amazon S3's API
     S3,
 }
 
@@ -86,16 +86,16 @@ impl From<StoreProtocol> for Provider {
 }
 
 impl StoreOptions {
-    /// Returns whether an option describes the imitated link to the store in this process.
+    /// Returns whether one of the options for the imitated link was given.
     pub(super) fn names_a_link(&self) -> bool {
         let Self { rtt, bandwidth, queue, loss, connection_bandwidth, .. } = self;
         rtt.is_some() || bandwidth.or(*queue).or(*connection_bandwidth).is_some() || loss.is_some()
     }
 
-    /// Returns the store that the options and variables name.
+    /// Returns the store that the options and the environment variables name.
     ///
     /// # Errors
-    /// Bad usage for a URL that names no bucket of a store.
+    /// Returns bad usage if the URL names no bucket.
     pub(super) fn target(&self, context: &Context, tongue: StoreProtocol) -> anyhow::Result<Target> {
         let place = self.target.as_deref().map(Location::parse).transpose()?;
         let (provider, bucket, prefix) = match place {
@@ -164,7 +164,7 @@ pub(super) struct BenchOptions {
 /// Runs of each method.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct RepeatOptions {
-    /// Run each method at least N times, in turns; a verdict needs three
+    /// Run each method at least N times, in turns; a verdict needs three runs
     #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
     runs: usize,
     #[command(flatten)]
@@ -191,7 +191,7 @@ impl BenchOptions {
     /// Returns the store that the options name.
     ///
     /// # Errors
-    /// Bad usage for a URL that names no bucket.
+    /// Returns bad usage if the URL names no bucket.
     pub(super) fn target(&self, context: &Context, tongue: StoreProtocol) -> anyhow::Result<Target> {
         self.place.target(context, tongue)
     }
@@ -199,7 +199,7 @@ impl BenchOptions {
     /// Makes a measurement and prints its result.
     ///
     /// # Errors
-    /// If it can't be made or printed.
+    /// Fails if the measurement can't be made, or its result can't be printed.
     pub(super) fn measure<T: Findings>(
         &self,
         context: &Context,
@@ -212,11 +212,11 @@ impl BenchOptions {
 /// The option whose values may be secrets.
 const SECRET: &str = "--header";
 
-/// The kind of build. Times of an unoptimised build say little.
+/// The kind of build, which a page names because an unoptimised build is slower.
 const BUILD: &str =
-    if cfg!(debug_assertions) { "a debug build: its times say little" } else { "release build" };
+    if cfg!(debug_assertions) { "a debug build, so the times say little" } else { "release build" };
 
-/// The option of a page.
+/// The option to write a page.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct ReportOption {
     /// Write a page with tables and plots to FILE
@@ -228,7 +228,7 @@ impl ReportOption {
     /// Checks before the measurement that the page can be written, if one was requested.
     ///
     /// # Errors
-    /// The reason why it can't.
+    /// Returns the reason why the page can't be written.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         self.report.as_deref().map_or(Ok(()), check)
     }
@@ -236,7 +236,7 @@ impl ReportOption {
     /// Writes the page that `fill` fills, if one was requested.
     ///
     /// # Errors
-    /// The reason why it can't be written.
+    /// Returns the reason why the page can't be written.
     pub(super) fn write(&self, context: &Context, fill: impl FnOnce(&mut Page)) -> anyhow::Result<()> {
         let Some(path) = &self.report else { return Ok(()) };
         let mut page = Page::default();
@@ -259,7 +259,7 @@ pub(crate) fn heading(command: &str) -> Heading {
 /// Writes a page and prints its path. The page replaces an old file only when it is complete.
 ///
 /// # Errors
-/// When it can't be written.
+/// Fails if it can't be written.
 pub(crate) fn write(context: &Context, path: &Path, page: &Page, heading: &Heading) -> anyhow::Result<()> {
     let named = || path.display().to_string();
     let mut file = tempfile::Builder::new()
@@ -281,7 +281,7 @@ pub(crate) fn write(context: &Context, path: &Path, page: &Page, heading: &Headi
 /// Checks before a measurement that a page can be written to `path`.
 ///
 /// # Errors
-/// The reason why it can't.
+/// Returns the reason why the page can't be written.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     tempfile::tempfile_in(folder_of(path)).with_context(|| path.display().to_string()).map(drop)
 }

@@ -17,7 +17,7 @@ pub(super) trait Findings {
     /// Returns the line above the tables.
     fn heading(&self) -> String;
 
-    /// Returns the tables for people.
+    /// Returns the human-readable tables.
     fn tables(&self) -> Vec<Table>;
 
     /// Returns the lines of JSON.
@@ -26,7 +26,7 @@ pub(super) trait Findings {
     /// Adds the result to a page.
     fn draw(&self, page: &mut Page);
 
-    /// Returns false if Laneway has no figures, unless the store lacks a feature that the method needs.
+    /// Returns false if one of Laneway's runs failed. A run that was skipped because the store lacks a feature isn't a failure.
     fn is_fine(&self) -> bool;
 }
 
@@ -34,7 +34,7 @@ pub(super) trait Findings {
 /// requested.
 ///
 /// # Errors
-/// If it can't be made or printed.
+/// Fails if the measurement can't be made, or its result can't be printed.
 pub(super) fn one<T: Findings>(
     context: &Context,
     report: &ReportOption,
@@ -54,16 +54,16 @@ pub(super) fn one<T: Findings>(
 /// Returns workers that carry out each run in a process of its own, with this program.
 ///
 /// # Errors
-/// If the path of this program is unknown.
+/// Fails if the path of this program is unknown.
 pub(crate) fn workers() -> anyhow::Result<Workers> {
     let arguments = ["bench", "errand"].map(str::to_owned).to_vec();
     Ok(Workers::Program(std::env::current_exe()?, arguments))
 }
 
-/// Measures, unless Ctrl-C ends it.
+/// Makes a measurement, and prints its progress. Returns an exit status if Ctrl-C ended it.
 ///
 /// # Errors
-/// If the measurement can't be made.
+/// Fails if the measurement can't be made.
 pub(crate) fn measure<T>(
     context: &Context,
     measure: impl FnOnce(&Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
@@ -97,18 +97,17 @@ fn progress(event: &Event<'_>, shows_progress: bool) {
                 Ok(seconds) => quantity::duration(Duration::from_secs_f64(*seconds)),
                 Err(failure) => format!("failed: {}", failure.reason()),
             };
-            let run =
-                if run <= runs { format!("run {run} of {runs}") } else { format!("run {run}, to decide") };
+            let run = if run <= runs { format!("run {run} of {runs}") } else { format!("extra run {run}") };
             say(&format!("  {rung}, {run}: {result}"));
         }
         Event::Begun { .. } | Event::Ran { .. } => {}
     }
 }
 
-/// Prints a result: a heading and tables for people, or lines of JSON.
+/// Prints a result: a heading and human-readable tables, or lines of JSON.
 ///
 /// # Errors
-/// When standard output can't be written.
+/// Fails if standard output can't be written.
 pub(super) fn print(context: &Context, found: &impl Findings) -> anyhow::Result<()> {
     if context.options.json {
         for record in found.records() {
@@ -126,12 +125,12 @@ pub(super) fn print(context: &Context, found: &impl Findings) -> anyhow::Result<
     Ok(context.output.flush()?)
 }
 
-/// Returns the exit status: success only if Laneway has all its figures.
+/// Returns the exit status: success only if all of Laneway's runs succeeded.
 pub(crate) fn exit(all_done: bool) -> Exit {
     if all_done { Exit::Done } else { Exit::Failed }
 }
 
-/// Returns the end of a heading: the round trip and the least possible time.
+/// Returns the end of a heading: the round trip, and the shortest possible time.
 pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
     format!("round trip {:.1} ms, least possible {floor_s:.3} s", rtt_s * 1000.0)
 }

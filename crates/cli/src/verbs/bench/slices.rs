@@ -15,11 +15,13 @@ use crate::exit::Exit;
 
 /// Download one object in one stream, in five fixed parts, and with Laneway
 ///
-/// One stream and Laneway verify bytes as they arrive. The five parts are written in place, and the file is read back for its checksum. The
-/// store runs in this process, behind three links in turn. The first has 20 ms, 1 Gbit/s and a deep queue, the second 80 ms and 300 Mbit/s.
-/// The third has 20 ms and 1 Gbit/s, with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them. All three
-/// take about two and a half minutes. Installed programs are compared too if you give a link or a size. Each run is a process of its own;
-/// the tables show its processor time, its memory, and the segments that the imitated link lost and sent again.
+/// One stream and Laneway verify bytes as they arrive. The five parts are written to their positions in the file, which
+/// is then read back for its checksum. The store runs in this process, behind three links in turn. The first has 20 ms,
+/// 1 Gbit/s and a deep queue, the second 80 ms and 300 Mbit/s. The third has 20 ms and 1 Gbit/s, with at most 50 MB/s
+/// for each connection. If you give options for the link, an endpoint or a URL, only that link is measured. All three
+/// links take about two and a half minutes. Installed programs are measured too if you give a link or a size. Each run
+/// is a process of its own; the tables show its processor time, its memory, and the segments that the imitated link
+/// lost and sent again.
 #[derive(Args, Debug)]
 pub(super) struct SlicesBench {
     #[command(flatten)]
@@ -36,7 +38,7 @@ pub(super) struct SlicesBench {
 
 /// The sizes in bytes if no `--size` is given.
 const SIZES: [u64; 3] = [8 << 20, 64 << 20, 256 << 20];
-/// A size is left out if the link needs more than these seconds for it. With all sizes, the runs would take four minutes.
+/// A size is skipped if the link needs more than this many seconds for it. With all sizes, the benchmark would take four minutes.
 const CARRIED_MAX_S: f64 = 5.0;
 
 impl SlicesBench {

@@ -1,4 +1,4 @@
-//! Colours of objects, and several commands at once.
+//! Metadata of objects, trees, and several commands at once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use super::{Actor, BUCKET, NAMES, Outcome, SIZE_STEP, SMALL_SIZES, stored};
 use crate::clients::{COLOUR, Command};
 use crate::model::{Content, somethings};
 
-/// What commands are about that are carried out at once: each key is one command's.
+/// Keys of the concurrent commands. Each key belongs to one command.
 const COPIED: [&str; 2] = ["run/copied-0", "run/copied-1"];
 const MOVED: &str = "run/moved";
 const PUT: &str = "run/put";
@@ -16,7 +16,7 @@ const REMOVED: &str = "run/removed";
 const DESCRIBED: &str = "run/described";
 
 impl Actor<'_> {
-    /// Describes an object, whose bytes stay.
+    /// Sets an object's colour. Its bytes must not change.
     pub(super) fn set_colour(&mut self, what: &str, key: &str) -> Outcome {
         let (before, colour) = (self.colour(key), self.new_colour());
         let outcome = self.client.set_colour(key, &colour);
@@ -28,11 +28,11 @@ impl Actor<'_> {
         outcome.map(drop).into()
     }
 
-    /// Several commands side by side, of which each does what it does alone.
+    /// Runs several commands concurrently. Each must have the same effect as alone.
     pub(super) fn run(&mut self, what: &str) -> Outcome {
         let [put, removed, described, moved] = [PUT, REMOVED, DESCRIBED, MOVED].map(|name| self.named(name));
         let turn = self.random.below(COPIED.len());
-        // What is copied in one run is moved in another.
+        // One run copies to this key, another run moves it.
         let [copied, source] = [turn, 1 - turn].map(|turn| self.named(COPIED[turn]));
         let mut commands = vec![self.put_of(&put)];
         commands.push(match self.is_there(&removed) {
@@ -87,7 +87,7 @@ impl Actor<'_> {
         !self.model.possible(key).contains(&None)
     }
 
-    /// Notes a copy of what is there.
+    /// Records a copy of an existing object.
     fn came(&mut self, from: &str, to: &str, is_done: bool) {
         let source = somethings(&self.model.possible(from));
         match is_done {
@@ -100,24 +100,24 @@ impl Actor<'_> {
         format!("{:x}", self.random.below(1 << 24))
     }
 
-    /// The colour that an object has in the store.
+    /// Returns an object's colour in the store.
     fn colour(&self, key: &str) -> Option<String> {
         self.server.store().object(BUCKET, key)?.attributes.metadata.get(COLOUR).cloned()
     }
 
-    /// Panics unless an object has one of these colours, and the bytes that it may have.
+    /// Panics unless an object has one of these colours and possible bytes.
     fn is_coloured(&self, what: &str, key: &str, allowed: &[Option<String>]) {
         let colour = self.colour(key);
-        assert!(allowed.contains(&colour), "{what}: {key} is {colour:?}, and what it may be is {allowed:?}");
+        assert!(allowed.contains(&colour), "{what}: {key} is {colour:?} instead of one of {allowed:?}");
         self.model.allows(what, key, stored(self.server.store(), key).as_deref());
     }
 }
 
-/// Names in trees: siblings of folders that sort before and behind what lies in them.
+/// Names in trees. Some siblings of folders sort before the folder's content, some behind it.
 const TREE: [&str; 9] = ["a-b", "a/b", "a/c/d", "a0", "b/x/y", "b/z", "c", "é/ü", "z"];
 
 impl Actor<'_> {
-    /// Some names of a tree, with contents.
+    /// Returns some names of a tree, with contents.
     fn leaves(&mut self) -> BTreeMap<&'static str, Content> {
         let mut leaves = BTreeMap::new();
         for name in TREE {
@@ -155,13 +155,13 @@ impl Actor<'_> {
         let came = files(&folder, &prefix);
         match outcome {
             Ok(()) => self.model.allows_all(what, &prefix, &came),
-            // What is there is whole.
+            // Each file that arrived is complete.
             Err(_) => came.iter().for_each(|(key, bytes)| self.model.allows(what, key, Some(bytes))),
         }
         outcome.into()
     }
 
-    /// Changes some files of a folder and has the store follow.
+    /// Changes some files of a folder, and syncs it to the store.
     pub(super) fn sync_up(&mut self) -> Outcome {
         let (folder, prefix) = (self.folder.join("sync-up"), self.named("sync/"));
         for (name, content) in self.leaves() {
@@ -181,7 +181,7 @@ impl Actor<'_> {
         outcome.into()
     }
 
-    /// Compares what the store follows with it.
+    /// Compares the synced prefix with its folder.
     pub(super) fn verify(&mut self, what: &str) -> Outcome {
         let (folder, prefix) = (self.folder.join("sync-up"), self.named("sync/"));
         if !self.model.holds_something(&prefix) {
@@ -193,13 +193,13 @@ impl Actor<'_> {
         Outcome::Done
     }
 
-    /// The content that a file was given.
+    /// Returns the content that a file was given.
     pub(super) fn model_of(&self, key: &str, bytes: &[u8]) -> Content {
-        // The sizes of the last contents tell them apart.
+        // The sizes of recent contents are unique.
         let made = (1..=self.made).rev().take(SMALL_SIZES);
         let mut made = made
             .map(|n| Content::new((self.number as u64) << 48 | n as u64, (n - 1) * SIZE_STEP % SMALL_SIZES));
-        made.find(|content| content.is(bytes)).unwrap_or_else(|| panic!("{key}: nobody wrote these bytes"))
+        made.find(|content| content.is(bytes)).unwrap_or_else(|| panic!("{key}: no client wrote these bytes"))
     }
 
     pub(super) fn sync_down(&mut self, what: &str) -> Outcome {
@@ -214,7 +214,7 @@ impl Actor<'_> {
             self.model.allows_all(what, &prefix, &now);
             return Outcome::Done;
         }
-        // Each file is what it was, or what it was to become.
+        // Each file is old or new.
         for (key, bytes) in now.iter().filter(|(key, bytes)| before.get(*key) != Some(bytes)) {
             self.model.allows(what, key, Some(bytes));
         }
@@ -223,12 +223,12 @@ impl Actor<'_> {
 }
 
 fn clear(folder: &Path) {
-    // It may not be there yet.
+    // The folder may not exist yet.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).expect("made");
 }
 
-/// All files below a folder by the keys that they stand for, hidden ones too.
+/// Returns all files below a folder by their keys, hidden ones too.
 fn files(folder: &Path, prefix: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry")) {

@@ -1,4 +1,4 @@
-//! The library, whose clients of this process share one engine.
+//! The library. Its clients in this process share one engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use laneway_testkit::Endpoint;
 
 use super::{COLOUR, Client, Command, Failure};
 
-/// Longer than anything takes that moves at all.
+/// Longer than any operation that makes progress.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Library {
@@ -23,7 +23,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// What its clients stand on.
+    /// Returns the engine that the clients share.
     pub(crate) fn engine() -> Engine {
         Engine::builder().build()
     }
@@ -72,12 +72,12 @@ fn failure(error: Error) -> Failure {
     if error.is_not_found() { format!("not found: {error}") } else { error.to_string() }
 }
 
-/// What isn't there is no failure.
+/// Turns a missing object into `None`.
 fn found<T>(outcome: Result<T, Error>) -> Result<Option<T>, Failure> {
     super::found(outcome.map_err(failure))
 }
 
-/// A job's end: its first failure, if there is one.
+/// Runs a job to its end and returns its first failure.
 fn ended(mut job: Job) -> Result<(), Failure> {
     let mut failed = None;
     while let Some(event) = job.next_blocking() {
@@ -158,7 +158,7 @@ impl Client for Library {
         let mut removed = self.bucket.delete_many(futures_util::stream::iter(keys));
         let mut failed = None;
         while let Some((_, outcome)) = removed.next_blocking() {
-            // One that is gone already is gone.
+            // Another attempt may have removed the object already.
             failed = found(outcome).err().or(failed);
         }
         failed.map_or(Ok(()), Err)

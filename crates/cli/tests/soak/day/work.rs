@@ -1,4 +1,4 @@
-//! Those who work: each with the program, on keys of its own.
+//! The workers. Each runs the program on its own keys.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,25 +18,26 @@ use crate::model::Content;
 
 const TREE_FILES: usize = 24;
 const SYNCED_FILES: usize = 12;
-/// Above what goes in one request, and in slices.
+/// A size that needs several requests, and several slices.
 const LARGE_BYTES: usize = 17 << 20;
 const SMALL_BYTES: usize = 30_000;
 const SLOW_BYTES: usize = 64 << 10;
-/// Those who read the hot object at once. Of three or four one could be the third to ask for credentials twice.
+/// Number of concurrent readers of the hot object. With three or four, one reader could get the third request
+/// for credentials twice.
 const READERS: usize = 2;
 
-/// Its work.
+/// A kind of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WorkKind {
-    /// Trees up, down, moved and removed.
+    /// Uploads, downloads, moves and removes trees.
     Trees,
-    /// A folder, the store and another folder in step.
+    /// Keeps a folder, the store and another folder in sync.
     Sync,
-    /// Large objects up, down, moved and removed.
+    /// Uploads, downloads, moves and removes large objects.
     Large,
-    /// One object, written in one dialect and read in the other by several at once.
+    /// Writes one object in one dialect while several readers read it in the other.
     Hot,
-    /// One tree up and down that takes longer than credentials last.
+    /// Uploads and downloads one tree, which takes longer than credentials last.
     Slow,
 }
 
@@ -59,20 +60,20 @@ impl WorkKind {
 pub(super) struct Write {
     /// `None` is a removal.
     pub(super) content: Option<Content>,
-    /// The write was on condition that nothing is there, so that it happens once even if it is sent again.
+    /// The write requires that no object exists, so that a retry doesn't write it twice.
     pub(super) once: bool,
 }
 
 pub(super) struct Worker {
     kind: WorkKind,
     program: Program,
-    /// Its own: of one that hangs each third time a command shall not meet two.
+    /// Its own credential server. It hangs at every third request, so one command meets at most one.
     tokens: Tokens,
     folder: PathBuf,
     retry_for: &'static str,
     /// The writes to each key, in order.
     writes: BTreeMap<String, Vec<Write>>,
-    /// The number of contents made. Each has another size, by which its version is known.
+    /// Number of contents made so far. Each has a different size, which identifies its version.
     made: usize,
     rounds: usize,
     commands: usize,
@@ -102,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// Works until the day is over, for it or for all.
+    /// Works until the day is over, or until another worker fails.
     pub(super) fn work(mut self, times: &Times, began: Instant, over: &AtomicBool) -> Self {
         let until = began + times.lasts;
         while Instant::now() < until && !over.load(Relaxed) {
@@ -123,12 +124,12 @@ impl Worker {
         self
     }
 
-    /// The number of times its server of credentials has hung.
+    /// Returns how often its credential server hung.
     pub(super) fn hung(&self) -> usize {
         self.tokens.hung()
     }
 
-    /// The writes to its keys.
+    /// Returns the writes to its keys.
     pub(super) fn writes(&self) -> impl Iterator<Item = (&String, &Vec<Write>)> {
         self.writes.iter()
     }
@@ -141,7 +142,7 @@ impl Worker {
         self.wrote(&there, &tree, true);
         self.download(&there, &down);
         same(&up, &down);
-        // With a slash at its end the destination would hold the tree's own folder.
+        // With a slash at its end, the destination would contain the tree's own folder.
         self.run(&["mv", "-r", &s3(&there), s3(&moved).trim_end_matches('/')]);
         self.wrote(&moved, &tree, false);
         self.removed(&there, tree.keys());
@@ -152,14 +153,14 @@ impl Worker {
         remove([&up, &down]);
     }
 
-    /// A third of the files is new each time, and one is missing.
+    /// Each round replaces a third of the files and removes one.
     fn sync(&mut self) {
         let (round, up, down) = (self.rounds, self.folder.join("up"), self.folder.join("down"));
         for name in (0..SYNCED_FILES).filter(|n| (n + round).is_multiple_of(3)) {
             let content = self.file(&up.join(name.to_string()), SMALL_BYTES);
             self.wrote("sync/", &[(name.to_string(), content)].into(), false);
         }
-        // None of those that are new.
+        // A file that this round doesn't replace.
         let gone = ((2 * round + 1) % SYNCED_FILES).to_string();
         if fs::remove_file(up.join(&gone)).is_ok() {
             self.removed("sync/", [&gone]);
@@ -220,10 +221,11 @@ impl Worker {
         (Instant::now(), running)
     }
 
-    /// Its standard output.
+    /// Runs a command and returns its standard output.
     ///
     /// # Panics
-    /// Unless it has succeeded.
+    ///
+    /// If the command fails.
     #[track_caller]
     fn ended(&mut self, what: &str, (began, running): (Instant, Running)) -> Vec<u8> {
         let run = running.end();
@@ -246,7 +248,7 @@ impl Worker {
         self.ended(&arguments.join(" "), running);
     }
 
-    /// A file with a content of its own.
+    /// Writes a file with new content.
     fn file(&mut self, path: &Path, bytes: usize) -> Content {
         self.made += 1;
         let content = Content::new((self.kind as u64) << 48 | self.made as u64, bytes + self.made);
@@ -255,7 +257,7 @@ impl Worker {
         content
     }
 
-    /// The names and contents of a tree in folders.
+    /// Creates a tree in nested folders, and returns its names and contents.
     fn tree(&mut self, folder: &Path, files: usize, bytes: usize) -> BTreeMap<String, Content> {
         let names = (0..files).map(|n| format!("{}/é {n}", n % 5));
         names.map(|name| (name.clone(), self.file(&folder.join(name), bytes))).collect()
@@ -294,7 +296,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of letters")
 }
 
-/// A file's folder as a place for what lies in it.
+/// Returns a folder's path with `/.` appended, which stands for its contents.
 fn contents(folder: &Path) -> String {
     format!("{}/.", text(folder))
 }

@@ -1,4 +1,4 @@
-//! Uploads of small files, read-modify-writes, deletes by the thousand, listings, and ranges.
+//! The sections on uploads of small files, read-modify-writes, deletes, listings, and ranges.
 
 use super::{against_floor, path};
 use crate::Compared as _;
@@ -22,7 +22,7 @@ pub(in crate::report) fn counted(found: &Counted) -> Section {
     }
 }
 
-/// Returns the title, a paragraph, the title of the bars, and the meaning of the line.
+/// Returns the section's title, a paragraph, the title of the bar plot, and a sentence about the line in it.
 fn words(bench: Bench) -> [&'static str; 4] {
     match bench {
         Bench::Ladder => [

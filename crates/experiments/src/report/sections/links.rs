@@ -1,4 +1,4 @@
-//! Small and large objects over many links.
+//! The section on small and large objects together over many links.
 
 use crate::Compared as _;
 use crate::links::{Course, Leg, Links};
@@ -9,10 +9,10 @@ pub(in crate::report) fn links(found: &Links) -> Section {
     let tables = Course::ALL.map(|course| Part::Table(found.table(course)));
     Section {
         id: "links",
-        title: "Small objects beside large ones, link by link".to_owned(),
+        title: "Small and large objects at once, link by link".to_owned(),
         programs: Vec::new(),
         text: "Four large objects are moved together with 60 to 200 small ones of 32 to 512 KiB, sized so that the link carries them \
-               in some seconds. Each line is an imitated link: its round trip, its rate, the size of its queue, and the share of \
+               in some seconds. Each line is an imitated link, given by its round trip, its rate, the size of its queue, and the share of \
                packets that it loses. Each figure is Laneway's median. It is also given as a multiple of the shortest possible \
                time (three round trips, and the bytes at the link's rate, the smallest objects first), and compared with a pool \
                of 50 HTTP/1.1 connections."

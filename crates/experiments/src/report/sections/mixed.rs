@@ -1,4 +1,4 @@
-//! Small objects beside large ones.
+//! The section on small objects that are moved at the same time as large ones.
 
 use super::{against_floor, path};
 use crate::mixed::{ArrivalFigures, Figures, Mixed};
@@ -10,7 +10,7 @@ use crate::{Compared as _, Latencies, Role, Row, Trace};
 
 pub(in crate::report) fn mixed(found: &Mixed) -> Section {
     let noun = if found.puts { "uploads" } else { "downloads" };
-    let title = format!("Small {noun} beside large ones");
+    let title = format!("Small {noun} together with large ones");
     let rows = &found.together;
     let caption = match found.link.and_then(|link| link.bandwidth) {
         Some(_) => {
@@ -35,7 +35,8 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
         Some((&row.figures()?.trace, row.description))
     });
     let traces: Vec<(&Trace, &str)> = traces.collect();
-    // Draw only until the small objects are complete, because bulk continues for a long time after that.
+    // End the plot when the small objects are complete. The large ones take much longer, so the plot would be mostly
+    // empty.
     let end_s = traces.iter().map(|(trace, _)| trace.small_end_s() * 1.1).fold(0.0, f64::max);
     parts.extend(traces.into_iter().map(|(trace, name)| requests(trace, name, end_s)));
     let mut scores: Vec<_> =
@@ -43,10 +44,10 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
     if let (Some(table), Some(verdicts)) = (found.arrivals_table(), found.arrivals_verdicts()) {
         let one_trip = Latencies::new(vec![found.rtt_s]);
         parts.extend([
-            Part::Heading("Small objects that arrive while bulk runs"),
+            Part::Heading("Small objects at random times while large ones move"),
             Part::Text(
-                "The same small objects arrive at random, once on an idle link and once beside bulk. Latency counts from the \
-                 moment of arrival. On the idle link, the first objects find no open connection."
+                "The same small objects are requested at random times, once on an idle link and once while large ones move. \
+                 Latency counts from the request. On the idle link, the first objects find no open connection."
                     .to_owned(),
             ),
             Part::Table(table),
@@ -70,13 +71,13 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
     }
 }
 
-/// Draws the latencies of the rows that have figures.
+/// Plots the latencies of each method that has figures.
 fn latencies<F>(
     rows: &[Row<F>],
     of: impl Fn(&F) -> &Latencies,
     (floor, floor_name): (&Latencies, &str),
 ) -> Part {
-    // Installed programs would be too many curves.
+    // Draw only the experiment's own methods. With installed programs, there would be too many curves.
     let rows = rows.iter().enumerate().filter(|(_, row)| row.group.is_empty());
     let named = rows
         .filter_map(|(place, row)| Some((of(row.figures()?), Colour::of(row.rung, place), row.description)));
@@ -87,12 +88,12 @@ fn latencies<F>(
         drawing: distribution(&curves),
         legend: all.iter().map(|(_, colour, name)| (*colour, (*name).to_owned())).collect(),
         caption: "The time is logarithmic. A curve further to the left is better. A curve that bends right at the top shows objects \
-                  that waited for bulk to end."
+                  that waited for large ones to end."
             .to_owned(),
     })
 }
 
-/// Draws the requests of a run until the small objects have arrived.
+/// Plots the requests of a run until the small objects have arrived.
 fn requests(trace: &Trace, name: &str, end_s: f64) -> Part {
     let timeline = Timeline::until(trace, end_s);
     let more = match timeline.lanes {

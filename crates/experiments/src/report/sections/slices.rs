@@ -1,4 +1,4 @@
-//! The download of one object.
+//! The section on the download of one object.
 
 use super::{against_floor, distance};
 use crate::Compared as _;
@@ -18,7 +18,7 @@ pub(in crate::report) fn slices(found: &[Slices]) -> Section {
         programs,
         text: "An object is downloaded into a file, and its checksum is compared. The five fixed parts read the file back for the checksum. \
                Laneway and the one stream compute it while the bytes arrive. \"Sent again\" is the number of segments that the \
-               link lost, as a share of the segments that the object needs."
+               link lost and the server sent again, as a share of the segments that the object needs."
             .to_owned(),
         parts: found.iter().flat_map(compared).collect(),
         scores: found.iter().flat_map(|leg| Score::of(&short_name(leg), &leg.rows, &Figures::MEASURES[0])).collect(),
@@ -37,7 +37,7 @@ fn compared(leg: &Slices) -> [Part; 3] {
     [Part::Text(leg.name()), figure, Part::Table(leg.table())]
 }
 
-/// Names the object and its link, short enough for a list.
+/// Returns a name for the object and its link that is short enough for a list.
 fn short_name(leg: &Slices) -> String {
     let cap = leg.link.and_then(|link| link.connection_bandwidth);
     let cap = cap.map(|cap| format!(", {} a connection", link_rate(cap))).unwrap_or_default();

@@ -1,24 +1,25 @@
-//! A sender's congestion control, its window and pace: by loss, like CUBIC, or by measured rate, like BBR's first version.
+//! The congestion control of senders, which decides their window and pace. One kind reacts to loss, like CUBIC. The other uses the measured
+//! rate, like the first version of BBR.
 
 use crate::simulator::network::{MSS, Nanos};
 
-/// The congestion control of a host's TCP.
+/// The kind of congestion control that a host's TCP uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CongestionControl {
     Loss,
     Rate,
 }
 
-/// An acknowledgement, as congestion control uses it.
+/// The content of an acknowledgement that congestion control uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub(crate) now: Nanos,
     pub(crate) bytes: u64,
     pub(crate) rtt: Nanos,
-    /// All bytes acknowledged, now and when the acknowledged packet was sent.
+    /// The total of acknowledged bytes, now and at the time when the acknowledged packet was sent.
     pub(crate) delivered: u64,
     pub(crate) delivered_when_sent: u64,
-    /// Bytes a second since that packet was sent.
+    /// The delivery rate since that packet was sent, in bytes per second.
     pub(crate) rate: f64,
     /// True if the sender had nothing more to send at that time.
     pub(crate) is_app_limited: bool,
@@ -49,7 +50,7 @@ impl CongestionState {
         }
     }
 
-    /// Returns the sending rate in bytes a second. It is infinite if only acknowledgements set the pace.
+    /// Returns the pace in bytes per second. It is infinite if only the window limits the sender.
     pub(crate) fn pace(&self) -> f64 {
         match self {
             Self::Loss(_) => f64::INFINITY,
@@ -64,7 +65,7 @@ impl CongestionState {
         }
     }
 
-    /// Takes note of a lost packet that was sent at `sent`.
+    /// Reacts to the loss of a packet that was sent at `sent`.
     pub(crate) fn lost(&mut self, now: Nanos, sent: Nanos) {
         match self {
             Self::Loss(cubic) => cubic.lost(now, sent),
@@ -72,7 +73,7 @@ impl CongestionState {
         }
     }
 
-    /// Takes note of a timeout, after which everything in flight counts as lost.
+    /// Reacts to a timeout, after which all packets in flight count as lost.
     pub(crate) fn timed_out(&mut self) {
         match self {
             Self::Loss(cubic) => cubic.timed_out(),
@@ -81,8 +82,8 @@ impl CongestionState {
     }
 }
 
-// BBR's first version, a rate-based sender. Its window is the highest delivery rate of ten round trips, times the shortest round trip of
-// ten seconds.
+// The first version of BBR, a rate-based sender. Its window is the product of the highest delivery rate in ten round trips and the shortest
+// round trip in ten seconds, times a gain.
 
 const LEAST: u64 = 4 * MSS;
 
@@ -92,17 +93,18 @@ pub(crate) struct Bbr {
     phase: Phase,
     shortest: Nanos,
     shortest_at: Nanos,
-    /// The best rate of each of the last rounds, the latest last.
+    /// The best rate of each of the last ten rounds. Round n is at index n % 10.
     rates: [f64; 10],
     rounds: u64,
     round_ends: u64,
-    /// The rate when it last grew by a quarter, and the rounds since.
+    /// The rate when it last grew by a quarter, and the number of rounds since.
     grown: f64,
     rounds_since: u32,
-    /// In `Steady`: the present eighth of the cycle, and its start.
+    /// In the phase `Steady`, the present eighth of the gain cycle, and its start.
     eighth: usize,
     eighth_at: Nanos,
-    /// For one round after a loss, only as much is sent as is acknowledged. These are the end of that round and the window before it.
+    /// For one round after a loss, the sender sends only as much as is acknowledged. This is the end of that round, and the window before
+    /// it.
     conserving: Option<(u64, u64)>,
     conserved_until: u64,
 }
@@ -112,7 +114,7 @@ enum Phase {
     Startup,
     Drain,
     Steady,
-    /// The window is small until this time, to measure the shortest round trip.
+    /// The window is minimal until this time, to measure the shortest round trip without a queue.
     Looking(Nanos),
 }
 
@@ -168,7 +170,7 @@ impl Bbr {
             Phase::Steady => Self::CYCLE[self.eighth],
             Phase::Looking(_) => 1.0,
         };
-        // The pace is a hundredth below the rate, so that queues shrink. In startup it never goes slower than the first window did.
+        // The pace is a hundredth below the rate, so that queues become shorter. In startup it isn't below the rate of the initial window.
         match self.phase {
             Phase::Startup => gain * self.rate().max(first),
             _ => gain * self.rate() * 0.99,
@@ -226,7 +228,7 @@ impl Bbr {
         let aim = ((gain * self.product()) as u64).max(LEAST);
         self.window = match self.phase {
             Phase::Looking(_) => LEAST,
-            // It grows by the acknowledged bytes, and never shrinks before the path is full.
+            // In startup the window grows by the acknowledged bytes, and never becomes smaller.
             Phase::Startup => (self.window + acked.bytes).min(aim.max(self.window)),
             _ => (self.window + acked.bytes).min(aim),
         };
@@ -255,18 +257,18 @@ impl Bbr {
     }
 }
 
-// CUBIC (RFC 9438), a loss-based sender, with HyStart by delay and by trains of acknowledgements.
+// CUBIC (RFC 9438), a loss-based sender. Its slow start ends by HyStart, which uses the delay and trains of acknowledgements.
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
     window: f64,
     threshold: f64,
-    /// The window before its last cut, and the time of the cut.
+    /// The window before its last reduction, and the time of the reduction.
     top: f64,
     cut: Option<Nanos>,
     shortest: Nanos,
-    /// The present round trip: its end, its start, the end of its train of acknowledgements, the shortest of its first round-trip times,
-    /// and their number.
+    /// The present round: the position that ends it, its start, and the end of its train of acknowledgements. Then the shortest round trip
+    /// in it, and the number of samples.
     round_ends: u64,
     round_began: Nanos,
     train: Nanos,
@@ -294,11 +296,11 @@ impl Default for Cubic {
 
 impl Cubic {
     const CUT: f64 = 0.7;
-    /// Segments per second cubed.
+    /// The growth of the window, in segments per second cubed.
     const GROWTH: f64 = 0.4;
-    /// Acknowledgements of a round trip that HyStart uses.
+    /// The number of acknowledgements in each round whose delay HyStart uses.
     const SAMPLES: u32 = 8;
-    /// A packet that follows the one before within this time belongs to a train.
+    /// An acknowledgement that comes within this time after the previous one belongs to the same train.
     const TRAIN: Nanos = 2_000_000;
 
     fn window(&self) -> u64 {
@@ -315,7 +317,7 @@ impl Cubic {
         self.round_shortest = self.round_shortest.min(rtt);
         self.samples += 1;
         let mss = MSS as f64;
-        // A window that the application doesn't use doesn't grow.
+        // The window doesn't grow if the application uses less than half of it.
         if ((in_flight + bytes) as f64) < self.window / 2.0 {
             return;
         }
@@ -326,9 +328,10 @@ impl Cubic {
             if now <= self.train + Self::TRAIN {
                 self.train = now;
             }
-            // A train of half a round trip fills the path together with the next one.
+            // If a train of acknowledgements lasts half a round trip, the doubled window of the next round fills the path. So slow start
+            // ends here.
             let is_long = self.train - self.round_began > self.shortest / 2;
-            // As in Linux, only windows of at least 16 segments are checked.
+            // As in Linux, slow start ends like this only with a window of at least 16 segments.
             if (is_late || is_long) && self.window >= 16.0 * mss {
                 self.threshold = self.window;
                 (self.top, self.cut) = (self.window, Some(now));
@@ -347,7 +350,7 @@ impl Cubic {
     }
 
     fn lost(&mut self, now: Nanos, sent: Nanos) {
-        // All losses of one window cut it only once.
+        // Several losses in one window reduce it only once.
         if self.cut.is_some_and(|cut| sent < cut) && self.threshold.is_finite() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The receiving end of one direction of a connection: its bytes, its window and its acknowledgements, as in Linux.
+//! The receiving end of one direction of a connection. Its window and its acknowledgements work as in Linux.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,19 +6,19 @@ use super::sender::{BLOCKS, UnackedBurst};
 use crate::dispatch::AttemptId;
 use crate::simulator::network::{MSS, Nanos};
 
-/// Bytes that a receiver accepts at first beyond those that its program has read: half of the 128 KiB of `tcp_rmem`.
+/// The first receive window: half of the 128 KiB of `tcp_rmem`.
 const WINDOW_FIRST: u64 = 64 << 10;
 
-/// The first value of the measured bytes per round trip: the sender's first window.
+/// The initial value for the bytes per round trip, which is the sender's initial window.
 const MEASURED_FIRST: u64 = 10 * MSS;
 
-/// This many acknowledgements go at once. Later ones wait for a second segment.
+/// This many acknowledgements are sent without delay. Later ones wait for a second segment.
 const QUICK: u32 = 16;
 
-/// The longest wait for it.
+/// The maximum delay of an acknowledgement.
 pub(super) const DELAYED: Nanos = 40_000_000;
 
-/// Bytes of a body in the order in which the connection carries them.
+/// Bytes of a body. The connection carries chunks in order, each up to the position `ends`.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     attempt: AttemptId,
@@ -28,26 +28,28 @@ struct Chunk {
 #[derive(Debug)]
 pub(super) struct Receiver {
     chunks: VecDeque<Chunk>,
-    /// Bytes received without a gap, blocks beyond a gap, and bytes read.
+    /// The end of the bytes received without a gap, the blocks received after a gap, and the end of the bytes that the program has read.
     received: u64,
     beyond: BTreeMap<u64, u64>,
     pub(super) read: u64,
-    /// The start of the latest bytes.
+    /// The start of the bytes that arrived last.
     latest: u64,
-    /// Bytes that it accepts beyond those read, its limit, and the bytes measured in a round trip, with their begin.
+    /// The receive window and its maximum. `measured` is the number of bytes that were read in the last round trip, and the present one
+    /// began at `began`.
     window: u64,
     window_max: u64,
     measured: u64,
     began: Nanos,
     began_at: u64,
-    /// Segments not acknowledged yet, and the acknowledgements that still go at once.
+    /// The segments that weren't acknowledged yet, the number of acknowledgements that will still be sent without delay, and the number
+    /// sent so far.
     unsaid: u64,
     quick: u32,
     said: u64,
 }
 
 impl Receiver {
-    /// A receiver that in time accepts at most `window_max` bytes beyond those that its program has read.
+    /// Creates a receiver whose window grows to at most `window_max` bytes.
     pub(super) fn new(window_max: u64) -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -66,7 +68,7 @@ impl Receiver {
         }
     }
 
-    /// Takes note that the sender's program has written a body up to here.
+    /// Records that the sender's program has written bytes of a body, up to the position `ends`.
     pub(super) fn is_to_come(&mut self, attempt: AttemptId, ends: u64) {
         match self.chunks.back_mut().filter(|last| last.attempt == attempt) {
             Some(last) => last.ends = ends,
@@ -74,7 +76,7 @@ impl Receiver {
         }
     }
 
-    /// Takes segments. Returns whether they are acknowledged at once.
+    /// Receives segments. Returns whether to acknowledge them without delay.
     pub(super) fn arrives(&mut self, burst: UnackedBurst) -> bool {
         let (from, to) = (burst.from, burst.from + burst.bytes);
         self.unsaid += burst.segments();
@@ -94,7 +96,7 @@ impl Receiver {
     }
 
     fn fills(&mut self, mut from: u64, mut to: u64) {
-        // Merges blocks that touch.
+        // Merge blocks that overlap or touch.
         while let Some((begins, ends)) = self.beyond.range(..=to).next_back().map(|(from, to)| (*from, *to))
             && ends >= from
         {
@@ -112,7 +114,7 @@ impl Receiver {
         self.received - self.read
     }
 
-    /// Reads bytes, and calls `each` with their attempts.
+    /// Reads this many bytes, and calls `each` with the attempts to which they belong.
     pub(super) fn read(&mut self, bytes: u64, mut each: impl FnMut(AttemptId, u64)) {
         let until = self.read + bytes;
         while self.read < until {
@@ -126,8 +128,8 @@ impl Receiver {
         }
     }
 
-    /// Once in a round trip, sets the window so that twice as many bytes may come in the next, and more if it has grown
-    /// (`tcp_rcv_space_adjust`).
+    /// Once per round trip, enlarges the window to twice the bytes of the last round trip, and more if these have grown (like
+    /// `tcp_rcv_space_adjust` in Linux).
     pub(super) fn adjust(&mut self, now: Nanos, round_trip: Nanos) {
         if now < self.began + round_trip {
             return;
@@ -142,12 +144,13 @@ impl Receiver {
         }
     }
 
-    /// Returns the end of the accepted bytes, if its program limits the window to `clamp`.
+    /// Returns the end of the window, which the program may limit to `clamp` bytes.
     pub(super) fn edge(&self, clamp: Option<u64>) -> u64 {
         self.read + self.window.min(clamp.unwrap_or(u64::MAX))
     }
 
-    /// Returns its acknowledgement: the bytes received without a gap, the latest block beyond a gap, and the furthest blocks.
+    /// Creates an acknowledgement: the end of the bytes received without a gap, the block that was received last, and the furthest other
+    /// blocks.
     pub(super) fn says(&mut self) -> (u64, [(u64, u64); BLOCKS]) {
         (self.unsaid, self.said) = (0, self.said + 1);
         let mut blocks = [(0, 0); BLOCKS];
@@ -165,7 +168,7 @@ impl Receiver {
         (self.received, blocks)
     }
 
-    /// Returns the number of acknowledgements so far. A delayed one compares it to see whether it is too late.
+    /// Returns the number of acknowledgements so far. A delayed acknowledgement is only sent if this number hasn't changed.
     pub(super) fn said(&self) -> u64 {
         self.said
     }

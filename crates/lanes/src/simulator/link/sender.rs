@@ -1,4 +1,4 @@
-//! The sending end of one direction of a connection: the bytes sent and lost, and those that may be sent.
+//! The sending end of one direction of a connection. It records which bytes were sent and lost, and decides which may be sent.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,14 @@ use super::{CHUNK, ConnectionSite};
 use crate::dispatch::{AttemptId, LaneId, Role};
 use crate::simulator::network::{MSS, Nanos};
 
-/// The kernel's shortest timeout. It also adds this if a single packet is in flight, since that packet's acknowledgement may be delayed.
+/// The minimum retransmission timeout. It is also added to the timeout if only one packet is in flight, since that packet's acknowledgement
+/// may be delayed.
 const TIMEOUT_MIN: Nanos = 200_000_000;
 
 /// The timeout before a round trip is known.
 const TIMEOUT_FIRST: Nanos = 1_000_000_000;
 
-/// Segments that leave at once: as many as are sent in a millisecond, within these bounds.
+/// The bounds of the number of segments in a burst. Within them, it is the number that is sent in a millisecond.
 const BURST_MIN: u64 = 2;
 const BURST_MAX: u64 = 44;
 
@@ -32,19 +33,20 @@ pub(super) struct UnackedBurst {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// Bytes written into the connection, sent for the first time, and acknowledged without a gap; then all bytes acknowledged.
+    /// The number of bytes that were written to the connection, sent for the first time, and acknowledged without a gap. `delivered`
+    /// includes bytes that were acknowledged after a gap.
     pub(super) written: u64,
     sent: u64,
     pub(super) acknowledged: u64,
     pub(super) delivered: u64,
     delivered_at: Nanos,
-    /// The end of the bytes that the receiver accepts, as it last said.
+    /// The end of the receiver's window, by the last acknowledgement.
     edge: u64,
-    /// Unacknowledged bursts in the order in which they were sent, and how many of them are retransmissions.
+    /// The unacknowledged bursts in the order in which they were sent. `again` is the number of retransmissions among them.
     outstanding: VecDeque<UnackedBurst>,
     again: usize,
     in_flight: u64,
-    /// In the order of their bytes.
+    /// Lost bursts that must be sent again, in the order of their positions.
     lost: VecDeque<UnackedBurst>,
     congestion: CongestionState,
     round_trip: Option<(f64, f64)>,
@@ -53,19 +55,19 @@ pub(super) struct Sender {
     pub(super) deadline: Option<Nanos>,
     /// The time of the next check of the deadline.
     pub(super) watched: Option<Nanos>,
-    /// True if the next segment goes whatever the window and the pace say.
+    /// True if the next segment is sent even if window or pace don't permit it.
     is_probing: bool,
     paced_until: Nanos,
     pub(super) is_paced: bool,
     app_limited_until: u64,
 }
 
-/// Why nothing is sent now.
+/// The reason why nothing is sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SendBlocker {
-    /// There is nothing to send, or no window for it.
+    /// There is nothing to send, or the window is full.
     Waits,
-    /// The pace allows it at this time.
+    /// The pace permits the next burst at this time.
     Until(Nanos),
 }
 
@@ -95,7 +97,7 @@ impl Sender {
         }
     }
 
-    /// Returns the bytes that wait in the sender's kernel.
+    /// Returns the number of bytes that wait in the sender's kernel.
     pub(super) fn unsent(&self) -> u64 {
         self.written - self.sent
     }
@@ -105,7 +107,8 @@ impl Sender {
         self.round_trip.map(|(smooth, _)| smooth as Nanos)
     }
 
-    /// Returns the burst that leaves now, if one may. Lost ones go first. `pace` is an outside limit on the rate.
+    /// Returns the next burst, or the reason why nothing may be sent now. Lost bytes are sent first. `pace` is a limit on the rate in
+    /// addition to that of congestion control.
     pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<UnackedBurst, SendBlocker> {
         let room = self.congestion.window().saturating_sub(self.in_flight);
         let (from, available, is_again) = match self.lost.front() {
@@ -116,7 +119,7 @@ impl Sender {
             if self.sent == self.written {
                 self.app_limited_until = self.delivered + self.in_flight.max(1);
             } else if self.outstanding.is_empty() && self.deadline.is_none() {
-                // If this were lost, no packet would tell that the window has opened.
+                // The acknowledgement that opens the window again may be lost. So ask for it after a timeout.
                 self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
             }
             return Err(SendBlocker::Waits);
@@ -136,7 +139,7 @@ impl Sender {
             true => available.min(MSS),
             false => available.min(burst).min(room.max(MSS)),
         };
-        // A small rest waits for the bytes in flight, like Nagle's algorithm.
+        // As in Nagle's algorithm, less than a full segment waits while other bytes are in flight.
         let is_rest = bytes < MSS && bytes < self.written - self.sent && self.in_flight > 0;
         if is_rest && !is_again && !self.is_probing {
             return Err(SendBlocker::Waits);
@@ -157,7 +160,7 @@ impl Sender {
         self.congestion.window() as f64 / (smooth * 1e-9)
     }
 
-    /// Takes note that the burst, or its first bytes, have left.
+    /// Records that a burst was sent, or the first bytes of one.
     pub(super) fn left(&mut self, burst: UnackedBurst) {
         self.is_probing = false;
         if burst.is_again {
@@ -176,18 +179,18 @@ impl Sender {
         self.arm(burst.at);
     }
 
-    /// Takes an acknowledgement. Returns how many bytes it reports for the first time, in whatever order they came.
+    /// Processes an acknowledgement. Returns how many bytes it acknowledges for the first time, with or without a gap before them.
     pub(super) fn acked(&mut self, now: Nanos, ack: &Ack) -> u64 {
         let new = ack.received.saturating_sub(self.acknowledged);
         self.acknowledged += new;
-        // The receiver accepts bytes up to here, and never takes that back.
+        // The end of the window never moves back.
         if ack.edge > self.edge {
             self.edge = ack.edge;
             if self.outstanding.is_empty() {
                 (self.deadline, self.timeouts) = (None, 0);
             }
         }
-        // Packets that counted as lost may only have been late.
+        // Packets that counted as lost may have arrived late.
         let lost = |sender: &Self| sender.lost.iter().map(|lost| lost.bytes).sum::<u64>();
         let before = lost(self);
         self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
@@ -203,12 +206,12 @@ impl Sender {
                 delivered -= missing.bytes;
                 let is_beyond = missing.from + missing.bytes == sent.from + sent.bytes;
                 if i == place && is_beyond {
-                    // The rest of the last burst is still to come.
+                    // The rest of the last burst is still in flight.
                     self.in_flight += missing.bytes;
                     self.again += usize::from(missing.is_again);
                     self.outstanding.push_front(missing);
                 } else {
-                    // A path keeps the order, so bytes sent before others that have come are lost.
+                    // Packets keep their order, so if later bytes have arrived, the missing ones are lost.
                     self.congestion.lost(now, missing.at);
                     self.lost.push_back(missing);
                 }
@@ -219,7 +222,8 @@ impl Sender {
         self.delivered_at = now;
         self.timeouts = 0;
         let rtt = now - latest.at;
-        // An acknowledgement sooner than any round trip belongs to an earlier packet.
+        // If an acknowledgement comes earlier than in the shortest round trip, it belongs to the first transmission, not to the
+        // retransmission.
         let is_early = latest.is_again && rtt < self.shortest;
         let rtt = if is_early { self.round_trip().unwrap_or(rtt) } else { rtt };
         if !is_early {
@@ -240,12 +244,12 @@ impl Sender {
         late + delivered
     }
 
-    /// Returns the last sent of the bursts of which bytes have arrived.
+    /// Returns the index of the last burst of which bytes have arrived.
     fn furthest(&self, ack: &Ack) -> Option<usize> {
         let (highest, mut place) = (ack.highest(), None);
         for (i, sent) in self.outstanding.iter().enumerate() {
             if sent.from >= highest {
-                // New bytes are sent in order.
+                // Without retransmissions, positions only grow, so no later burst can have arrived.
                 if self.again == 0 {
                     break;
                 }
@@ -276,14 +280,14 @@ impl Sender {
         let segments: u64 = self.outstanding.iter().map(UnackedBurst::segments).take(2).sum();
         self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
-            // At first the last packet is sent again, to learn what else is missing.
+            // The first timeout is short. It only sends the last packet again, whose acknowledgement shows what is missing.
             (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),
             (_, 0) => Some(now + (2.0 * smooth) as Nanos + 2_000_000),
             (_, timeouts) => Some(now + (self.timeout() << (timeouts - 1).min(6))),
         };
     }
 
-    /// Handles a timeout. Returns whether to ask how much the receiver accepts.
+    /// Handles a timeout. Returns whether to ask the receiver for its window.
     pub(super) fn timed_out(&mut self, now: Nanos) -> bool {
         let is_probe = self.timeouts == 0 && self.round_trip.is_some();
         self.timeouts += 1;
@@ -293,7 +297,7 @@ impl Sender {
         }
         self.paced_until = 0;
         if is_probe {
-            // New bytes if there are any, otherwise the last segment again (RFC 8985).
+            // Send new bytes if there are any, or else the last segment again (RFC 8985).
             self.is_probing = true;
             if self.lost.is_empty() && self.sent >= self.written.min(self.edge) {
                 self.takes_back_the_last();
@@ -325,18 +329,18 @@ impl UnackedBurst {
         Self { from, bytes, at: 0, delivered: 0, delivered_at: 0, is_app_limited: false, is_again: false }
     }
 
-    /// A packet without bytes that asks how much the receiver accepts.
+    /// Creates a packet without data, which makes the receiver report its window.
     pub(super) fn question(now: Nanos, from: u64) -> Self {
         let (delivered, is_app_limited, is_again) = (0, true, false);
         Self { from, bytes: 0, at: now, delivered, delivered_at: now, is_app_limited, is_again }
     }
 
-    /// Returns its first bytes.
+    /// Returns the first bytes of the burst.
     pub(super) fn first(self, bytes: u64) -> Self {
         Self { bytes, ..self }
     }
 
-    /// Returns a part of it.
+    /// Returns the part of the burst between two positions.
     pub(super) fn between(self, from: u64, to: u64) -> Self {
         Self { from, bytes: to - from, ..self }
     }
@@ -346,7 +350,7 @@ impl UnackedBurst {
     }
 }
 
-/// Blocks beyond a gap that fit beside the timestamps (RFC 2018).
+/// The maximum number of selective acknowledgements in a packet with timestamps (RFC 2018).
 pub(super) const BLOCKS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -355,19 +359,19 @@ pub(crate) struct Ack {
     pub(super) path: usize,
     /// All bytes before this have arrived.
     pub(super) received: u64,
-    /// Blocks that have arrived beyond a gap, in order. Unused ones are empty.
+    /// Blocks that have arrived after a gap, in order. Unused entries are empty.
     pub(super) blocks: [(u64, u64); BLOCKS],
-    /// The end of the bytes that the receiver accepts.
+    /// The end of the receiver's window.
     pub(super) edge: u64,
 }
 
 impl Ack {
-    /// Returns the end of the bytes that it reports.
+    /// Returns the end of the furthest bytes that are acknowledged.
     pub(super) fn highest(&self) -> u64 {
         self.blocks.iter().map(|(_, to)| *to).fold(self.received, u64::max)
     }
 
-    /// Returns the parts of a burst that are still missing, as far as this tells, in order.
+    /// Returns the parts of a burst that this doesn't acknowledge, in order.
     pub(super) fn missing(&self, sent: UnackedBurst) -> impl Iterator<Item = UnackedBurst> {
         let (mut from, end) = (sent.from.max(self.received), sent.from + sent.bytes);
         let gaps = self.blocks.into_iter().chain([(u64::MAX, u64::MAX)]).map(move |(begins, ends)| {
@@ -385,11 +389,11 @@ impl Ack {
 #[derive(Debug)]
 pub(super) struct TcpFlow {
     pub(super) place: ConnectionSite,
-    /// Bodies that still have bytes to be written, in turn.
+    /// The bodies with bytes that weren't written yet. They take turns.
     bodies: VecDeque<(AttemptId, u64)>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// When bytes last arrived.
+    /// The time at which bytes last arrived.
     pub(super) arrived_at: Nanos,
 }
 
@@ -410,12 +414,12 @@ impl TcpFlow {
         self.bodies.retain(|(other, _)| *other != attempt);
     }
 
-    /// Returns how many bytes of a body are still to be written.
+    /// Returns how many bytes of a body weren't written yet.
     pub(super) fn unwritten(&self, attempt: AttemptId) -> u64 {
         self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
     }
 
-    /// Shortens a body by `bytes`, if more than those are still to be written.
+    /// Shortens a body by `bytes`, if more than that many weren't written yet. Returns whether it did.
     pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
         let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
         if let Some((_, left)) = body {
@@ -429,7 +433,7 @@ impl TcpFlow {
         self.bodies.len()
     }
 
-    /// Writes at most `most` bytes into the connection, a chunk of each body in turn.
+    /// Writes at most `most` bytes to the connection, a chunk of each body in turn. Returns how many it wrote.
     pub(super) fn write(&mut self, mut most: u64) -> u64 {
         let before = self.sender.written;
         while most > 0

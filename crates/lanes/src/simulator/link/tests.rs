@@ -1,4 +1,4 @@
-//! Tests that a single body over an idle link takes as long as TCP makes it take.
+//! Tests of the simulated TCP. A single body over an idle link must take as long as with a real TCP.
 
 use super::congestion::CongestionControl;
 use super::*;
@@ -8,7 +8,7 @@ use crate::simulator::network::{Bottleneck, Network};
 const MIB: u64 = 1 << 20;
 const PLACE: ConnectionSite = ConnectionSite { lane: LaneId(1), role: Role::Freight, server: 0, path: 0 };
 
-/// Returns when a body that begins now has arrived.
+/// Returns the seconds until a body that begins at `now` has arrived.
 fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     let attempt = AttemptId(now);
     network.begin(now, Side::Down, PLACE, attempt, bytes);
@@ -20,7 +20,7 @@ fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     (at - now) as f64 * 1e-9
 }
 
-/// Returns how long a body takes over an idle link, with each kind of sender.
+/// Returns the seconds that a body takes over an idle link, for each kind of congestion control.
 fn alone(wire: Bottleneck, rtt_ms: u64, bytes: u64) -> [f64; 2] {
     [CongestionControl::Rate, CongestionControl::Loss].map(|control| {
         let server = Server { stream_rate: f64::INFINITY, control, ..Server::new(rtt_ms, Protocol::H1) };
@@ -60,7 +60,7 @@ fn random_loss_slows_who_goes_by_it_and_hardly_who_goes_by_rate() {
     let [rate, loss] = alone(Bottleneck::of(1000, 1024, 0.5), 20, 64 * MIB);
     let floor = (64 * MIB) as f64 / 125e6;
     assert!(rate < 2.0 * floor, "{rate}");
-    // About MSS / RTT * 1.2 / sqrt(p): 1.2 MB/s.
+    // The expected rate is about MSS / RTT * 1.2 / sqrt(p), which is 1.2 MB/s.
     assert!(loss > 10.0 * floor, "{loss}");
 }
 
@@ -92,7 +92,7 @@ fn acknowledgements_stand_in_the_queue_of_what_goes_their_way() {
         network.step(&mut arrived);
     }
     let beside = takes(&mut network, 3_000_000_000, 2 * MIB);
-    // A quarter of a mebibyte at 1 Mbit/s is two seconds.
+    // A full queue of 256 KiB takes two seconds at 1 Mbit/s.
     assert!(alone < 0.5 && beside > 4.0 * alone, "{beside}, {alone} alone");
 }
 
@@ -120,7 +120,7 @@ fn a_receiver_that_takes_less_than_the_path_holds_sets_the_pace() {
     let server = |window_max| Server { window_max, ..Server::new(100, Protocol::H1) };
     let wire = Wire::both(Bottleneck::of(10_000, 16 << 10, 0.0));
     let seconds = |window_max| takes(&mut network(wire, server(window_max)), 0, 256 * MIB);
-    // 85 windows of 3 MiB, plus the rounds of slow start. With 16 MiB, 16 windows.
+    // 85 windows of 3 MiB (or 16 windows of 16 MiB) take a round trip each. The rounds of slow start come in addition.
     let (small, large) = (seconds(3 << 20), seconds(16 << 20));
     assert!((8.5..10.5).contains(&small), "{small}");
     assert!((1.6..4.0).contains(&large), "{large}");

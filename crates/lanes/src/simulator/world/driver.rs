@@ -1,4 +1,4 @@
-//! A driver that carries out the dispatcher's actions, and the servers that answer it.
+//! The simulated driver, which carries out the dispatcher's actions, and the simulated servers.
 
 use std::net::SocketAddr;
 
@@ -6,18 +6,18 @@ use super::*;
 use crate::addresses::FAILED_FOR;
 use crate::simulator::network::IdleClose;
 
-/// The time that the driver waits for a silent server.
+/// The no-progress timeout of the driver.
 const NO_PROGRESS: Nanos = 30_000_000_000;
 
-/// A request fails once this many lanes were gone when it came to them, as in the real driver.
+/// As in the real driver, a request fails after this many lanes had already ended when it came to them.
 const BOUNCES_MAX: u32 = 4;
 
-/// The time until a lost first packet is sent again, and a lost one in the middle of a handshake.
+/// The time until a lost SYN is retransmitted, and until another lost packet of a handshake is.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
 
 impl World {
-    /// Returns the delay by random loss: `each` for every one of `packets` that is lost.
+    /// Returns the delay that random loss causes to `packets` packets, which is `each` for every lost one.
     fn lost_for(&mut self, path: usize, packets: u32, each: Nanos) -> Nanos {
         let loss = self.network.loss(path);
         let lost = (0..packets).filter(|_| self.random.random::<f64>() < loss).count();
@@ -26,7 +26,7 @@ impl World {
 
     fn dial(&mut self, lane: LaneId, origin: usize, role: Role) {
         self.dials += 1;
-        // The handshake's packets wait in the queues too, and may be lost.
+        // The handshake's packets also wait in queues, and may be lost.
         let path = self.next_path(origin);
         let rtt = nanos(self.paths[path].1.rtt) + self.network.delay(self.now, path);
         let handshake = nanos(self.servers[origin].handshake);
@@ -52,7 +52,7 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
-    /// Returns the path of a new connection. A server's paths take turns, without those that are avoided.
+    /// Returns the path for a new connection. Connections take turns among a server's paths, and avoid some of them.
     fn next_path(&mut self, origin: usize) -> usize {
         let now = self.instant();
         let addresses = &mut self.addresses[origin];
@@ -63,7 +63,7 @@ impl World {
         usize::from(addresses.order(now)[0].port())
     }
 
-    /// Lets new connections avoid a lane's address for a while.
+    /// Makes new connections avoid a lane's address for a while.
     pub(crate) fn avoid(&mut self, lane: LaneId, time: Duration) {
         let now = self.instant();
         if let Some(connection) = self.connections.get(&lane) {
@@ -213,7 +213,7 @@ impl World {
         self.network.begin(self.now, Side::Up, place, attempt, HEAD + want.up);
     }
 
-    /// The server has received the whole request.
+    /// Handles the arrival of the whole request at the server.
     pub(crate) fn serve(&mut self, attempt: AttemptId) {
         let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// The server sends the answer. For a large object, it sends as much as the first request takes of it.
+    /// Makes the server send the answer. If the answer to an opener is large, it sends only the part that the opener takes.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
@@ -241,7 +241,7 @@ impl World {
         self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
-    /// Returns whether a request has the connection to itself.
+    /// Returns whether the connection carries one request at a time.
     fn is_exclusive(&self, lane: LaneId) -> bool {
         self.connections[&lane].protocol.is_some_and(|protocol| !protocol.is_multiplexed())
     }
@@ -250,7 +250,7 @@ impl World {
         !want.known && want.down > Rules::CHOSEN.freight_above
     }
 
-    /// Returns how much of an object an attempt takes by itself.
+    /// Returns how many bytes of an object the attempt itself takes. It is 0 if the object is requested again as freight.
     fn taken(&self, want: &RequestSpec, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// The answer's head arrives.
+    /// Handles the arrival of the answer's head.
     pub(crate) fn answer(&mut self, attempt: AttemptId) {
         let lane = *self.request(attempt).lanes.last().unwrap();
         let (want, role) = (self.request(attempt).want, self.request(attempt).role);
@@ -294,7 +294,7 @@ impl World {
         }
     }
 
-    /// Ends a running attempt, well or not.
+    /// Ends a running attempt. `well` is true if it has succeeded.
     pub(crate) fn end(&mut self, attempt: AttemptId, well: bool) {
         self.stop_watching(attempt, well);
         let now = self.now;
@@ -330,12 +330,13 @@ impl World {
         }
     }
 
-    /// Begins the server's wait for another request, if the lane is idle.
+    /// If the lane is idle, starts the server's idle timeout.
     fn rests(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.get(&lane).filter(|c| c.riding.is_empty()) else { return };
         let server = &self.servers[connection.origin];
         if server.ending == IdleClose::Seen && server.idle_max < Duration::MAX {
-            // The server's clock is half a round trip behind, and its end takes another half to arrive.
+            // `last_used` is half a round trip after the server's last activity, and its FIN takes half a round trip to arrive. The two
+            // cancel out.
             self.at(nanos(server.idle_max), WorldStep::IdleEnds(lane, connection.last_used));
         }
     }
@@ -347,7 +348,7 @@ impl World {
         }
     }
 
-    /// A request has found its connection closed. It is sent again, which doesn't count as an attempt.
+    /// Handles a request that found its connection closed. It is sent again, which doesn't count as an attempt.
     pub(crate) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
         self.connections.remove(&lane);
         self.forget_flows(lane);
@@ -359,7 +360,7 @@ impl World {
         self.submitted(attempt);
     }
 
-    /// Resets a connection, which ends everything on it.
+    /// Resets a connection, which ends all attempts on it.
     pub(crate) fn reset(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.remove(&lane) else { return };
         for attempt in connection.riding.into_iter().chain(connection.waiting) {
@@ -374,30 +375,30 @@ impl World {
     }
 }
 
-/// Returns the address at the end of a path. It contains the path's number.
+/// Returns the address at the end of a path. Its port is the path's index.
 fn address(path: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], path as u16))
 }
 
-// Large objects. Uploads go in parts, of which a program sends a few at once. A download is one stream. Other streams take over its end if
-// the dispatcher has lanes to spare.
+// Large objects. An upload is divided into parts, of which the program sends a few at once. A download begins as one stream. Other streams
+// take over the end of its range if the dispatcher reports spare lanes.
 
-/// Bytes of a usual part of an upload, and the number of parts that a program sends at once.
+/// The size in bytes of a part of an upload, and the number of parts that the program submits at once.
 const USUAL: u64 = 16 << 20;
 const UP_AT_ONCE: u64 = 16;
 
-/// Fewer bytes than this aren't worth another request.
+/// A range of fewer bytes than this isn't requested separately.
 const CLAIM: u64 = 1 << 20;
 
-/// The shortest range that another stream takes over at first, in bytes, unless 1 Gbit/s carries more in a round trip.
+/// The limit of the bytes that another stream takes over at first. It is higher if 1 Gbit/s carries more in a round trip.
 const FIRST_SPLIT: u64 = 8 << 20;
 
-/// A large object, and the bytes of an upload that haven't been sent yet.
+/// A large object. `left` is the number of bytes of an upload that weren't submitted yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LargeObject {
     origin: usize,
     left: u64,
-    /// Bytes that other streams have taken over so far.
+    /// The number of bytes that other streams have taken over so far.
     taken_over: u64,
 }
 
@@ -408,20 +409,20 @@ impl World {
         (0..UP_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
     }
 
-    /// The size of an object becomes known. Its first request (the opener) brings a part of it.
+    /// Handles an opener whose answer turned out to be large. Other streams may take over a part of it.
     pub(super) fn opened(&mut self, opener: AttemptId, origin: usize) {
         self.request(opener).want.part_of = Some(self.objects.len());
         self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
         self.take_over(origin, self.spare[origin]);
     }
 
-    /// Another stream requests the whole object, which its opener can't bring.
+    /// Requests a whole object again as freight, because its opener shares an express connection.
     pub(super) fn get_all(&mut self, bytes: u64, origin: usize) {
         self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
         self.submit(Duration::ZERO, RequestSpec::get(bytes).of(origin).part_of(self.objects.len() - 1));
     }
 
-    /// Sends the next part of an upload, if there is one.
+    /// Submits the next part of an upload, if there is one.
     pub(super) fn next_part(&mut self, number: usize) {
         let object = &mut self.objects[number];
         let part = if object.left < USUAL + USUAL / 4 { object.left } else { USUAL };
@@ -432,8 +433,8 @@ impl World {
         }
     }
 
-    /// The dispatcher has lanes to spare. Other streams take over the ends of the longest requests, from bytes that haven't left their
-    /// server.
+    /// Uses spare lanes: new requests take over the ends of the longest running downloads. They take only bytes that the server hasn't
+    /// written yet.
     pub(super) fn take_over(&mut self, origin: usize, lanes: usize) {
         let rtt = self.servers[origin].paths[0].rtt.as_secs_f64();
         let first = FIRST_SPLIT.max((125e6 * rtt) as u64);

@@ -1,4 +1,4 @@
-//! Stragglers: the observation of requests, and the results of two requests for the same bytes.
+//! Hedging in the simulation: watches requests for stragglers, and handles the outcomes of a request and its hedge.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use super::*;
 use crate::addresses::SLOW_FOR;
 use crate::hedge::{Alike, HedgeWatch, Tracker, budget_left};
 
-/// Hedging in the world.
+/// The state of hedging.
 #[derive(Default)]
 pub(crate) struct Hedging {
     watch: Option<HedgeWatch>,
     trackers: BTreeMap<AttemptId, Arc<Tracker>>,
-    /// The other request of each pair, and the first request of each hedge.
+    /// For each request of a pair, the other one. `firsts` has the first request for each hedge.
     others: BTreeMap<AttemptId, AttemptId>,
     firsts: BTreeMap<AttemptId, AttemptId>,
 }
 
 impl World {
-    /// Adds a watch for stragglers to the world.
+    /// Enables hedging in this world.
     pub(crate) fn hedging(mut self) -> Self {
         self.hedging.watch = Some(HedgeWatch::new(true));
         self
@@ -32,12 +32,12 @@ impl World {
         Some(nanos(at.saturating_duration_since(self.start)))
     }
 
-    /// Watches a request that goes to a lane.
+    /// Watches a request that is put on a lane.
     pub(crate) fn begin_watching(&mut self, attempt: AttemptId) {
         self.sent += 1;
         let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
-        // A request whose answer leads to more requests isn't hedged.
+        // Uploads and openers aren't hedged, and neither are hedges.
         let may_be_hedged = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&attempt);
         if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_hedged) {
             let tracker = Arc::new(Tracker::new(now, Alike(0)));
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Takes note that a body with `left` bytes to come has moved without a silence.
+    /// Records the progress of a body of which `left` bytes haven't come yet, as if it had moved without a silence.
     fn flowed(&self, attempt: AttemptId, left: u64) {
         let total = self.requests[attempt.0 as usize].want.down;
         self.track(attempt, |tracker, now| {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// Tells the dispatcher of a request, which may be a hedge.
+    /// Submits a request to the dispatcher, which may be a hedge.
     pub(crate) fn submitted(&mut self, attempt: AttemptId) {
         let want = self.request(attempt).want;
         let (origin, size) = (OriginId(want.origin), want.size());

@@ -1,4 +1,4 @@
-//! For systems about which nothing is known except that they have sockets. Everything is left to TCP.
+//! The implementation for systems other than Linux. It sets no limits, and has no measurements.
 
 use tokio::net::TcpStream;
 
@@ -7,12 +7,12 @@ use crate::stream::PathSignals;
 #[derive(Debug, Default)]
 pub(in crate::stream) struct BufferLocks;
 
-/// Sets nothing, and so never has to be set again.
+/// Does nothing. It returns true so that the caller doesn't set the limit again and again.
 pub(in crate::stream) fn clamp(_tcp: &TcpStream, _locks: &mut BufferLocks, _bytes: u32) -> bool {
     true
 }
 
-/// On other systems, `SO_RCVLOWAT` isn't known to work with calls that wait for many sockets at once.
+/// Does nothing. On other systems, we don't know if `SO_RCVLOWAT` works with calls that wait for many sockets, such as `kqueue`.
 pub(in crate::stream) fn low_water(_tcp: &TcpStream, _bytes: u32) {}
 
 pub(in crate::stream) fn send_buffer(_tcp: &TcpStream, _locks: &mut BufferLocks, _bytes: u32) {}
@@ -30,5 +30,5 @@ impl SocketSignals {
     }
 }
 
-/// Written bytes may stay in the system's buffers for long, and no call tells how many.
+/// All methods return `None`. Without them, it isn't known how many written bytes are still in the system's buffers.
 impl PathSignals for SocketSignals {}

@@ -1,4 +1,4 @@
-//! Linux.
+//! The implementation for Linux.
 #![allow(
     unsafe_code,
     reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK, SO_MAX_PACING_RATE or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ, SO_MEMINFO or TCP_INFO; SO_RCVBUF can't be given back to TCP's own tuning"
@@ -12,18 +12,18 @@ use tokio::net::TcpStream;
 use crate::dispatch::{Direction, TcpSample};
 use crate::stream::PathSignals;
 
-/// The locked buffers of a socket. TCP doesn't resize them.
+/// The locks on a socket's buffers. TCP doesn't resize a locked buffer.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct BufferLocks(u32);
 
-// linux/socket.h: the buffer's size is locked, as if the program had set it.
+// From linux/socket.h. A buffer with this lock keeps its size, as if the program had set it.
 const SOCK_SNDBUF_LOCK: u32 = 1;
 const SOCK_RCVBUF_LOCK: u32 = 2;
 
-// linux/sock_diag.h: memory of the bytes that arrived and weren't read, overhead included.
+// From linux/sock_diag.h: the index of the memory that bytes use that have arrived but weren't read, including overhead.
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 
-// linux/tcp.h, struct tcp_info.
+// From linux/tcp.h: indexes of 32-bit words in the struct tcp_info.
 const TCPI_SND_MSS: usize = 4;
 const TCPI_SACKED: usize = 7;
 const TCPI_LAST_DATA_SENT: usize = 11;
@@ -34,7 +34,7 @@ const TCPI_TOTAL_RETRANS: usize = 25;
 const TCPI_RCV_OOOPACK: usize = 56;
 
 impl BufferLocks {
-    /// Locks or unlocks a buffer. Returns whether it could: Linux can since 5.14.
+    /// Locks or unlocks a buffer. Returns whether the kernel supports this, as Linux does since 5.14.
     fn set(&mut self, tcp: &TcpStream, lock: u32, is_on: bool) -> bool {
         let locks = if is_on { self.0 | lock } else { self.0 & !lock };
         let could = set(tcp, libc::SOL_SOCKET, libc::SO_BUF_LOCK, locks);
@@ -44,7 +44,7 @@ impl BufferLocks {
 }
 
 pub(in crate::stream) fn clamp(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) -> bool {
-    // At first TCP assumes that overhead takes half of a buffer.
+    // For a new connection, TCP assumes that overhead takes half of a buffer.
     let is_enough = |size: usize| bytes > 0 && size >= 2 * bytes as usize;
     let lasts = socket2::SockRef::from(tcp).recv_buffer_size().is_ok_and(is_enough);
     let lasts = locks.set(tcp, SOCK_RCVBUF_LOCK, lasts) && lasts;
@@ -56,10 +56,10 @@ pub(in crate::stream) fn low_water(tcp: &TcpStream, bytes: u32) {
     set(tcp, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// A kernel keeps its own size if it can't unlock the buffer (before 5.14), or if it allows much less (`net.core.wmem_max`).
+/// If the kernel can't unlock the buffer later (before 5.14), or allows only a much smaller one (`net.core.wmem_max`), this sets no limit.
 pub(in crate::stream) fn send_buffer(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) {
     let is_set = bytes > 0 && locks.set(tcp, SOCK_SNDBUF_LOCK, true) && {
-        // The kernel doubles the given size for its own structures, of which bulk needs few.
+        // The kernel doubles the given size, to have room for its own structures. Bulk needs few of these, so give half of the size.
         set(tcp, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes / 2);
         socket2::SockRef::from(tcp).send_buffer_size().is_ok_and(|is| is >= bytes as usize / 16 * 15)
     };
@@ -76,7 +76,7 @@ pub(in crate::stream) fn pace(tcp: &TcpStream, rate: u32) {
     set_word(tcp, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed());
 }
 
-/// An open socket, by its descriptor.
+/// The file descriptor of an open socket.
 #[derive(Debug)]
 pub(in crate::stream) struct SocketSignals(libc::c_int);
 
@@ -85,7 +85,7 @@ impl SocketSignals {
         Self(tcp.as_raw_fd())
     }
 
-    /// Returns the bytes of full segments that the peer has received beyond a lost packet (RFC 2018).
+    /// Returns about how many bytes the peer has received after a lost packet, by its selective acknowledgements (RFC 2018).
     fn beyond_a_gap(&self) -> u64 {
         let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
         info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
@@ -95,16 +95,16 @@ impl SocketSignals {
     fn option<const WORDS: usize>(&self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
         let mut words = [0_u32; WORDS];
         let mut len = size_of_val(&words) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. If the socket were
-        // closed, the answer would be another socket's, which doesn't harm memory.
+        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call, and any bytes are valid words. If the
+        // socket were closed, the result might be about another socket, which doesn't affect memory safety.
         let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
         (asked == 0).then_some(words)
     }
 }
 
 impl PathSignals for SocketSignals {
-    /// Half of the memory that the bytes take, as TCP itself assumes at first. A count of segments would be wrong: segments that a network
-    /// card or a virtual machine's host has merged count as one.
+    /// Returns half of the memory that the bytes use, because TCP itself first assumes that the other half is overhead. A number of
+    /// segments wouldn't help. Segments that a network card or the host of a virtual machine has merged count as one.
     fn waiting(&self) -> Option<u64> {
         let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
         Some(u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
@@ -112,8 +112,8 @@ impl PathSignals for SocketSignals {
 
     fn unacknowledged(&self) -> Option<u64> {
         let mut bytes: libc::c_int = 0;
-        // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to the pointer's target, which lives through the call. If the
-        // socket were closed, the answer would be another socket's, which doesn't harm memory.
+        // SAFETY: SIOCOUTQ, which has the same number as TIOCOUTQ, writes a C int to the pointer's target, which lives through the call. If
+        // the socket were closed, the result might be about another socket, which doesn't affect memory safety.
         let asked = unsafe { libc::ioctl(self.0, libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
         let bytes = if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 };
         Some(bytes.saturating_sub(self.beyond_a_gap()))
@@ -133,13 +133,13 @@ impl PathSignals for SocketSignals {
         Some(TcpSample {
             round_trip: Duration::from_micros(info[round_trip].into()),
             quiet: Duration::from_millis(info[quiet].into()),
-            // Kernels before 5.4 leave it at zero.
+            // For downloads, kernels before 5.4 leave this at zero.
             disordered: info[disordered].into(),
         })
     }
 }
 
-/// Sets an option that is a C int. Returns whether it could.
+/// Sets an option that is a C int. Returns whether the kernel accepted it.
 fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) -> bool {
     set_word(tcp, level, name, libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX))
 }

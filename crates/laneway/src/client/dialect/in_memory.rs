@@ -1,4 +1,4 @@
-//! A store in the memory of the process.
+//! [`InMemory`], a store in the memory of the process.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,9 +15,9 @@ use laneway_store::{
     Provider, PutOptions, ReadAs, Route, Segment, StoredPart, Timings, Unless, Version, VersionNames,
 };
 
-/// The most entries on a page of a listing.
+/// The maximum number of entries on a page of a listing.
 const PAGE_MAX: u32 = 1000;
-/// Bytes that a sink receives at a time.
+/// The number of bytes that a sink receives at a time.
 const CHUNK: usize = 256 << 10;
 
 /// A store in the memory of the process, for tests of programs that use Laneway and as an example of a [`Dialect`].
@@ -47,7 +47,8 @@ pub struct InMemory {
 #[derive(Debug, Default)]
 struct StoreState {
     buckets: BTreeMap<String, Contents>,
-    /// Counts writes and uploads. The count at a write names the new object's version.
+    /// Counts writes and started multipart uploads. A write's count becomes the new object's generation, and
+    /// an upload's count becomes part of its id.
     writes: u64,
 }
 
@@ -110,7 +111,7 @@ impl InMemory {
         state.buckets.get_mut(&id.bucket).ok_or_else(missing)
     }
 
-    /// Returns the object, if its version is the one that was named.
+    /// Returns the object. If `id` or `version` names a version, the object must have it.
     fn found(
         &self,
         state: &mut StoreState,
@@ -122,7 +123,7 @@ impl InMemory {
         let object =
             self.contents(state, operation, id)?.objects.get(&id.key).cloned().ok_or_else(missing)?;
         let generation = object.meta.version.as_ref().map(ToString::to_string);
-        // The bucket keeps no version besides the current one.
+        // The bucket keeps only the current version, so any other version that `id` names doesn't exist.
         if id.version.as_deref().is_some_and(|named| generation != Some(format!("generation {named}"))) {
             return Err(missing());
         }
@@ -132,7 +133,7 @@ impl InMemory {
         Ok(object)
     }
 
-    /// Refuses properties that the store can't keep.
+    /// Returns an error if the options have properties that this store can't keep, such as tags.
     fn check_kept(&self, operation: Operation, id: &ObjectId, options: &PutOptions) -> Result<(), Error> {
         let is_kept = options.tags.is_empty()
             && options.retention.is_none()
@@ -196,7 +197,8 @@ impl InMemory {
         holds.then_some(()).ok_or_else(fails)
     }
 
-    /// Returns the bytes of a body, unless they differ from the caller's checksum.
+    /// Returns the bytes of a body. It is an error if their CRC32C differs from `known`, the caller's
+    /// checksum.
     fn read(
         &self,
         operation: Operation,
@@ -208,7 +210,12 @@ impl InMemory {
             self.error(ErrorKind::Source, operation, id, &error.to_string()).because(error)
         })?;
         match known.is_some_and(|known| known != crc32c(&bytes)) {
-            true => Err(self.error(ErrorKind::Integrity, operation, id, "the bytes have another checksum")),
+            true => Err(self.error(
+                ErrorKind::Integrity,
+                operation,
+                id,
+                "the bytes don't have the expected checksum",
+            )),
             false => Ok(bytes),
         }
     }
@@ -338,7 +345,7 @@ impl Dialect for InMemory {
                 let at = rest.find(delimiter)? + delimiter.len();
                 Some(format!("{}{}", list.prefix, &rest[..at]))
             });
-            // The page before may have ended with this folder.
+            // A listing contains a folder once, and the previous page may already have ended with this one.
             let is_repeated = folder.as_deref().is_some_and(|folder| {
                 page.prefixes.last().is_some_and(|last| last == folder)
                     || list.token.as_deref().is_some_and(|token| token.starts_with(folder))
@@ -446,17 +453,17 @@ impl Dialect for InMemory {
         let found = self.upload(state, Operation::Complete, upload)?;
         let parts: BTreeMap<u32, &Part> = parts.iter().map(|part| (part.number, part)).collect();
         if parts.is_empty() {
-            return Err(error(ErrorKind::Invalid, "no part is named"));
+            return Err(error(ErrorKind::Invalid, "the list of parts is empty"));
         }
         let mut joined = BytesMut::new();
         for (number, known) in parts {
             let bytes = found.parts.get(&number).filter(|bytes| part(number, bytes).etag == known.etag);
-            let missing = || error(ErrorKind::Invalid, "a part that is named isn't there");
+            let missing = || error(ErrorKind::Invalid, "a part in the list doesn't exist");
             joined.extend_from_slice(bytes.ok_or_else(missing)?);
         }
         let (options, joined) = (found.options.clone().condition(condition.clone()), joined.freeze());
         if whole.crc32c.is_some_and(|known| known != crc32c(&joined)) {
-            return Err(error(ErrorKind::Integrity, "the object would have another checksum"));
+            return Err(error(ErrorKind::Integrity, "the object wouldn't have the expected checksum"));
         }
         let meta = self.store(state, Operation::Complete, &upload.id, joined, &options)?;
         self.contents(state, Operation::Complete, &upload.id)?.uploads.remove(&upload.upload_id);

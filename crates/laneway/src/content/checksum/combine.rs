@@ -1,4 +1,5 @@
-//! Combines the CRCs of ranges. It is fast for the usual length of ranges.
+//! Combines the CRCs of two adjacent ranges into that of both. This is fast if the second range has the usual
+//! length.
 
 use std::sync::OnceLock;
 
@@ -8,8 +9,9 @@ use crate::plan::slices::CLAIM_LEN;
 
 /// Returns the CRC of bytes with the CRC `first`, followed by `len` bytes with the CRC `second`.
 ///
-/// Combining takes 16 us (57 us for 64 bits), about as long as hashing 1 MiB. The result is linear in
-/// `first`. So for ranges of the usual length, the effect of each bit is computed only once.
+/// The general algorithm takes 16 us (57 us for 64 bits), about as long as hashing 1 MiB. The result is
+/// linear in `first`. So for a second range of the usual length, the effect of each bit of `first` is
+/// computed only once per process.
 pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64) -> u64 {
     static CRC32C: OnceLock<Shift> = OnceLock::new();
     static CRC32: OnceLock<Shift> = OnceLock::new();
@@ -27,7 +29,8 @@ pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64
     }
 }
 
-/// The effect of this many following bytes on each bit of a CRC.
+/// The images of a CRC's single bits after a fixed number of further bytes. Their XOR is the image of a whole
+/// CRC.
 #[derive(Debug)]
 struct Shift(Vec<u64>);
 

@@ -1,4 +1,4 @@
-//! Journals of downloads with arbitrary content, for fuzzers.
+//! Functions for fuzzers that read journals of downloads with arbitrary content.
 
 use arbitrary::Unstructured;
 use laneway_store::Version;
@@ -7,13 +7,14 @@ use super::journal::{Claim, Subject, encode, read, seal};
 use crate::content::checksum::Crc;
 use crate::plan::resume::{missing, settled};
 
-/// An object of some MiB.
+/// Returns an object of this size.
 fn subject(size: u64) -> Subject {
     Subject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
 }
 
-/// Reads arbitrary bytes, alone and after a valid header, and also valid records of arbitrary claims. The
-/// accepted claims and the ranges still to fetch together cover each byte of the object once.
+/// Reads arbitrary bytes as a journal, with and without a valid header, and then a journal with valid records
+/// of arbitrary claims. Checks that the accepted claims and the ranges still to fetch together cover each
+/// byte of the object once.
 pub fn download_journal(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
     let Ok(size) = drawn.arbitrary::<u64>() else { return };
@@ -25,7 +26,7 @@ pub fn download_journal(input: &[u8]) {
     check(read(&[&header[..], input].concat(), &header).expect("the header is valid"), size);
     let (mut claims, mut bytes) = (Vec::new(), header.clone());
     while let Ok((start, len, sum, boot)) = drawn.arbitrary::<(u64, u32, u64, u64)>() {
-        // Let most claims lie within the object.
+        // Make most claims lie within the object, because others are refused early.
         let start = if boot.is_multiple_of(8) || size == 0 { start } else { start % size };
         let claim = Claim { start, len, sum, boot };
         bytes.extend(encode(&claim, seal(&header)));

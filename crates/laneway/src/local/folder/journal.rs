@@ -1,9 +1,10 @@
-//! The journal of a large download. It lists the ranges of the temporary file that are written, with their
-//! checksums (claims). After an interruption, the next run continues from it.
+//! The journal of a large download. It lists which ranges of the temporary file are written, each with its
+//! checksum. Such an entry is a claim. After an interruption, the next run reads the journal and fetches only
+//! the missing ranges.
 //!
-//! A header names the object and its version. Records of 32 bytes follow, each with a check of its own. A
-//! record that was torn or never written is ignored, and the other records stay valid. All numbers are little
-//! endian.
+//! A header names the object and its version. Records of 32 bytes follow, each with its own CRC32C. A reader
+//! ignores a record that was only partly written or not at all, and the other records stay valid. All numbers
+//! are little endian.
 
 use std::fs::File;
 use std::io;
@@ -17,17 +18,18 @@ use crate::content::checksum::{Crc, Run};
 use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
-/// The version of the format. Raise it when a field changes its meaning. A journal of another format is
-/// treated like that of another object.
+/// The version of the format. Raise it when a field changes its meaning. Laneway doesn't resume from a
+/// journal of another format.
 const FORMAT: u8 = 1;
-/// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). A page holds a whole number
-/// of records, so no record crosses the end of a page.
+/// The size of a record in bytes: start (8), checksum (8), boot (8), length (4), the record's CRC32C (4). A
+/// page holds a whole number of records, so no record crosses the end of a page.
 const RECORD: usize = 32;
 const CHECK_AT: usize = RECORD - 4;
-/// Room for records beyond one for each MiB: claims are shorter where slices meet or connections broke.
+/// The number of records allowed in addition to one for each MiB. Claims are shorter than a MiB at the ends
+/// of slices and where connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
 
-/// The object and version that the file receives, and the kind of checksum of its ranges.
+/// The object and version that the file receives, and the kind of checksum in its claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Subject {
     pub(crate) url: String,
@@ -36,14 +38,14 @@ pub(crate) struct Subject {
     pub(crate) crc: Crc,
 }
 
-/// A range of the file that was written, and its checksum.
+/// A range of the file that was written, with its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Claim {
     pub(crate) start: u64,
     pub(crate) len: u32,
     /// The checksum, of the kind in the [`Subject`].
     pub(crate) sum: u64,
-    /// The number of the machine's boot in which the range was written; see [`crate::local::platform`].
+    /// Identifies the boot of the machine in which the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
 }
 
@@ -58,13 +60,13 @@ impl Claim {
 }
 
 impl Subject {
-    /// Returns the header of this subject's journal. A journal belongs to the subject if it begins with
-    /// exactly these bytes.
+    /// Returns the header of this subject's journal. A journal belongs to this object and version if it
+    /// begins with exactly these bytes.
     pub(crate) fn header(&self) -> Vec<u8> {
         let (kind, version) = match &self.version {
             Version::Generation(generation) => (1, generation.to_string()),
             Version::ETag(etag) => (2, etag.clone()),
-            // The text of such a version shows its kind.
+            // The text of other versions begins with their kind, so they need no number of their own.
             other => (0, other.to_string()),
         };
         let crc = match self.crc {
@@ -83,14 +85,14 @@ impl Subject {
         header
     }
 
-    /// Returns a size in bytes that a journal of this subject never reaches.
+    /// Returns the maximum size in bytes of this subject's journal. A larger file is not one of its journals.
     pub(crate) fn journal_max(&self) -> u64 {
         self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
     }
 }
 
-/// Returns a number that goes into the check of each record. Records of an older journal in the same file
-/// then fail their check and are ignored.
+/// Returns a number that is part of each record's CRC32C. Records that remain in the file from another
+/// object's journal then have a wrong CRC32C and are ignored.
 pub(super) fn seal(header: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
 }
@@ -122,7 +124,7 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
 
 pub(super) fn url(header: &[u8]) -> Option<&str> {
     let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
-    // Skip format, kinds and size.
+    // Skip the format, the two kinds, a zero byte and the size.
     let rest = rest.get(4 + 8..)?;
     let len = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
     std::str::from_utf8(rest.get(4..4 + len)?).ok()
@@ -145,9 +147,9 @@ pub(crate) struct Journal {
     seal: u32,
     crc: Crc,
     boot: u64,
-    /// The offset of the next record.
+    /// The offset in the file at which the next record is written.
     end: AtomicU64,
-    /// The number of bytes that claims cover.
+    /// The number of the download's bytes that claims cover.
     claimed: AtomicU64,
 }
 
@@ -160,7 +162,7 @@ impl Journal {
     pub(crate) fn new(file: File, subject: &Subject, boot: u64, claimed: Option<u64>) -> io::Result<Self> {
         let header = subject.header();
         let end = match claimed {
-            // Let the next record overwrite a torn record at the end.
+            // If the last record was only partly written, let the next one overwrite it.
             Some(_) => {
                 let len = file.metadata()?.len();
                 len - len % RECORD as u64
@@ -176,25 +178,26 @@ impl Journal {
         Ok(Self { file, header, seal, crc: subject.crc, boot, end, claimed })
     }
 
-    /// Claims a run from `start` on that has been written to the file. Any number of threads may call this.
+    /// Records that a run has been written to the file at `start`. Several threads may call this at the same
+    /// time.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
         self.claimed.fetch_add(run.len, Ordering::Relaxed);
         self.record(start, run);
     }
 
-    /// Writes a claim whose bytes are already counted in `claimed`.
+    /// Writes the record of a claim. Doesn't add its bytes to `claimed`, because the caller has counted them.
     pub(crate) fn record(&self, start: u64, run: &Run) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
-        // Without this record, a later run fetches the range again. Don't abandon the download for that.
+        // Continue without the record: a later run would only have to fetch the range again.
         if let Err(e) = self.file.write_all_at(&record, at) {
             tracing::debug!(error = %e, "a record of the journal could not be written");
         }
     }
 
-    /// Returns the claims from this boot of the machine, in no order. Returns none if boots can't be
-    /// distinguished: bytes claimed before a crash may be missing in the file.
+    /// Returns the claims from the machine's current boot, in no particular order. Claims from earlier boots
+    /// are uncertain, because a crash may have lost the bytes. Returns none if boots can't be distinguished.
     ///
     /// # Errors
     /// The file system's error.

@@ -1,5 +1,6 @@
-//! Temporary files that outlive a run. Their names derive from the destination's name and the source's URL. A
-//! process holds such a file by a lock, one process at a time.
+//! Partial files: temporary files of downloads that a later run can resume. Their names derive from the
+//! destination's name and the source's URL, so that the later run finds them. A lock ensures that only one
+//! process uses such a file at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,10 +20,10 @@ use super::staged::temporary_name;
 use crate::content::checksum::{Hashing, Run, Wanted};
 use crate::plan::resume::settled;
 
-/// The number of tries to open and lock a file. Another process may commit or remove the file between the two
-/// steps.
+/// The maximum number of attempts to open and lock a file. Another process may rename or remove the file
+/// between the two steps.
 const RACES_MAX: u32 = 16;
-/// The mode of the user's files, before the umask.
+/// The usual mode of files, from which the system removes the bits of the umask.
 const SHARED: Mode = Mode::from_raw_mode(0o666);
 const READ: usize = 256 << 10;
 
@@ -32,11 +33,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns the names for the file `name` from `url`. The same input always gives the same names.
+    /// Returns the names of the partial file and the journal for the destination `name` and the source `url`.
+    /// The same input always gives the same names.
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
         let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         hash.update(url.as_bytes());
-        // URLs and names contain no NUL, so different pairs give different bytes.
+        // URLs and names contain no NUL, so no two pairs give the same bytes.
         hash.update(b"\0");
         hash.update(name.as_bytes());
         let hash = format!("{:016x}", hash.finalize());
@@ -44,36 +46,38 @@ impl Names {
     }
 }
 
-/// A temporary file that this process holds, its journal, and the ranges that it already has.
+/// A partial file that this process has locked, its journal, and the runs of bytes that it already has with
+/// their offsets.
 pub(super) struct Partial {
     pub(super) file: File,
     pub(super) journal: Journal,
     pub(super) done: Vec<(u64, Run)>,
 }
 
-/// The way in which a partial file is opened.
+/// The arguments for opening a partial file.
 pub(crate) struct TakeUp<'a> {
     pub(crate) subject: &'a Subject,
-    /// True if existing content is ignored.
+    /// True if the download starts from the beginning and ignores existing content.
     pub(crate) fresh: bool,
-    /// The number of the machine's current boot; see [`crate::local::platform`].
+    /// Identifies the machine's current boot; see [`crate::local::platform`].
     pub(crate) boot: u64,
-    /// Called now and then while the file is read back. If it returns true, reading ends.
+    /// Laneway calls this before each buffer that it reads back from the file. If it returns true, reading
+    /// ends.
     pub(crate) is_cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Opens the partial file of a destination. Begins a new file if there is none, or if the existing one is of
-/// another object or version.
+/// Opens the partial file of a destination. Begins a new file if there is none, or if the existing one
+/// belongs to another object or version.
 ///
-/// Returns `None` if another process holds the file, if it belongs to another user, or if the file system has
-/// no locks. Then the caller uses a file with a random name, which can't be resumed.
+/// Returns `None` if another process has locked the file, if it belongs to another user, or if the file
+/// system has no locks. Then the caller uses a file with a random name, which can't be resumed.
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
-    // Only the process that holds the file touches its journal.
+    // Open the journal after locking the file: only the process that has the lock uses the journal.
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
         Ok(Some(journal)) => journal,
         none => {
-            // An existing journal of another user stays.
+            // `None` means that the journal belongs to another user. Don't remove it then.
             if none.is_err() {
                 remove_new(directory, &names.journal);
             }
@@ -84,18 +88,18 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     match go_on(&file, journal, how) {
         Ok((journal, done)) => Ok(Some(Partial { file, journal, done })),
         Err(e) => {
-            // Remove the file, because the caller begins another one instead.
+            // Remove the file, because the caller uses another one instead.
             remove(directory, names);
             Err(e)
         }
     }
 }
 
-/// Continues a partial file that this process holds, or begins it anew.
+/// Continues a partial file that this process has locked, or begins it again if its content can't be used.
 fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, Vec<(u64, Run)>)> {
     let TakeUp { subject, fresh, boot, .. } = *how;
     let claims = match !fresh && file.metadata()?.len() == subject.size {
-        // An unreadable journal counts as empty.
+        // If the journal can't be read, the download starts from the beginning.
         true => read_journal(&journal, subject).ok().flatten(),
         false => None,
     };
@@ -105,11 +109,12 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // Skip claims of an earlier boot if this boot has claimed the same ranges again.
+    // Ignore claims of an earlier boot that overlap claims of the current boot. The bytes were written again
+    // since.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
-        // Reading back was cut short, so keep all claims for a later run.
+        // Some claims were not read back, so keep all of them for a later run.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
         false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
     };
@@ -122,16 +127,16 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
     Ok((journal, joined(&certain, subject)))
 }
 
-/// Gives the file the right size, and begins an empty journal.
+/// Begins an empty journal, and sets the file to the object's size with no content.
 fn begin(file: &File, journal: File, subject: &Subject, boot: u64) -> io::Result<Journal> {
-    // Remove the claims before the bytes that they describe.
+    // Empty the journal first, so that it never claims bytes that the file has lost.
     let journal = Journal::new(journal, subject, boot, None)?;
     file.set_len(0)?;
     file.set_len(subject.size)?;
     Ok(journal)
 }
 
-/// Returns whether a claim overlaps one of the `sorted` claims, which are in order and don't overlap each
+/// Returns whether a claim overlaps one of the `sorted` claims. These are in order and don't overlap each
 /// other.
 fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     let range = claim.range();
@@ -139,7 +144,8 @@ fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     sorted.get(next).is_some_and(|other| other.start < range.end)
 }
 
-/// Returns the claims whose checksums match the file's bytes. Unreadable ranges don't match.
+/// Reads the claimed ranges, and returns the claims whose checksums match the file's bytes. Leaves out ranges
+/// that can't be read.
 fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     let crc = how.subject.crc;
     let mut good = Vec::new();
@@ -153,7 +159,7 @@ fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     good
 }
 
-/// Returns the checksums of a range of a file. Returns `None` if `is_cancelled` returns true meanwhile.
+/// Reads a range of a file and returns its checksums. Returns `None` if `is_cancelled` returned true.
 pub(super) fn read_back(
     file: &File,
     range: Range<u64>,
@@ -165,8 +171,8 @@ pub(super) fn read_back(
     Ok(is_read.then(|| hashing.finish()))
 }
 
-/// Passes the bytes of a range of a file to the caller in order. Returns false if `is_cancelled` returns true
-/// meanwhile.
+/// Reads a range of a file and passes its bytes to `take` in order. Returns false if `is_cancelled` returned
+/// true.
 pub(super) fn read_through(
     file: &File,
     range: Range<u64>,
@@ -187,7 +193,7 @@ pub(super) fn read_through(
     Ok(true)
 }
 
-/// Joins adjacent claims, and returns them as runs.
+/// Joins adjacent claims, and returns the resulting runs with their offsets.
 fn joined(claims: &[Claim], subject: &Subject) -> Vec<(u64, Run)> {
     let mut runs: Vec<(u64, Run)> = Vec::new();
     for claim in claims {
@@ -213,29 +219,30 @@ fn read_journal(journal: &File, subject: &Subject) -> io::Result<Option<Vec<Clai
     }
 }
 
-/// Returns whether there is a partial file of this name with a journal.
+/// Returns whether both the partial file and its journal exist.
 pub(super) fn exists(directory: &OwnedFd, names: &Names) -> bool {
     let is_there = |name: &OsStr| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     is_there(&names.part) && is_there(&names.journal)
 }
 
-/// Removes a partial file and its journal, unless another process holds them.
+/// Removes a partial file and its journal, unless another process has locked the file.
 pub(super) fn discard(directory: &OwnedFd, names: &Names) {
     if let Ok(Some(_held)) = hold(directory, &names.part, OFlags::empty(), SHARED) {
         remove(directory, names);
     }
 }
 
-/// Removes the partial file and its journal, which this process holds.
+/// Removes a partial file that this process has locked, and its journal.
 pub(super) fn remove(directory: &OwnedFd, names: &Names) {
-    // The files may be gone already, so ignore errors. Remove the journal first: a process that finds the
-    // file alone begins anew.
+    // Ignore errors, because the files may already be gone. Remove the journal first: a process that finds
+    // only the file starts from the beginning, which is safe.
     let _ = unlinkat(directory, &*names.journal, AtFlags::empty());
     let _ = unlinkat(directory, &*names.part, AtFlags::empty());
 }
 
 /// Opens a file and locks it. Returns `None` if this process must not use it: another process has locked it,
-/// it belongs to another user, or locks are missing. A new file gets the mode, minus the umask.
+/// it belongs to another user, or the file system has no locks. A new file gets `mode` without the bits of
+/// the umask.
 pub(crate) fn hold(
     directory: &OwnedFd,
     name: &OsStr,
@@ -247,7 +254,8 @@ pub(crate) fn hold(
         Ok(held) => Ok(held),
         Err(e) => {
             remove_new(directory, name);
-            // The file system has no locks, so the file can't be resumed.
+            // Without locks, two processes could write the same file. So the caller uses a random name
+            // instead, and the download can't be resumed.
             if Errno::from_io_error(&e).is_some_and(is_lacking) { Ok(None) } else { Err(e) }
         }
     }
@@ -261,7 +269,8 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
-        // Another process may have committed or removed the file before the lock was taken.
+        // Another process may have renamed or removed the file before this one locked it. Check that the name
+        // still refers to the locked file.
         let held = fstat(&file)?;
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(Some(file)),
@@ -272,8 +281,8 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
     Ok(None)
 }
 
-/// Removes an empty file that was just created but can't be used. A file with content existed before, and
-/// stays.
+/// Removes the file if it is empty: this process has just created it and can't use it. A file with content
+/// existed before, and stays.
 fn remove_new(directory: &OwnedFd, name: &OsStr) {
     if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_empty_file(&stat)) {
         let _ = unlinkat(directory, name, AtFlags::empty());
@@ -285,8 +294,9 @@ fn is_empty_file(stat: &rustix::fs::Stat) -> bool {
 }
 
 /// Creates a new file and locks it. Replaces a file of the same name that an earlier run left. Returns `None`
-/// if another process holds that file, if it belongs to another user, or if the file system has no locks,
-/// which `no_locks` remembers. The new file has the mode of user files.
+/// if another process has locked that file, if it belongs to another user, or if the file system has no
+/// locks. In the last case sets `no_locks`, so that later calls don't try. The new file has the usual mode of
+/// the user's files.
 pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<Option<File>> {
     if no_locks.load(Ordering::Relaxed) {
         return Ok(None);
@@ -308,7 +318,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
             Err(e) => return Err(e.into()),
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Another run may have removed the file as a leftover before the lock was taken.
+            // Another run may have removed the file as a leftover before this process locked it. So accept it
+            // only if it still has a link.
             Ok(()) if fstat(&file).is_ok_and(|stat| stat.st_nlink > 0) => return Ok(Some(file)),
             Ok(()) | Err(Errno::WOULDBLOCK) => {}
             Err(_) => {
@@ -321,8 +332,9 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
     Ok(None)
 }
 
-/// Opens a file that belongs to this user alone. The name is predictable. So in a folder that other users can
-/// write to, it may be anything: a link to another file, a pipe, or a file that another user keeps open.
+/// Opens a file if it is safe to use: a regular file of this user without further hard links. Other users can
+/// predict the name. In a folder that they can write to, they may have put something else there: a link to
+/// another file, a pipe, or a file that they keep open.
 pub(super) fn open_own(
     directory: &OwnedFd,
     name: &OsStr,
@@ -342,7 +354,7 @@ pub(super) fn open_own(
 
 /// Unlocks the file for other processes.
 pub(super) fn release(file: impl AsFd) {
-    // Closing the file would do the same a little later.
+    // Ignore an error: closing the file later also unlocks it.
     let _ = flock(file, FlockOperation::Unlock);
 }
 

@@ -1,4 +1,4 @@
-//! The destination of one file, and checks of it.
+//! The destination of a single file, and the checks before Laneway writes to it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::Error;
 use crate::content::checksum::Run;
 use crate::local::platform::flush_directory;
 
-/// The most symbolic links that are followed to a destination, the same number as in Linux.
+/// The maximum number of symbolic links that Laneway follows to a destination. Linux has the same limit.
 const LINKS_MAX: usize = 40;
 
 #[derive(Clone, Debug)]
@@ -27,21 +27,21 @@ pub(crate) struct Place {
     pub(super) name: OsString,
 }
 
-/// A single destination that the user named.
+/// The destination at a path that the user gave for a single object.
 pub(crate) enum Destination {
-    /// A regular file, which is replaced as a whole, or nothing yet.
+    /// A path with a regular file, which the download replaces as a whole, or with nothing yet.
     Place(Place),
-    /// A pipe, terminal or device. It is written in order, and never replaced.
+    /// A pipe, terminal or device. The download writes to it in order, and never replaces it.
     Stream(File),
 }
 
 impl Destination {
-    /// Returns the destination at the path that the user named for one object. Follows links.
+    /// Returns the destination at the path that the user gave for a single object. Follows symbolic links.
     ///
     /// # Errors
-    /// If the path is a directory, or can't be looked at.
+    /// If the path is a directory, or its attributes can't be read.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
-        let failed = |e| Error::local(path, "can't be looked at", e);
+        let failed = |e| Error::local(path, "its attributes can't be read", e);
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => Some(metadata),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
@@ -56,9 +56,9 @@ impl Destination {
                 .map_err(|e| Error::local(path, "can't be opened for writing", e)),
             _ => {
                 let target = follow(path)?;
-                let name = target
-                    .file_name()
-                    .ok_or_else(|| Error::refused(path.display().to_string(), "names no file"))?;
+                let name = target.file_name().ok_or_else(|| {
+                    Error::refused(path.display().to_string(), "doesn't end in a file name")
+                })?;
                 let folder = Folder::new(target.parent().unwrap_or(Path::new("")));
                 Ok(Self::Place(Place { folder, directory: String::new(), name: name.to_owned() }))
             }
@@ -69,7 +69,7 @@ impl Destination {
 impl Place {
     /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
-        // Keep "." out of messages.
+        // Leave out the folder `.`, so that messages show `name` instead of `./name`.
         let mut path =
             if self.folder.path == Path::new(".") { PathBuf::new() } else { self.folder.path.clone() };
         if !self.directory.is_empty() {
@@ -83,15 +83,15 @@ impl Place {
         self.path().symlink_metadata().is_ok()
     }
 
-    /// Returns whether a file of this size exists at the place.
+    /// Returns whether a file of this size exists here.
     pub(crate) fn holds(&self, size: Option<u64>) -> bool {
         self.path().metadata().is_ok_and(|there| there.is_file() && Some(there.len()) == size)
     }
 
-    /// Checks whether a file could be put here, without touching anything.
+    /// Checks whether a file could be created here. Changes nothing on disk, so it is for dry runs.
     ///
     /// # Errors
-    /// Those of [`stage`](Self::stage).
+    /// Fails as [`stage`](Self::stage) does.
     pub(crate) fn look(&self) -> Result<(), Error> {
         let path = self.path();
         let refused = |why: &str| Err(Error::refused(path.display().to_string(), why));
@@ -110,20 +110,20 @@ impl Place {
             .map_err(|e| Error::local(&path, "can't be created", e))
     }
 
-    /// Begins a new file of `size` bytes under a temporary name beside the place.
+    /// Creates a new file of `size` bytes in the destination's directory, under a temporary name.
     ///
     /// # Errors
-    /// If a directory, a link or a device is in the way, or the file system refuses.
+    /// If the destination exists and is a directory, a link or a device, or if the file system refuses.
     pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
         Staged::create(self, self.clear()?, size)
     }
 
-    /// Continues the temporary file that an earlier run began beside the place, or begins one that a later
-    /// run can continue. Also returns the ranges that the file already has, by first byte. Blocks while it
-    /// reads back a file from before the machine's last boot.
+    /// Continues the partial file of an earlier run, or begins one that a later run can continue. Also
+    /// returns the runs of bytes that the file already has, each with its offset. If the file was written
+    /// before the machine's last boot, blocks while it reads the file back.
     ///
     /// # Errors
-    /// Those of [`stage`](Self::stage).
+    /// Fails as [`stage`](Self::stage) does.
     pub(crate) fn resume(&self, how: &TakeUp<'_>) -> Result<(Staged, Vec<(u64, Run)>), Error> {
         let directory = self.clear()?;
         let names = partial::Names::of(&self.name, &how.subject.url);
@@ -133,16 +133,16 @@ impl Place {
             }
             not => {
                 if let Err(e) = not {
-                    tracing::debug!(error = %e, "a temporary file that could be resumed can't be opened");
+                    tracing::debug!(error = %e, "the partial file of an earlier download can't be opened, so the download starts again");
                 }
                 Ok((Staged::create(self, directory, how.subject.size)?, Vec::new()))
             }
         }
     }
 
-    /// Returns whether an earlier run left a partial download of `url` for this place. Blocks.
+    /// Returns whether an earlier run left a partial file of `url` for this destination. Blocks the thread.
     pub(crate) fn is_begun(&self, url: &str) -> bool {
-        // Look at the directory first, because `Folder::directory` would create it.
+        // Check first that the directory exists, because `Folder::directory` would create it.
         self.path().parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
             && self
                 .folder
@@ -150,20 +150,21 @@ impl Place {
                 .is_ok_and(|directory| partial::exists(&directory, &partial::Names::of(&self.name, url)))
     }
 
-    /// Removes the temporary files that an earlier download of `url` left for this place. Blocks.
+    /// Removes the partial file and the journal that an earlier download of `url` left for this destination.
+    /// Blocks the thread.
     pub(crate) fn forget(&self, url: &str) {
         if let Ok(directory) = self.folder.directory(&self.directory) {
             partial::discard(&directory, &partial::Names::of(&self.name, url));
         }
     }
 
-    /// Flushes the names in the place's directory to disk, and the names of the directories above it.
+    /// Flushes to disk the entries of the file's directory, and the entries of the directories above it.
     pub(super) fn flush(&self, directory: &OwnedFd) -> io::Result<()> {
         flush_directory(directory)?;
         self.folder.flush_above(&self.directory)
     }
 
-    /// Returns the directory, if a file can be put at the place.
+    /// Returns the open directory, if the destination is a regular file or doesn't exist.
     fn clear(&self) -> Result<Arc<OwnedFd>, Error> {
         let directory = self.folder.directory(&self.directory)?;
         let refused = |why| Err(Error::refused(self.path().display().to_string(), why));
@@ -171,21 +172,23 @@ impl Place {
             Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
             Ok(FileType::Directory) => return refused(IS_A_DIRECTORY),
             Ok(FileType::Symlink) => {
-                return refused("is a symbolic link; nothing is written through links below the destination");
+                return refused(
+                    "is a symbolic link; Laneway writes nothing through links below the destination",
+                );
             }
             Ok(_) => return refused("is not a regular file"),
-            Err(e) => return Err(Error::local(self.path(), "can't be looked at", e)),
+            Err(e) => return Err(Error::local(self.path(), "its attributes can't be read", e)),
         }
         Ok(directory)
     }
 }
 
-/// Follows links to their final path. A dangling link leads to the path that it names.
+/// Follows symbolic links to their final path, which need not exist.
 fn follow(path: &Path) -> Result<PathBuf, Error> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         match std::fs::read_link(&path) {
-            // `join` lets an absolute target replace the path.
+            // If the target is absolute, `join` returns the target alone.
             Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
             Err(_) => return Ok(path),
         }
@@ -193,9 +196,10 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
 }
 
-/// Returns the file, if any, that stands at `path` or above it, where a folder would have to be.
+/// Returns the file, if any, at `path` or at one of its parents, which prevents the creation of the folder
+/// `path`.
 pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
-    // Drop a trailing slash, because with it only folders are found.
+    // Drop a trailing slash, because with it the system finds only folders.
     let path: PathBuf = path.components().collect();
     let there = path.ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
     there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())

@@ -1,4 +1,4 @@
-//! Removes files of a folder, and detects whether its file system ignores case.
+//! Removes files from a folder, and detects whether the folder's file system ignores case.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,15 @@ use super::{DIRECTORY, Folder};
 use crate::Error;
 
 impl Folder {
-    /// Returns whether the folder's file system treats names that differ only in case as one. Blocks.
+    /// Returns whether the folder's file system treats names that differ only in case as one. Blocks the
+    /// thread.
     pub(crate) fn folds_case(&self) -> bool {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and directories that become empty. Follows no link on the
-    /// way, and removes a link in the file's place, not its target. A missing file is no error. Blocks.
+    /// Removes the file `name` below the folder, and then its parent directories that are empty. Follows no
+    /// symbolic link: if `name` is a link, removes the link and not its target. It is no error if the file
+    /// doesn't exist. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -50,8 +52,8 @@ impl Folder {
     }
 }
 
-/// Returns whether the file system treats names that differ only in case as one. Tests existing paths at
-/// `path` or above it.
+/// Returns whether the file system treats names that differ only in case as one. To find out, looks up an
+/// existing name with its case swapped: one inside `path`, or `path` or a parent.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =
         || std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).find_map(|p| is_folded(&p));
@@ -59,8 +61,8 @@ pub(crate) fn folds_case(path: &Path) -> bool {
     inside().or_else(above).unwrap_or(false)
 }
 
-/// Returns whether a folder's directories list exactly `name`. A file system that ignores case also finds it
-/// under other names. A file that vanishes meanwhile doesn't count. Blocks.
+/// Returns whether `name` exists below a folder in exactly this case. It reads the directories, because a
+/// file system that ignores case also finds a file under other names. Blocks the thread.
 ///
 /// # Errors
 /// If a directory can't be read.
@@ -84,8 +86,8 @@ pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Returns whether a path is also found with the case of its name swapped. Returns `None` if the path doesn't
-/// exist or its name has no letters with case.
+/// Returns whether the path with the case of its name swapped leads to the same file. Returns `None` if the
+/// path doesn't exist, or if its name has no letters.
 fn is_folded(path: &Path) -> Option<bool> {
     let name = path.file_name()?.to_str()?;
     let swapped = other_case(name)?;

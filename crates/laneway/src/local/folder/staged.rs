@@ -1,4 +1,4 @@
-//! A file that is being written beside its destination.
+//! A file that is being written under a temporary name in its destination's directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -27,23 +27,23 @@ use crate::local::preserve::Attributes;
 use crate::location::relative::NAME_MAX;
 use crate::plan::resume::settled;
 
-/// Number of other temporary names to try if a name exists.
+/// The number of further temporary names to try if a file of the first name exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
 /// The reason why a file can't replace a directory.
 pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name is needed";
 
-/// The reason why a destination that appeared meanwhile stays.
-const EXISTS_BY_NOW: &str = "was created meanwhile, and is left unchanged";
+/// The reason why a download doesn't replace a destination that was created while it ran.
+const EXISTS_BY_NOW: &str = "was created during the download, and is left unchanged";
 
-/// Settings for putting a file in place.
+/// Settings for [`Staged::commit`].
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Placing {
-    /// Flush the file to disk before it is reported as done.
+    /// Flushes the file to disk before it is reported as done.
     pub(crate) durable: bool,
-    /// Put the file in place only if nothing exists there.
+    /// Fails if the destination exists, instead of replacing it.
     pub(crate) only_absent: bool,
-    /// The file's attributes besides its bytes.
+    /// The owner, mode and times to set on the file.
     pub(crate) attributes: Attributes,
     /// The encoding to remove before the file is put in place.
     pub(crate) decode: Option<ContentEncoding>,
@@ -105,10 +105,10 @@ pub(crate) struct Staged {
     path: PathBuf,
     /// The journal and its name, if a later run can resume the file.
     journal: Option<(Journal, OsString)>,
-    /// True while the file may be written. False once the file is renamed, removed or left to a later run,
-    /// because a sink of an abandoned download may still run. A thread holds the lock while it writes. File
-    /// systems let one thread at a time write into a file, and on Linux the other threads spin. In a download
-    /// over two lanes, spinning took a tenth of the CPU time.
+    /// False once the file is renamed, removed or left to a later run. Then a sink of an abandoned download,
+    /// which may still run, must not write to it. A thread holds the lock while it writes. File systems let
+    /// only one thread at a time write to a file, and on Linux the waiting threads spin. In a download over
+    /// two lanes, spinning took a tenth of the CPU time, which waiting for this lock saves.
     is_open: Mutex<bool>,
 }
 
@@ -130,7 +130,7 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Continues a file where an earlier run left it.
+    /// Returns the partial file of an earlier run, to be continued.
     pub(super) fn resumed(
         place: &Place,
         directory: Arc<OwnedFd>,
@@ -142,22 +142,22 @@ impl Staged {
         Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
     }
 
-    /// Sets the file's size at the beginning. Reserves no blocks: `fallocate` costs 0.1 s a GiB on
-    /// memory-backed file systems, and other file systems fill a sparse file just as fast.
+    /// Sets the file's size before any bytes are written. Doesn't reserve blocks with `fallocate`, which
+    /// takes 0.1 s per GiB on memory-backed file systems. On others it doesn't make the download faster.
     fn set_len(&self, size: u64) -> Result<(), Error> {
         if size == 0 {
             return Ok(());
         }
-        self.file.set_len(size).map_err(|e| Error::local(&self.path, "can't be given its size", e))
+        self.file.set_len(size).map_err(|e| Error::local(&self.path, "its size can't be set", e))
     }
 
-    /// Writes at an offset. Any number of threads may call this.
+    /// Writes at an offset. Several threads may call this at the same time.
     ///
     /// # Errors
     /// The file system's error, such as a full disk; `ErrorKind::Cancelled` once the file was renamed,
     /// removed or kept.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        // Hold the lock while writing, so that [`settle`](Self::settle) waits for the write.
+        // Hold the lock while writing, so that `settle` waits for the end of the write.
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_open {
             return Err(Error::cancelled(self.path.display().to_string()));
@@ -165,12 +165,12 @@ impl Staged {
         self.file.write_all_at(bytes, offset).map_err(|e| Error::local(&self.path, "can't be written", e))
     }
 
-    /// Returns whether a later run can continue the file.
+    /// Returns whether the file has a journal, so that a later run can continue it.
     pub(crate) fn is_journaled(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Records in the journal that a run from `start` on was written.
+    /// Records in the journal that a run was written at `start`. Does nothing for a file without a journal.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
@@ -178,14 +178,15 @@ impl Staged {
         }
     }
 
-    /// Returns the journal's claims, in order. Returns nothing without a journal.
+    /// Returns the journal's claims in order, or none if the file has no journal.
     pub(crate) fn claims(&self) -> Vec<Claim> {
         let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
         let len = self.file.metadata().map_or(0, |metadata| metadata.len());
         settled(claims.unwrap_or_default(), len, Claim::range)
     }
 
-    /// Returns the checksums of a range of the file, unless `is_cancelled` returns true meanwhile. Blocks.
+    /// Reads a range of the file and returns its checksums. Stops when `is_cancelled` returns true. Blocks
+    /// the thread.
     ///
     /// # Errors
     /// The file system's error; `ErrorKind::Cancelled`.
@@ -202,8 +203,8 @@ impl Staged {
         }
     }
 
-    /// Passes the bytes of a range of the file to the caller in order, unless `is_cancelled` returns true
-    /// meanwhile. Blocks.
+    /// Reads a range of the file and passes its bytes to `take` in order. Stops when `is_cancelled` returns
+    /// true. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error; `ErrorKind::Cancelled`.
@@ -223,7 +224,8 @@ impl Staged {
     /// Renames the file to its destination. Replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors
-    /// The file system's error. The destination is unchanged then.
+    /// The file system's error, or a destination that must not be replaced. The destination is then
+    /// unchanged, except if only flushing its directory failed.
     pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
         if let Some(encoding) = placing.decode {
             return self.commit_decoded(encoding, Placing { decode: None, ..placing });
@@ -234,8 +236,9 @@ impl Staged {
         }
         self.check_name()?;
         if let Some((_, journal)) = &self.journal {
-            // Remove the journal before the rename. If the program were killed after the rename, the journal
-            // would stay forever: a run that finds the complete file looks for no journal.
+            // Remove the journal before the rename. If the program were killed between a rename and a later
+            // removal, the journal would stay forever, because later runs find the complete file and look for
+            // no journal.
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let name = &*self.place.name;
@@ -245,9 +248,10 @@ impl Staged {
         };
         renamed.map_err(|e| match e {
             Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
-            // Since the file was begun, another object below this one's name has created a directory here.
+            // During the download, another download created a directory here, for an object whose key
+            // continues this one's with a slash.
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
-            e => Error::local(&self.path, "can't be put in its place", e),
+            e => Error::local(&self.path, "its temporary file can't be renamed to this name", e),
         })?;
         self.settle();
         if placing.durable {
@@ -273,8 +277,8 @@ impl Staged {
         Ok(())
     }
 
-    /// Sets the file's owner, mode and times, as far as they are known. Only privileged users may change the
-    /// owner. Otherwise the file belongs to the current user.
+    /// Sets the file's owner, mode and modification time, as far as they are known. If the system doesn't
+    /// permit changing the owner, the file stays the current user's.
     fn set(&self, attributes: Attributes) -> io::Result<()> {
         let Attributes { mtime, mode, uid, gid } = attributes;
         if (uid, gid) != (None, None) {
@@ -297,13 +301,14 @@ impl Staged {
         }
     }
 
-    /// Checks that the temporary name still names this file. An object may have the same name as the
-    /// temporary file, and its download may have replaced the file meanwhile.
+    /// Checks that the temporary name still refers to this file. Otherwise the rename would put another file
+    /// in the destination. For example, an object may have the temporary file's name as its key, so that its
+    /// download has replaced the file.
     fn check_name(&self) -> Result<(), Error> {
         if self.journal.is_none() {
             return Ok(());
         }
-        let failed = |e| Error::local(&self.path, "can't be looked at", e);
+        let failed = |e| Error::local(&self.path, "its attributes can't be read", e);
         let held = fstat(&self.file).map_err(failed)?;
         let what = match statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(()),
@@ -311,19 +316,20 @@ impl Staged {
             Err(Errno::NOENT) => "removed",
             Err(e) => return Err(failed(e)),
         };
-        // The file there isn't this one, so it must not be removed.
+        // The file under the temporary name isn't this one, so end the writes now. `Drop` then doesn't remove
+        // that file.
         self.settle();
-        let why = format!("its temporary file {} was {what}", self.temporary.display());
+        let why = format!("its temporary file {} was {what} during the download", self.temporary.display());
         Err(Error::refused(self.path.display().to_string(), why))
     }
 
-    /// Leaves the file to a later run, and returns how many bytes that run need not fetch. If there is
-    /// nothing to keep, removes the file and returns `None`.
+    /// Keeps the file for a later run, and returns how many bytes that run need not fetch. If no bytes are
+    /// claimed, removes the file and returns `None`.
     pub(crate) fn keep(&self) -> Option<u64> {
         if !self.settle() {
             return None;
         }
-        // Count only now, because no thread can add claims any more.
+        // Count after `settle`, because no thread can add claims any more.
         let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
         if claimed == 0 {
             self.remove();
@@ -333,8 +339,8 @@ impl Staged {
         Some(claimed)
     }
 
-    /// Removes the file unless it was committed or kept. Needed where other owners still hold this value, so
-    /// that it isn't dropped.
+    /// Removes the file unless it was committed or kept. `Drop` does the same, but only once no other owner
+    /// holds this value.
     pub(crate) fn abandon(&self) {
         if self.settle() {
             self.remove();
@@ -342,15 +348,16 @@ impl Staged {
     }
 
     fn remove(&self) {
-        // The files may be gone already, so ignore errors. Remove the journal first: a process that finds the
-        // file alone begins anew.
+        // Ignore errors, because the files may already be gone. Remove the journal first: a process that
+        // finds only the file starts from the beginning, which is safe.
         if let Some((_, journal)) = &self.journal {
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
     }
 
-    /// Ends all writes, and returns whether they were still possible.
+    /// Waits for a running write and refuses further ones. Returns whether writes were still possible before
+    /// this call.
     fn settle(&self) -> bool {
         std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
@@ -362,8 +369,9 @@ impl Drop for Staged {
     }
 }
 
-/// Creates a new file, and returns it with its name. Tries a fixed name first, so that the file replaces what
-/// a killed run left under that name. Other names are random.
+/// Creates a new temporary file, and returns it with its name. Tries a name first that depends only on the
+/// destination, so that it replaces the file that a killed run left. If that name can't be used, for example
+/// because another process has locked such a file, takes a random name.
 fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
     let own = Names::of(name, "").part;
     if let Some(file) = partial::make(directory, &own, no_locks)? {
@@ -374,7 +382,7 @@ fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result
     loop {
         let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
         let temporary = temporary_name(name, &random, "part");
-        // The kernel subtracts the umask from this mode.
+        // From this mode the kernel removes the bits of the umask.
         match openat(directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
             Ok(fd) => return Ok((File::from(fd), temporary)),
             Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
@@ -389,7 +397,7 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     let room = NAME_MAX - 1 - suffix.len();
     let bytes = name.as_bytes();
     let mut end = bytes.len().min(room);
-    // Some file systems refuse a character that is cut in two.
+    // Don't cut a UTF-8 character in two, because some file systems refuse the name then.
     while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
         end -= 1;
     }
@@ -399,8 +407,9 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
-/// Returns whether [`temporary_name`] could have made this name. A random mark has 8 digits, and a fixed mark
-/// of a file or its journal has 16. Files with other names belong to users.
+/// Returns whether [`temporary_name`] could have made this name. A mark has 8 hexadecimal digits if it is
+/// random, and 16 if it derives from the destination. Files with other names are the user's, and Laneway
+/// doesn't remove them.
 pub(crate) fn is_temporary_name(name: &str) -> bool {
     let Some((rest, kind)) = name.rsplit_once('.') else { return false };
     let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };

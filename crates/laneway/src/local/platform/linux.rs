@@ -1,4 +1,4 @@
-//! Linux.
+//! The functions of [`platform`](super) for Linux.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{RenameFlags, renameat_with};
 
-/// Returns a number for the current boot, or 0 if `/proc` isn't mounted.
+/// Returns a number that identifies the current boot, or 0 if `/proc` isn't mounted.
 pub(crate) fn boot() -> u64 {
     static BOOT: OnceLock<u64> = OnceLock::new();
     *BOOT.get_or_init(|| {

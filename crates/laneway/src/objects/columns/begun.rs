@@ -1,11 +1,12 @@
-//! The reads ahead of one reader.
+//! The fetches that were begun ahead for one reader of a Parquet file.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Columns;
 
-/// Fetches ahead, each with the ranges of the read that it predicts. Dropping an `R` abandons its fetch.
+/// The fetches that were begun ahead, each with the ranges of the read that it predicts. `R` is a fetch;
+/// dropping it cancels the fetch.
 pub(in crate::objects) struct Begun<R> {
     columns: Option<Columns>,
     waiting: VecDeque<(Vec<Range<u64>>, R)>,
@@ -16,8 +17,8 @@ impl<R> Begun<R> {
         Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
     }
 
-    /// Returns the fetch of these ranges, if it began ahead. Begins the next fetches ahead, and abandons
-    /// wrongly predicted ones.
+    /// Returns the fetch of these ranges, if it was begun ahead. Also begins the next fetches with `begin`,
+    /// and cancels those whose prediction was wrong.
     pub(in crate::objects) fn take(
         &mut self,
         asked: &[Range<u64>],

@@ -1,4 +1,4 @@
-//! Footers with arbitrary content, for fuzzers, and a reader that follows them.
+//! A function for fuzzers that reads a Parquet file with an arbitrary footer.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -6,13 +6,14 @@ use std::ops::Range;
 use super::layout::{Layout, MAGIC};
 use super::{Begun, Columns, WINDOW};
 
-/// The fewest bytes that a row group takes in a footer, and each of its columns: field headers, one byte for
-/// each number, and ends.
+/// The minimum number of bytes in a footer for a row group, and for each of its columns. These are the field
+/// headers, one byte for each number, and the ends of structs.
 const GROUP_LEN_MIN: usize = 3;
 const COLUMN_LEN_MIN: usize = 7;
 
-/// Reads the last bytes of a file, after two bytes of choices. The first one chooses how many bytes of the
-/// file lie before them, and whether a valid end is added. The second chooses the columns to read.
+/// Parses the input as the last bytes of a file, and reads the columns as a program would. The first two
+/// bytes of the input are choices. The first byte chooses the size of the file, and if a valid length and
+/// `PAR1` are appended. The second chooses the columns to read.
 pub fn parquet_footer(input: &[u8]) {
     let [drawn, picked, last @ ..] = input else { return };
     let mut last = last.to_vec();
@@ -45,7 +46,7 @@ pub fn parquet_footer(input: &[u8]) {
     }
 }
 
-/// A fetch whose bytes count as fetched ahead until it is dropped.
+/// A fetch for the fuzzer. Its bytes count as fetched ahead until it is dropped.
 struct Bringing<'a> {
     len: u64,
     ahead: &'a Cell<u64>,

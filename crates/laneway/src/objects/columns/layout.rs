@@ -1,17 +1,18 @@
-//! The places of a Parquet file's columns, from its footer.
+//! Reads from the footer of a Parquet file at which ranges of the file its columns are.
 //!
-//! This reads only the four kinds of structs that lead to the columns, in Thrift's compact protocol, and
-//! skips everything else. The footer of a file with 50 columns and 64 row groups has 400 KiB, of which only
-//! three numbers a column matter. The field numbers are those of `parquet.thrift`.
+//! The footer is written in Thrift's compact protocol. This parser reads only the four kinds of structs that
+//! lead to the columns, and skips everything else. The footer of a file with 50 columns and 64 row groups has
+//! 400 KiB, but only three numbers for each column are needed. The field numbers are those in
+//! `parquet.thrift`.
 
 use std::ops::Range;
 
-/// The last bytes of a Parquet file. Four bytes with the footer's length stand before them.
+/// The last four bytes of a Parquet file. The four bytes before them are the footer's length.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 const TAIL: usize = 8;
 
-/// The limit for nested structs and lists. A footer has about ten levels, and a deeper one may be an attack
-/// on the stack.
+/// The maximum depth of nested structs and lists. A normal footer has about ten levels. A crafted one with
+/// many more could overflow the stack.
 const DEPTH_MAX: u8 = 32;
 
 const STOP: u8 = 0;
@@ -20,15 +21,15 @@ const I64: u8 = 6;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// The columns of each row group, in the order of the file's columns.
+/// The ranges of the columns in each row group, in the order of the table's columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) groups: Vec<Vec<Range<u64>>>,
 }
 
 impl Layout {
-    /// Returns the layout from the last bytes of a file of `size` bytes. Returns `None` if they hold no whole
-    /// footer, or if the footer names another file or a place outside this file.
+    /// Parses the last bytes of a file of `size` bytes. Returns `None` if they don't contain the whole
+    /// footer, or if a column is in another file or outside of this one.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         let (rest, tail) = last.split_at_checked(last.len().checked_sub(TAIL)?)?;
         let (length, magic) = tail.split_at(TAIL - MAGIC.len());
@@ -41,7 +42,7 @@ impl Layout {
     }
 }
 
-/// The rest of a footer. Methods return `None` for invalid data.
+/// The bytes of a footer that are not yet parsed. The methods return `None` if the data is invalid.
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
@@ -50,13 +51,13 @@ impl Thrift<'_> {
     }
 
     fn row_group(&mut self) -> Option<Vec<Range<u64>>> {
-        // Refuse a row group without columns. It takes one byte of the footer but more than that in memory,
-        // so a crafted footer could use up memory.
+        // Refuse a row group without columns. It takes one byte in the footer, but more in memory, so a
+        // crafted footer with many of them could use up the memory.
         self.structs(1, Self::column).filter(|columns| !columns.is_empty())
     }
 
-    /// Reads a struct. Returns the entries of its list of structs with the field number `list`, and skips the
-    /// other fields.
+    /// Reads a struct whose field `list` is a list of structs. Returns the entries of this list, each read by
+    /// `each`, and skips the other fields.
     fn structs<T>(&mut self, list: i16, each: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut read = Vec::new();
         self.fields(|from, id, kind| match (id, kind) {
@@ -75,7 +76,7 @@ impl Thrift<'_> {
     fn column(&mut self) -> Option<Range<u64>> {
         let mut place = None;
         self.fields(|from, id, kind| match (id, kind) {
-            // A path: the column's bytes are in another file.
+            // This field is a path, which means that the column's bytes are in another file.
             (1, BINARY) => None,
             (3, STRUCT) => {
                 place = Some(from.place()?);
@@ -86,8 +87,8 @@ impl Thrift<'_> {
         place
     }
 
-    /// Returns the column's range: it begins at the dictionary page, or at the first data page without one,
-    /// and has the compressed size.
+    /// Returns the column's range. It begins at the dictionary page, or at the first data page if there is no
+    /// dictionary. Its length is the column's compressed size.
     fn place(&mut self) -> Option<Range<u64>> {
         let (mut len, mut data, mut dictionary) = (None, None, None);
         self.fields(|from, id, kind| {
@@ -131,7 +132,7 @@ impl Thrift<'_> {
     fn skip(&mut self, kind: u8, depth: u8) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // A struct's booleans are encoded in the field type.
+            // A boolean field of a struct has no bytes of its own, because its type is its value.
             1 | 2 => Some(()),
             3 => self.pass(1),
             4..=6 => self.varint().map(drop),
@@ -157,7 +158,8 @@ impl Thrift<'_> {
         }
     }
 
-    /// Skips an element. Each takes at least one byte, so a count can't exceed the bytes that are there.
+    /// Skips an element of a list or map. Each element takes at least one byte. So a crafted large count
+    /// fails at the end of the data instead of looping for long.
     fn skip_element(&mut self, kind: u8, depth: u8) -> Option<()> {
         if matches!(kind, 1 | 2) { self.pass(1) } else { self.skip(kind, depth) }
     }

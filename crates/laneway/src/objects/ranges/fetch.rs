@@ -1,4 +1,4 @@
-//! Carries out a plan: sends its requests, and assembles each range from the answers.
+//! Carries out a plan: sends the plan's requests, and assembles each range from the answers.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,19 +15,19 @@ use crate::Error;
 use crate::location::url;
 use crate::transfer::download::range_writer::Pinned;
 
-/// Requests of one call that may be under way at once. The dispatcher decides how many are on the wire. For
-/// 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. When the limit was 128 and a
-/// busy machine stretched the round trip, it once opened 69 for 392 requests.
+/// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
+/// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, on a
+/// busy machine that lengthened the round trip, it once opened 69 connections for 392 requests.
 const AT_ONCE: usize = 100;
 
-/// The most bytes of results that may be under way or wait to be taken, if the caller takes results one by
-/// one.
+/// The maximum number of bytes that are being fetched or wait for the caller, if the caller takes results one
+/// by one.
 const WAITING_MAX: usize = 64 << 20;
 
-/// The unit in which waiting bytes are counted.
+/// The unit in bytes in which the semaphore counts waiting results.
 const UNIT: u64 = 1024;
 
-/// The shared limits of one call's objects.
+/// The limits that all objects of one call share.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) requests: Arc<Semaphore>,
@@ -35,39 +35,40 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for results that are wanted all together.
+    /// Returns the limits for a call that returns all results together.
     pub(super) fn of_all() -> Self {
         Self { requests: Arc::new(Semaphore::new(AT_ONCE)), waiting: None }
     }
 
-    /// Returns the limits for results that are taken as they come.
+    /// Returns the limits for a stream, from which the caller takes results one by one.
     pub(super) fn of_taken() -> Self {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX / UNIT as usize));
         Self { waiting: Some(waiting), ..Self::of_all() }
     }
 
-    /// Returns the same limits without counting waiting bytes, for a part of bytes that are counted already.
+    /// Returns the same limits without the one for waiting bytes, for the ranges of an object whose bytes are
+    /// already counted together.
     fn without_waiting(&self) -> Self {
         Self { waiting: None, ..self.clone() }
     }
 
-    /// Waits until this many more bytes may wait to be taken. A result above the limit waits until it is the
-    /// only one.
+    /// Waits until this many more bytes may be fetched. A result larger than the limit waits until there is
+    /// no other.
     async fn room(&self, bytes: u64) -> Room {
         let waiting = self.waiting.as_ref()?;
         let units = bytes.div_ceil(UNIT).clamp(1, WAITING_MAX as u64 / UNIT) as u32;
-        // The semaphore is never closed.
+        // This can't fail, because the semaphore is never closed.
         Arc::clone(waiting).acquire_many_owned(units).await.ok().map(Arc::new)
     }
 }
 
-/// The permit that results hold until they are taken.
+/// The permit for waiting bytes, which results hold until the caller takes them.
 pub(super) type Room = Option<Arc<OwnedSemaphorePermit>>;
 
-/// A range as it comes: its place in the request, its bytes, and the permit that they hold.
+/// A range that has arrived: its index in the request, its bytes, and their permit.
 pub(super) type One = Result<(usize, Bytes, Room), Error>;
 
-/// All ranges of an object, and the permit that they hold.
+/// The bytes of all ranges of an object, and their permit.
 pub(super) type All = Result<(Vec<Bytes>, Room), Error>;
 
 pub(super) struct Fetch<'a> {
@@ -82,36 +83,38 @@ pub(super) struct Fetch<'a> {
     pub(super) limits: &'a Limits,
 }
 
-/// Receives results: the place of a range in the request, its bytes, and the permit that they hold.
+/// A function that receives results: the index of a range in the request, its bytes, and their permit.
 pub(super) trait Taker: Fn(usize, Bytes, Room) + Sync {}
 impl<F: Fn(usize, Bytes, Room) + Sync> Taker for F {}
 
 impl Fetch<'_> {
-    /// Fetches every range, and hands each on as soon as it has arrived.
+    /// Fetches every range, and passes each to `take` as soon as it has arrived.
     ///
     /// # Errors
-    /// The store's error; a range that can't be read; an object that was replaced meanwhile.
+    /// The store's error; a range that can't be read; an object that was replaced during the call.
     pub(super) async fn each(&self, take: impl Taker) -> Result<(), Error> {
         self.carry_out(self.plan().await?, self.limits, take).await
     }
 
-    /// Fetches every range, and returns all together.
+    /// Fetches every range, and returns them all together.
     ///
     /// # Errors
-    /// As [`each`](Self::each).
+    /// Fails as [`each`](Self::each) does.
     pub(super) async fn all(&self) -> All {
         let (plan, pinned) = self.plan().await?;
         let room = self.limits.room(plan.groups.iter().map(Group::len).fold(0, u64::saturating_add)).await;
         let results: Vec<OnceLock<Bytes>> = self.asked.iter().map(|_| OnceLock::new()).collect();
         let take = |at: usize, bytes, _: Room| drop(results[at].set(bytes));
         self.carry_out((plan, pinned), &self.limits.without_waiting(), take).await?;
-        // Every range was handed on.
+        // `carry_out` has passed every range to `take`, so no result is missing.
         Ok((results.into_iter().map(|result| result.into_inner().unwrap_or_default()).collect(), room))
     }
 
-    /// Returns the plan, and the object's version if it was given or had to be requested.
+    /// Returns the plan. Also returns the object's size and version, if the caller knows the size or the plan
+    /// needed it.
     pub(super) async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
-        // If there is only one request, don't ask the engine about the path.
+        // For a single request there is nothing to decide, so don't ask the engine for its measurements of
+        // the path.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
             false => self.store.path(&self.id.bucket).await,
@@ -162,17 +165,17 @@ impl Fetch<'_> {
     }
 }
 
-/// The requests of a plan under way.
+/// The requests of a plan that is being carried out.
 struct RangeFetches<'a> {
     fetch: &'a Fetch<'a>,
     limits: &'a Limits,
-    /// The version that all answers must have: the given one, or that of the first answer.
+    /// The version that all answers must have. If the caller gave none, it is that of the first answer.
     pinned: OnceLock<Pinned>,
-    /// The number of requests.
+    /// The number of requests in the plan.
     requests: usize,
 }
 
-/// A range that several requests bring.
+/// A range whose bytes come from several requests.
 struct Assembled {
     bytes: Vec<u8>,
     missing: u64,
@@ -195,7 +198,8 @@ impl RangeFetches<'_> {
                 let own = asked.start.max(request.start)..asked.end.min(request.end);
                 let part = slice(&bytes, request.start, &own);
                 if own == asked {
-                    // Copy a small part, because a slice of the body would keep the whole body in memory.
+                    // If less than half of the body is wanted, copy the range. A slice would keep the whole
+                    // body in memory.
                     let part = if is_mostly_wanted { part } else { Bytes::copy_from_slice(&part) };
                     take(*at, part, room.clone());
                     continue;
@@ -215,9 +219,9 @@ impl RangeFetches<'_> {
         Ok(())
     }
 
-    /// Fetches the bytes of a request, cut at the object's end.
+    /// Sends a request, and returns its bytes up to the object's end.
     async fn bring(&self, request: Range<u64>, group: &Group) -> Result<RangeAnswer, Error> {
-        // The semaphore is never closed.
+        // This can't fail, because the semaphore is never closed.
         let _slot = self.limits.requests.acquire().await;
         let memory = self.fetch.store.lanes().memory();
         let _held = memory.reserve((request.end - request.start) as usize).await;
@@ -232,7 +236,7 @@ impl RangeFetches<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        // The store code refuses an answer with another range than the requested one.
+        // The range needs no check here, because the store's code refuses an answer with another range.
         let got = self.of_one_state(&request, got).await?;
         Ok(RangeAnswer { bytes: got.body, request, size: got.meta.size })
     }
@@ -252,13 +256,14 @@ impl RangeFetches<'_> {
         store.get(get).await
     }
 
-    /// Checks that all answers have the version of the first one. All were requested at the same time,
-    /// without a version. So Laneway repeats a request whose answer has another version, and names the first
-    /// one. If the object was replaced, the store refuses that request.
+    /// Checks that an answer has the same version as the first answer. All requests were sent at the same
+    /// time, without a version. So if an answer has another version, this repeats its request with the
+    /// version of the first answer as a condition. If the object was replaced, the store refuses that
+    /// request.
     ///
     /// # Errors
-    /// The store's error; `Precondition` if the object was replaced; an error if the store tells no version
-    /// and there is more than one request.
+    /// The store's error; `Precondition` if the object was replaced; `Integrity` if there are several
+    /// requests and the store reports no version.
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
         let pinned = self.pinned.get_or_init(|| Pinned::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
@@ -274,14 +279,15 @@ impl RangeFetches<'_> {
     }
 }
 
-/// The answer to a request, with the object's size.
+/// The answer to a request, and the object's size that came with it.
 struct RangeAnswer {
     request: Range<u64>,
     bytes: Bytes,
     size: u64,
 }
 
-/// Returns the bytes `own` of a body that begins at `start`, without copying them.
+/// Returns the bytes at the offsets `own` from a body that begins at the offset `start`, without copying
+/// them.
 fn slice(body: &Bytes, start: u64, own: &Range<u64>) -> Bytes {
     let clamp = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX).min(body.len());
     body.slice(clamp(own.start)..clamp(own.end))

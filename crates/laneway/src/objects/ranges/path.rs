@@ -1,42 +1,43 @@
-//! A model of the network path to a store, and of the time that a request costs.
+//! A model of the network path to a store, from which the time for requests is estimated.
 
 use std::time::Duration;
 
 use laneway_lanes::{Path as Measured, Protocol};
 
-/// The round trip assumed before a measurement: a store in the same part of the world.
+/// The round trip assumed before any measurement, which is typical for a store on the same continent.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(20);
 
-/// The lowest rate assumed for a path, in bytes a second: 1 Gbit/s. Small requests alone don't show the
-/// path's capacity, so a lower rate counts only once bulk has filled the path.
+/// The minimum rate assumed for a path, in bytes per second (1 Gbit/s). Small requests alone don't show a
+/// path's capacity. So a lower measured rate is used only if large transfers have filled the path.
 const RATE_ASSUMED: f64 = 125e6;
 
-/// The rate of one connection, in bytes a second, if the path carries more. S3 and GCS give about this much.
+/// The rate in bytes per second of a single connection on a faster path. S3 and GCS deliver about this much.
 const LANE_RATE_ASSUMED: f64 = 80e6;
 
-/// The time a server takes to answer, beside the round trip.
+/// The time that a server takes to answer, in addition to the round trip.
 const SERVICE: Duration = Duration::from_millis(1);
 
-/// The CPU seconds of both ends for opening a connection, and for each request (signing, headers, TLS
+/// The CPU time in seconds at both ends, for opening a connection and for each request (signing, headers, TLS
 /// records).
 const HANDSHAKE: f64 = 0.000_8;
 const WORK: f64 = 0.000_1;
 
-/// The most HTTP/1.1 connections for the ranges of one call.
+/// The maximum number of HTTP/1.1 connections for the ranges of one call.
 const LANES_MAX: f64 = 64.0;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Path {
     pub(crate) round_trip: Duration,
-    /// The rate of all connections together, in bytes a second.
+    /// The rate of all connections together, in bytes per second.
     pub(crate) rate: f64,
-    /// The rate of one connection alone, in bytes a second.
+    /// The rate of a single connection, in bytes per second.
     pub(crate) lane_rate: f64,
     pub(crate) protocol: Protocol,
 }
 
 impl Path {
-    /// Returns the path to a store whose servers usually speak a protocol, with its measurements.
+    /// Returns the model for a path with these measurements. `usual` is the protocol that the store's servers
+    /// usually speak, for a path where none was measured.
     pub(crate) fn new(usual: Protocol, measured: Measured) -> Self {
         let rate = match measured.rate {
             Some(rate) if measured.is_full => rate,
@@ -50,20 +51,21 @@ impl Path {
         }
     }
 
-    /// Returns the seconds that one more request adds to `requests` others, without its bytes. If a
-    /// connection carries one request at a time, this is a round trip divided by the number of connections
-    /// that the dispatcher opens.
+    /// Returns the time in seconds that one more request adds to `requests` others, apart from the transfer
+    /// of its bytes. If a connection carries one request at a time, this is a round trip divided by the
+    /// number of connections that the dispatcher opens.
     pub(super) fn request_seconds(&self, requests: usize) -> f64 {
         let lanes = self.lanes(requests);
         match self.protocol.is_multiplexed() {
             true => WORK,
-            // All requests go at once, and each opens a connection.
+            // The dispatcher opens a connection for each request and sends all at the same time.
             false if lanes >= requests as f64 => HANDSHAKE + WORK,
             false => self.turn() / lanes + WORK,
         }
     }
 
-    /// Returns the seconds that this many requests take together, without their bytes.
+    /// Returns the time in seconds that this many requests take together, apart from the transfer of their
+    /// bytes.
     pub(super) fn requests_seconds(&self, requests: usize) -> f64 {
         let count = requests as f64;
         match self.protocol.is_multiplexed() {
@@ -84,8 +86,8 @@ impl Path {
         (self.round_trip + SERVICE).as_secs_f64()
     }
 
-    /// Returns how many connections pay off for this many requests. The dispatcher's rule for express lanes
-    /// is the same.
+    /// Returns the number of connections for which this many requests take the least time. The dispatcher
+    /// uses the same rule for express lanes.
     fn lanes(&self, requests: usize) -> f64 {
         let count = requests.max(1) as f64;
         (count * self.turn() / HANDSHAKE).sqrt().min(count).clamp(1.0, LANES_MAX)

@@ -1,9 +1,10 @@
-//! Plans the requests for many ranges of one object.
+//! Plans the requests that read many ranges of an object.
 //!
-//! Ranges that overlap or touch are one run of bytes. Two runs are joined if the bytes between them cost less
-//! than a request, and if the joined run is at most as large as one express request. Above that size, another
-//! request costs little compared to its bytes. A run that would keep one connection busy for long is cut. If
-//! all of this costs more than the whole object, the whole object is read.
+//! Ranges that overlap or touch form one run of bytes. Two runs are joined if fetching the bytes between them
+//! costs less than another request, and if the joined run is small enough for an express lane. Above that
+//! size, the cost of a request is small compared to that of its bytes. A long run is split into slices, so
+//! that several connections share it. If all of this costs more than reading the whole object, the plan is to
+//! read the whole object.
 
 use std::ops::Range;
 
@@ -12,63 +13,65 @@ use super::prices::PriceList;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::{SLICE_MAX, SLICE_MIN};
 
-/// The largest request that neighbours are joined into. Larger requests are bulk.
+/// The maximum size in bytes of a request for joined runs. Larger requests would use freight lanes.
 const JOINED_MAX: u64 = SMALL_DOWNLOAD_MAX;
 
-/// The time in seconds that a slice may keep a connection busy.
+/// The time in seconds that a slice should take on a connection.
 const SLICE_SECONDS: f64 = 0.2;
 
-/// Requests, and the ranges that each of them brings.
+/// The requests to send, and the ranges that their answers contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
-    /// Groups of requests, in the order of their bytes. Different groups share no bytes.
+    /// Groups of requests, in the order of their offsets. No two groups fetch the same byte.
     pub(crate) groups: Vec<Group>,
-    /// Ranges without a byte, by their places in the request.
+    /// The indices in the caller's list of the ranges that are empty.
     pub(crate) empty: Vec<usize>,
-    /// True if ranges would be cut if the object's size were known.
+    /// True if there are long runs that can't be split, because the object's size isn't known. The caller
+    /// requests the size and plans again.
     pub(crate) needs_size: bool,
 }
 
-/// Requests for adjacent bytes: a single one, or the cuts of a long run.
+/// One or more requests for adjacent bytes. There are several if a long run was split.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Group {
-    /// The bytes of each request. Each request begins where the one before ends.
+    /// The range of each request. Each request begins where the one before it ends.
     pub(crate) requests: Vec<Range<u64>>,
-    /// The ranges that these requests bring: each range's place in the call's list, and its bytes.
+    /// The ranges that the answers contain, each with its index in the caller's list.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// The number of bytes that the caller wants.
+    /// The number of bytes in the group that the caller asked for. The others only lie between ranges.
     pub(crate) wanted: u64,
 }
 
-/// The reason why ranges can't be read.
+/// The reason why a range can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Unreadable {
     /// This range ends before it begins.
     Reversed(Range<u64>),
-    /// This range begins at or beyond the end.
+    /// This range begins at or after the object's end.
     Outside(Range<u64>),
 }
 
 impl Group {
-    /// Returns the bytes from the first request to the last.
+    /// Returns the range from the beginning of the first request to the end of the last.
     pub(crate) fn bytes(&self) -> Range<u64> {
         let first = self.requests.first().map_or(0, |request| request.start);
         first..self.requests.last().map_or(first, |request| request.end)
     }
 
-    /// Returns how many bytes the requests bring.
+    /// Returns the number of bytes that the requests fetch.
     pub(crate) fn len(&self) -> u64 {
         let bytes = self.bytes();
         bytes.end - bytes.start
     }
 }
 
-/// Returns whether one request brings the ranges, on any path.
+/// Returns whether the plan is a single request on any network path.
 pub(crate) fn is_one_request(asked: &[Range<u64>]) -> bool {
     matches!(asked, [range] if range.end.saturating_sub(range.start) <= SLICE_MIN)
 }
 
-/// Plans how ranges are read. A range that reaches beyond the end is cut there, if the size is known.
+/// Plans how to read the ranges `asked`. If the object's size is known, the plan ends ranges at the object's
+/// end.
 ///
 /// # Errors
 /// The first range that can't be read.
@@ -109,7 +112,8 @@ pub(crate) fn plan(
         }
         None => joined,
     };
-    // Don't cut without the size: a request beyond the object's end would be an error.
+    // Split runs only if the size is known. Otherwise a slice could begin after the object's end, which is an
+    // error.
     let needs_size = size.is_none() && groups.iter().any(|group| cuts(group.len(), slice) > 1);
     if size.is_some() {
         groups.iter_mut().for_each(|group| group.requests = cut(group.bytes(), slice));
@@ -117,11 +121,12 @@ pub(crate) fn plan(
     Ok(Plan { groups, empty, needs_size })
 }
 
-/// Returns the range within an object of this size, or of unknown size. A range without a byte is allowed
-/// everywhere. In an empty object, a range that begins at 0 becomes empty.
+/// Returns the part of a range that lies within an object of this size. If the size isn't known, returns the
+/// range unchanged. An empty range may have any offset. In an empty object, a range that begins at 0 becomes
+/// empty.
 ///
 /// # Errors
-/// If the range ends before it begins, or begins at or beyond the object's end.
+/// If the range ends before it begins, or begins at or after the object's end.
 pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, Unreadable> {
     if range.start > range.end {
         return Err(Unreadable::Reversed(range.clone()));
@@ -135,7 +140,7 @@ pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>
     }
 }
 
-/// Joins ranges into runs of bytes without a gap, each as one request.
+/// Joins ranges that overlap or touch into runs, each of them a group with one request.
 fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
     let mut runs: Vec<Group> = Vec::new();
     for (at, range) in sorted {
@@ -151,7 +156,7 @@ fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
     runs
 }
 
-/// Joins runs that are at most `gap_max` bytes apart.
+/// Joins runs that are at most `gap_max` bytes apart, up to [`JOINED_MAX`].
 fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
     let mut joined: Vec<Group> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -171,18 +176,18 @@ fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
     joined
 }
 
-/// Returns the approximate length of slices on a path: 8 to 16 MiB, more for a faster connection.
+/// Returns the approximate length of slices on a path: 8 to 16 MiB, longer for faster connections.
 fn slice_len(path: &Path) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Returns how many requests this many bytes are cut into. Each has [`SLICE_MIN`] to [`SLICE_MAX`] bytes,
-/// unless there is only one.
+/// Returns the number of requests into which to split a run of this length. Each request has [`SLICE_MIN`] to
+/// [`SLICE_MAX`] bytes, unless there is only one.
 fn cuts(len: u64, slice: u64) -> u64 {
     len.div_ceil(slice).min(len / SLICE_MIN).max(1)
 }
 
-/// Cuts bytes into requests of about a slice, all of one length but the last.
+/// Splits a range into requests of about the length of a slice. All have the same length, except the last.
 fn cut(bytes: Range<u64>, slice: u64) -> Vec<Range<u64>> {
     let len = bytes.end - bytes.start;
     let each = len.div_ceil(cuts(len, slice)).max(1);

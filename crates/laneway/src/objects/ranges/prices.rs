@@ -1,48 +1,52 @@
-//! Store prices, as far as they decide how ranges are read.
+//! The prices by which Laneway decides which ranges to join into one request.
 
 use laneway_store::{RequestPrices, Store};
 
-/// The prices of requests, bytes and time. They decide whether Laneway sends one more request, or also
-/// fetches the unneeded bytes between two ranges. All amounts are US dollars.
+/// The prices of requests, bytes and time. By these, Laneway decides between two ways to read neighbouring
+/// ranges: two requests, or a single one that also fetches the bytes between them. All amounts are in US
+/// dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {
     /// The price of a GET.
     pub request: f64,
-    /// The price of a GiB that leaves the store: 0 for readers in the bucket's region, around 0.1 over the
-    /// internet.
+    /// The price of a GiB that the store sends. It is 0 for readers in the bucket's region, and about 0.1
+    /// over the internet.
     pub egress_gib: f64,
-    /// The price of a second of waiting. The default is the price of a machine with some 64 cores. A larger
-    /// value joins fewer ranges, and sends more requests.
+    /// The price of a second that the program waits. The default is the price of a machine with about 64
+    /// cores. With a larger value, money matters less and time matters more: Laneway joins fewer ranges and
+    /// sends more requests.
     pub second: f64,
 }
 
 impl PriceList {
-    /// Prices for a reader who pays only for time.
+    /// The prices for a reader that pays only for its time, not for requests or bytes.
     pub const FREE: Self = Self { request: 0.0, egress_gib: 0.0, second: 0.001 };
 
-    /// Returns the prices for a reader in the bucket's region, by a store's price list.
+    /// Returns the prices for a reader in the bucket's region, with a store's prices for requests.
     pub fn of(prices: &RequestPrices) -> Self {
         Self { request: prices.reads / 1000.0, ..Self::FREE }
     }
 
-    /// Returns the prices of the service behind a store's endpoint. Self-hosted servers charge nothing.
+    /// Returns the prices that the service at a store's endpoint charges. For an endpoint other than the
+    /// cloud's own, such as a self-hosted server, requests are free.
     pub(super) fn charged_by(store: &Store) -> Self {
         let prices = store.capabilities().prices;
         if prices.are_charged_at(&store.endpoint()) { Self::of(&prices) } else { Self::FREE }
     }
 
-    /// Returns the price of a request, in seconds of waiting.
+    /// Returns the number of seconds of waiting that cost as much as a request.
     pub(super) fn request_seconds(&self) -> f64 {
         self.seconds(self.request)
     }
 
-    /// Returns the price of a byte, in seconds of waiting.
+    /// Returns the number of seconds of waiting that cost as much as a byte.
     pub(super) fn byte_seconds(&self) -> f64 {
         self.seconds(self.egress_gib / (1u64 << 30) as f64)
     }
 
-    /// Converts an amount to seconds. Prices that aren't positive numbers count as 0.
+    /// Converts an amount to seconds of waiting. Returns 0 if a price is zero, negative, infinite or not a
+    /// number.
     fn seconds(&self, amount: f64) -> f64 {
         let seconds = amount / self.second;
         if seconds.is_finite() && seconds > 0.0 { seconds } else { 0.0 }

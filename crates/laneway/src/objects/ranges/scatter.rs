@@ -1,8 +1,8 @@
-//! Reads ranges into the caller's memory. Bytes are written to their ranges as they come off the connection,
-//! and are held nowhere else.
+//! Reads ranges into the caller's memory. Laneway writes bytes there directly as they arrive on a connection,
+//! and keeps no other copy.
 //!
-//! Each range's memory has a lock of its own, which every write holds. Taking the memory out from under the
-//! lock ends all writing to it, even if a request still runs on a lane.
+//! The memory of each range has its own lock, which every write holds. To take the memory back, this module
+//! takes it out under the lock. After that nothing writes to it, even if its request is still running.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,25 +31,26 @@ use crate::transfer::download::range_writer::{Output, Pinned};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FilledRange<B> {
-    /// The range's place in the request.
+    /// The range's index in the request.
     pub place: usize,
-    /// The number of bytes at the beginning of the memory that were written. It is smaller than the requested
+    /// The number of bytes that were written to the beginning of the memory. It is smaller than the requested
     /// range if the object ends within the range.
     pub bytes: usize,
-    /// The memory. Nothing writes to it any more.
+    /// The memory. Laneway no longer writes to it.
     pub buffer: B,
 }
 
-/// The memory of ranges that are on their way; made by [`RangesInto::buffers`]. Clones share the memory.
+/// The memory of the ranges that have not yet arrived, made by [`RangesInto::buffers`]. Clones share the
+/// memory.
 pub struct RangeBuffers<B>(Arc<OfProcess<Shared<B>>>);
 
 struct Shared<B> {
     slots: Vec<Slot<B>>,
-    /// Tells requests that a range was given up.
+    /// Notifies the requests when the caller gives up a range.
     given_up: Notify,
 }
 
-/// The memory of one range, or `None` once it was taken out.
+/// The memory of one range, or `None` if the range has arrived or was given up.
 type Slot<B> = Mutex<Option<Unfilled<B>>>;
 
 struct Unfilled<B> {
@@ -64,9 +65,9 @@ impl<B> RangeBuffers<B> {
         Self(Arc::new(OfProcess::new(Shared { slots: slots.collect(), given_up: Notify::new() })))
     }
 
-    /// Gives up one range, by its place in the request, and returns its memory. Nothing writes to that memory
-    /// once this method returns. The other ranges still arrive. Returns `None` if the range has arrived or
-    /// was given up before.
+    /// Gives up the range with this index in the request, and returns its memory. After this method has
+    /// returned, Laneway no longer writes to that memory. The other ranges still arrive. Returns `None` if
+    /// the range has already arrived or was given up before.
     pub fn give_up(&self, place: usize) -> Option<B> {
         let Shared { slots, given_up } = self.0.get()?;
         let unfilled = lock(slots.get(place)?).take()?;
@@ -74,7 +75,7 @@ impl<B> RangeBuffers<B> {
         Some(unfilled.buffer)
     }
 
-    /// Gives up all ranges, and drops their memory.
+    /// Gives up all ranges that have not arrived, and drops their memory.
     fn give_up_all(&self) {
         for place in 0..self.0.get().map_or(0, |shared| shared.slots.len()) {
             drop(self.give_up(place));
@@ -90,11 +91,12 @@ impl<B> RangeBuffers<B> {
         self.0.get()?.slots.get(place)
     }
 
-    /// Waits until each of these ranges has been given up or has arrived.
+    /// Waits until each of these ranges has arrived or was given up.
     async fn all_given_up(&self, asked: &[(usize, Range<u64>)]) {
         let Some(shared) = self.0.get() else { return };
         loop {
-            // From here on, no notification that a range was given up gets lost.
+            // Enable the notification before checking, so that a range that is given up in between isn't
+            // missed.
             let mut given_up = pin!(shared.given_up.notified());
             given_up.as_mut().enable();
             if !asked.iter().any(|(place, _)| self.is_wanted(*place)) {
@@ -117,15 +119,16 @@ impl<B> fmt::Debug for RangeBuffers<B> {
     }
 }
 
-/// Locks one slot. A writer holds this lock only while it copies the bytes of one read from a connection.
+/// Locks a slot. A writer holds this lock only for a short time, while it copies the bytes of one read from a
+/// connection.
 fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A complete range, or the error that ends the reading. `None` comes after the last range.
+/// A complete range, or the error that ends the stream. `None` follows after the last range.
 type Arrival<B> = Option<Result<FilledRange<B>, Error>>;
 
-/// Writes to the memory of ranges, and hands each range on once it is complete.
+/// Writes to the memory of ranges, and sends each complete range to the stream.
 struct RangeTargets<B> {
     buffers: RangeBuffers<B>,
     out: mpsc::UnboundedSender<Arrival<B>>,
@@ -139,10 +142,11 @@ impl<B> Clone for RangeTargets<B> {
 }
 
 impl<B: AsMut<[u8]>> RangeTargets<B> {
-    /// Writes bytes of a range. Each byte comes once. Writes nothing if the range was given up.
+    /// Writes bytes of the range `place` at the offset `at` in its memory. Each byte must be written only
+    /// once, because the missing bytes are counted. Does nothing if the range was given up.
     ///
     /// # Errors
-    /// If the memory has become too small.
+    /// If the memory has become too small since the read began.
     fn write(&self, place: usize, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let Some(slot) = self.buffers.slot(place) else { return Ok(()) };
         let mut slot = lock(slot);
@@ -155,7 +159,7 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
             && let Some(Unfilled { buffer, len, .. }) = slot.take()
         {
             drop(slot);
-            // This fails only if the reader is gone.
+            // Sending fails only if the caller has dropped the stream.
             drop(self.out.send(Some(Ok(FilledRange { place, bytes: len, buffer }))));
         }
         Ok(())
@@ -169,19 +173,21 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
     }
 }
 
-/// One request, and the ranges that its bytes belong to.
+/// The output of one request, with the ranges that its bytes belong to.
 struct Scatter<B> {
     targets: RangeTargets<B>,
-    /// Ranges that aren't complete yet, with their places in the request, sorted by their beginnings.
+    /// The ranges that still miss bytes of this request, sorted by their beginnings, with their indices in
+    /// the caller's request.
     wanted: Vec<(usize, Range<u64>)>,
-    /// The offset of the first byte that hasn't arrived yet.
+    /// The offset in the object of the first byte that hasn't arrived yet.
     at: u64,
-    /// The end of the request, or of the last range in `wanted` if that is earlier.
+    /// The end of the request, or the end of the last range in `wanted` if that is earlier.
     end: u64,
 }
 
 impl<B> Scatter<B> {
-    /// Finds the ranges that a request's bytes belong to. Returns `None` if no wanted range has any of them.
+    /// Returns the output for a request. Returns `None` if none of its bytes belong to a range that is still
+    /// wanted.
     fn new(targets: &RangeTargets<B>, request: &Range<u64>, asked: &[(usize, Range<u64>)]) -> Option<Self> {
         let overlaps = |range: &Range<u64>| range.start < request.end && request.start < range.end;
         let wanted: Vec<_> = asked
@@ -195,7 +201,8 @@ impl<B> Scatter<B> {
         Some(scatter)
     }
 
-    /// Leaves out bytes that have arrived, and ranges that were given up.
+    /// Removes the ranges that were given up or whose bytes have arrived. Sets the end to that of the last
+    /// remaining range, so that no unneeded bytes are fetched.
     fn narrow(&mut self) {
         let Self { targets, wanted, at, end } = self;
         wanted.retain(|(place, range)| range.end > *at && targets.buffers.is_wanted(*place));
@@ -229,7 +236,8 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
 }
 
 impl Fetch<'_> {
-    /// Fetches the ranges at these places, of an object whose version is known.
+    /// Fetches the ranges of an object whose version is known. `places` has the index of each range in the
+    /// caller's request.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -251,7 +259,7 @@ impl Fetch<'_> {
         });
         let bringing: FuturesUnordered<_> = requests
             .map(async |(request, asked)| {
-                // The semaphore is never closed.
+                // This can't fail, because the semaphore is never closed.
                 let _slot = self.limits.requests.acquire().await;
                 let Some(scatter) = Scatter::new(targets, request, &asked) else { return Ok(()) };
                 let (at, wanted) = (scatter.at, scatter.wanted.clone());
@@ -267,27 +275,28 @@ impl Fetch<'_> {
     }
 }
 
-/// A stream of ranges in the caller's memory; made by
-/// [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). The stream ends after the first error.
-/// If it ends without one, every range has arrived or was given up.
+/// A stream of ranges that were read into the caller's memory, made by
+/// [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). It ends after the first error. If it
+/// ends without an error, every range has arrived or was given up.
 ///
-/// The engine no longer writes to the memory of a range that has arrived or was [given
-/// up](RangeBuffers::give_up). Once the stream has returned an error or is dropped, the engine writes to no
-/// buffer, and has dropped all of them.
+/// Laneway no longer writes to the memory of a range that has arrived or was [given
+/// up](RangeBuffers::give_up). After the stream has returned an error or was dropped, Laneway writes to no
+/// buffer, and has dropped those of the missing ranges.
 pub struct RangesInto<B> {
     buffers: RangeBuffers<B>,
-    /// `None` comes after the last range. If the channel closes without it, the task that fills the channel
+    /// `None` follows after the last range. If the channel closes without it, the task that fills the channel
     /// has died.
     results: OfProcess<mpsc::UnboundedReceiver<Arrival<B>>>,
     url: Arc<str>,
     is_over: bool,
-    /// Dropping the task ends the reading.
+    /// Dropping the task ends the reads.
     _task: Option<Task>,
 }
 
 impl GetRanges {
-    /// Reads the ranges of an object of a known version into memory. Ranges in `here` are copied. If `ranges`
-    /// fetches them already, all ranges are copied from it.
+    /// Reads ranges of an object whose version is known into `buffers`. The bytes of ranges in `here` have
+    /// already arrived and are copied. If `ranges` is given, a fetch of the same ranges was begun ahead, and
+    /// their bytes are copied from it.
     pub(in crate::objects) fn stream_into<B: AsMut<[u8]> + Send + 'static>(
         self,
         mut buffers: Vec<B>,
@@ -300,7 +309,7 @@ impl GetRanges {
         let lens = self.lens(&mut buffers);
         let is_known = lens.is_ok();
         let lens = lens.unwrap_or_else(|error| {
-            // This can't fail: this function still holds the receiver.
+            // This can't fail, because this function still has the receiver.
             drop(out.send(Some(Err(error))));
             vec![0; buffers.len()]
         });
@@ -320,7 +329,7 @@ impl GetRanges {
         RangesInto { buffers, results, url, is_over: false, _task: task }
     }
 
-    /// Returns the lengths of the ranges. Each range has to fit into its memory.
+    /// Returns the lengths of the ranges, and checks that each range fits into its memory.
     ///
     /// # Errors
     /// If a range can't be read, or its memory is too small.
@@ -375,12 +384,13 @@ impl GetRanges {
 }
 
 impl<B> RangesInto<B> {
-    /// Returns a handle to the memory of the ranges on their way. It can give up single ranges.
+    /// Returns a handle with which the caller can give up single ranges and take back their memory.
     pub fn buffers(&self) -> RangeBuffers<B> {
         self.buffers.clone()
     }
 
-    /// Returns the next complete range. Blocks the thread. Don't call it on a thread that runs async tasks.
+    /// Returns the next complete range, or `None` at the end. Blocks the thread. Don't call it on a thread
+    /// that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
@@ -389,8 +399,8 @@ impl<B> RangesInto<B> {
         self.taken(some)
     }
 
-    /// Converts an arrival to an item of the stream. `None` means that a parent of this process began the
-    /// reading.
+    /// Converts a received message to an item of the stream. `some` is `None` if this process was forked
+    /// after the read began, so that the read belongs to its parent.
     fn taken(&mut self, some: Option<Option<Arrival<B>>>) -> Option<<Self as Stream>::Item> {
         let result = match some {
             Some(Some(result)) => result,
@@ -399,7 +409,7 @@ impl<B> RangesInto<B> {
         };
         self.is_over = !matches!(result, Some(Ok(_)));
         if self.is_over {
-            // From here on nothing writes to a buffer, even if a request still runs on a lane.
+            // Take all buffers out, so that a request that still runs can't write to them any more.
             self.buffers.give_up_all();
         }
         result
@@ -417,7 +427,7 @@ impl<B> Stream for RangesInto<B> {
     }
 }
 
-/// No field is pinned: buffers are moved in and out.
+/// No field is pinned, so the stream can be moved even if `B` isn't `Unpin`.
 impl<B> Unpin for RangesInto<B> {}
 
 impl<B> Drop for RangesInto<B> {

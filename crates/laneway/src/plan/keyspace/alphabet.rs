@@ -1,12 +1,12 @@
-//! The characters of the keys seen so far. They are the digits by which the keyspace is measured.
+//! The characters of the keys seen so far. They serve as digits when keys are treated as numbers.
 
 use std::collections::BTreeSet;
 
-/// The most characters that are recorded. Keys in scripts with thousands of characters are measured well
-/// enough by some of them.
+/// The maximum number of characters that are recorded. For scripts with thousands of characters, some of them
+/// are enough to estimate distances between keys.
 const CHARACTERS_MAX: usize = 1024;
 
-/// The characters of the keys seen so far, in order, and the places in a key where each occurs.
+/// The characters of the keys seen so far, in order, and the range of characters at each place in the keys.
 #[derive(Debug, Default)]
 pub(crate) struct Alphabet {
     /// ASCII characters, one bit each.
@@ -18,14 +18,14 @@ pub(crate) struct Alphabet {
     delimiter: Option<char>,
 }
 
-/// A place in keys, counted in characters.
+/// The characters seen at one place in the keys. Places are counted in characters, not bytes.
 #[derive(Clone, Copy, Debug)]
 struct KeyPosition {
     least: char,
     greatest: char,
     /// True if this place has started over while an earlier place advanced, as the last digit of a counter
-    /// does. Then the characters seen here count as complete. A place that never started over may still show
-    /// new characters.
+    /// does. Then the characters seen here are probably all that occur here. A place that never started over
+    /// may still show new characters.
     has_turned: bool,
 }
 
@@ -60,7 +60,8 @@ impl Alphabet {
         }
     }
 
-    /// Records that `next` follows closely behind `key`.
+    /// Records that `next` follows closely behind `key`. So the places after their first difference have
+    /// started over.
     pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
         let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
         if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {
@@ -70,8 +71,7 @@ impl Alphabet {
         }
     }
 
-    /// Returns the number of digits at a place: one for each character, and the smallest for the end of a
-    /// key.
+    /// Returns the number of digits at a place: one for each character, and digit 0 for the end of a key.
     pub(crate) fn base(&self, place: usize) -> u64 {
         self.of_place(place).len() as u64 + 1
     }

@@ -2,8 +2,8 @@
 //!
 //! Keys are treated as numbers. The characters after the common prefix are digits of a fraction, in the base
 //! of the characters seen so far. So the last page's keys show how much of the keyspace a page takes, and the
-//! rest can be counted in pages. The count is a guess. It is right if keys are spread evenly, and otherwise
-//! may be wrong by orders of magnitude.
+//! rest can be counted in pages. The count is a guess. The guess is right if keys are spread evenly, and
+//! otherwise may be wrong by orders of magnitude.
 
 use super::alphabet::{Alphabet, is_refused};
 
@@ -12,9 +12,9 @@ use super::alphabet::{Alphabet, is_refused};
 const PRECISION: usize = 4;
 /// The longest key in a request. A store accepts 1024 bytes, and one of them is for a suffix.
 const KEY_BYTES_MAX: usize = 1023;
-/// A cut is placed at the shortest key within this fraction of a step (1/4) from its target.
+/// A cut is placed at the shortest key that lies at most a quarter (1/`LEEWAY`) of a step from its target.
 const LEEWAY: u64 = 4;
-/// The unit of factors: 1/1024.
+/// Factors are given in units of 1/1024.
 const FRACTION: u64 = 1024;
 
 /// The rest of a stretch, with keys of its last pages.
@@ -28,20 +28,21 @@ pub(crate) struct Rest<'a> {
     pub(crate) end: Option<&'a str>,
     /// The first key of the page before the last one.
     pub(crate) before: Option<&'a str>,
-    /// Keys of the last page in order, at equal distances.
+    /// Keys of the last page in order, with equally many keys between them.
     pub(crate) marks: &'a [String],
-    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the factor
-    /// (log2) measured elsewhere in the listing.
+    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the base-2
+    /// logarithm of that factor, as measured elsewhere in the listing.
     pub(crate) apart_log2: f64,
 }
 
 /// A guess about the rest of a stretch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Guess {
-    /// The number of pages if the rest is as dense as its last pages (log2).
+    /// The base-2 logarithm of the number of pages, if the rest is as dense as its last pages.
     pub(crate) pages_log2: f64,
-    /// The factor (log2) by which the last two pages lie further apart than the keys within a page suggest.
-    /// It is small if keys are spread evenly, and large if each folder fills about one page.
+    /// The base-2 logarithm of the factor by which the last two pages lie further apart than the keys within
+    /// a page suggest. The factor is small if keys are spread evenly, and large if each folder fills about
+    /// one page.
     pub(crate) apart_log2: Option<f64>,
 }
 
@@ -49,11 +50,11 @@ pub(crate) struct Guess {
 pub(crate) enum Wanted {
     /// Cuts into this many equal stretches.
     Evenly(usize),
-    /// A first cut after `first_pages` pages, then cuts at growing distances, at most `max`.
+    /// Cuts at growing distances, the first after `first_pages` pages. There are at most `max` cuts.
     Ladder { first_pages: u64, max: usize },
 }
 
-/// The rest of a stretch as numbers.
+/// The rest of a stretch, with its keys as numbers.
 #[derive(Debug)]
 struct Frame<'a> {
     alphabet: &'a Alphabet,
@@ -75,7 +76,8 @@ pub(crate) fn guess(alphabet: &Alphabet, rest: Rest<'_>) -> Option<Guess> {
     Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
 }
 
-/// Returns keys at which to cut the rest, in order. Each lies after the last key and before the end.
+/// Returns keys at which to cut the rest, in order. Each of these keys lies after the last key that has
+/// arrived, and before the end.
 pub(crate) fn cuts(alphabet: &Alphabet, rest: Rest<'_>, wanted: Wanted) -> Vec<String> {
     let Some(frame) = Frame::new(alphabet, rest) else { return Vec::new() };
     let mut found: Vec<String> = Vec::new();
@@ -156,7 +158,8 @@ impl<'a> Frame<'a> {
         Some(log2(base, &left)? - log2(base, &self.page)?)
     }
 
-    /// Returns the targets of cuts, each with its distance from the target before.
+    /// Returns the targets of cuts. Each target has the length of its step. The cut may miss the target by a
+    /// part of this step ([`LEEWAY`]).
     fn targets(&self, wanted: Wanted) -> Vec<(Vec<u64>, Vec<u64>)> {
         let base = &self.bases[..];
         match wanted {
@@ -170,7 +173,8 @@ impl<'a> Frame<'a> {
                 let page = log2(base, &self.page);
                 let Some((page, pages)) = page.zip(self.pages_log2()) else { return Vec::new() };
                 let first = (first_pages as f64).log2();
-                // Double the distance each time, so that a few cuts find the order of magnitude of any rest.
+                // The distances are 1, 4, 64 and 16384 times the first one, and so on. So a few cuts find the
+                // order of magnitude of any rest.
                 let rungs = (0..max.min(16)).map(|i| first + 2.0 * ((1_u64 << i) - 1) as f64);
                 rungs
                     .take_while(|rung| *rung < pages - 0.5)
@@ -197,7 +201,7 @@ impl<'a> Frame<'a> {
         }
         let mut key = self.common.to_owned();
         for (i, digit) in high[1..=at].iter().enumerate() {
-            // Digit 0 means the end of a key, which can't precede a character. So use at least 1.
+            // Digit 0 means the end of a key, which can't precede a character. So use at least digit 1.
             key.push(self.alphabet.character(self.skipped + i, (*digit).max(1))?);
         }
         Some(key)
@@ -239,7 +243,7 @@ fn difference(bases: &[u64], a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
 
 /// Multiplies by a factor in units of 1/[`FRACTION`].
 fn product(bases: &[u64], a: &[u64], factor: u64) -> Vec<u64> {
-    // The fraction of each place goes to the places after it.
+    // The remainder of each digit's quotient is carried down to the next lower digit.
     let mut digits = vec![0; a.len()];
     let mut rest = 0;
     for ((digit, a), base) in digits.iter_mut().zip(a).zip(bases) {
@@ -261,7 +265,7 @@ fn quotient(bases: &[u64], a: &[u64], divisor: u64) -> Vec<u64> {
     divided.collect()
 }
 
-/// Reduces every place but the first to a digit.
+/// Carries each digit's excess over its base to the place before it, except at the first place.
 fn carry(bases: &[u64], digits: &mut [u64]) {
     for i in (1..digits.len()).rev() {
         digits[i - 1] += digits[i] / bases[i];
@@ -276,8 +280,8 @@ fn log2(bases: &[u64], a: &[u64]) -> Option<f64> {
     Some(leading.log2() - bases[..first].iter().map(|base| (*base as f64).log2()).sum::<f64>())
 }
 
-/// Returns the number with this log2, to a few places. The largest result is the most that the first place
-/// can hold.
+/// Returns the number with this log2, exact to four places. Very large results are limited, because the first
+/// of these places is at most 1e9.
 fn of_log2(bases: &[u64], log2: f64) -> Vec<u64> {
     let mut digits = vec![0; bases.len()];
     let mut unit = 0.0;

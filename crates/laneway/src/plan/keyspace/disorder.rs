@@ -1,6 +1,7 @@
 //! Faults of a store's listing.
 
-/// The most pages without any key in a row. Stores that filter or clean up may send some.
+/// The maximum number of consecutive pages without a key. A store may send some if it filters keys or cleans
+/// up.
 pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 
 /// A fault of a listing.
@@ -8,18 +9,18 @@ pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 pub(crate) enum Disorder {
     #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
     Backwards(String, String),
-    #[error("the store lists this key, which lies before those that were asked for")]
+    #[error("the store lists this key, which sorts before the requested keys")]
     Unbegun(String),
-    #[error("the store lists this key, which is none of those that were asked for")]
+    #[error("the store lists this key, which doesn't begin with the requested prefix")]
     Outside(String),
-    #[error("the store's listing goes on with a page that has come before")]
+    #[error("the store's listing repeats a page that has come before")]
     Repeated(Option<String>),
     #[error("the store's listing goes on, but has brought no key in {EMPTY_PAGES_MAX} pages")]
     Endless(Option<String>),
 }
 
 impl Disorder {
-    /// Returns whether a store that lists in no order shows it so.
+    /// Returns whether the cause of the fault may be a store that lists in no order.
     pub(crate) fn is_of_order(&self) -> bool {
         match self {
             Self::Backwards(before, key) => key < before,

@@ -1,4 +1,4 @@
-//! Tests whole listings of keys of many shapes, in virtual time.
+//! Tests complete listings, in virtual time, with keys of many shapes.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
@@ -138,7 +138,7 @@ fn list(
 
 fn unchanged(_: &mut Store, _: &mut Random) {}
 
-/// Returns the most requests that a listing of this many keys may take.
+/// Returns the maximum number of requests that a listing of this many keys may take.
 fn bound(keys: usize) -> usize {
     let pages = keys.div_ceil(PAGE).max(1);
     pages + 1 + (2 * pages).min(24) + pages / 4
@@ -243,8 +243,8 @@ fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
 
 #[test]
 fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
-    // The most turns that any seed may take, for each order. Page by page, a listing takes 300 turns. Sixteen
-    // perfectly cut stretches would take 19.
+    // For each order, the maximum duration with any seed, in multiples of the time for a page. Page by page,
+    // a listing takes 300 of these times. Sixteen perfectly cut stretches would take 19.
     for (shape, in_order, as_they_arrive) in [
         ("numbered", 90.0, 50.0),
         ("parts", 150.0, 60.0),
@@ -444,7 +444,8 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
             requests += 1;
             waiting.push_back(ask);
         }
-        // Answer the last request first, so that cuts are answered before the stretch continues.
+        // Answer the last request first, so that requests behind cuts are answered before the first stretch
+        // continues.
         let Some(ask) = waiting.pop_back() else { break };
         let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
         let page = &keys[from..keys.len().min(from + PAGE)];
@@ -537,7 +538,7 @@ fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
     assert!((5..12).contains(&pages_at_once(|n| Duration::from_millis(50 * n.div_ceil(4)))));
 }
 
-/// The cost of a listing to a store that is 20 ms away and has two cores.
+/// The cost of a listing of a store that is 20 ms away and has two cores.
 #[derive(Debug)]
 struct Cost {
     requests: usize,
@@ -588,8 +589,8 @@ fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
 
 #[test]
 fn little_of_what_a_store_of_two_cores_sends_is_thrown_away() {
-    // 50 full pages keep the store's two cores busy for 0.65 s. A client that knew where to ask would list
-    // them in 0.67 s. Asking for one page after the other takes 2.3 s.
+    // 50 full pages keep the store's two cores busy for 0.65 s. A client that knew the best keys for cuts
+    // would list them in 0.67 s. Requesting one page after the other takes 2.3 s.
     let tenfold = (0..50_000).map(|i| format!("list/d{}/{:05}.txt", i / 5000, i % 5000)).collect();
     let shapes = SHAPES.iter().map(|shape| (*shape, shaped(shape, 50_000, &mut Random(1))));
     for (shape, keys) in shapes.chain([("tenfold", tenfold)]) {

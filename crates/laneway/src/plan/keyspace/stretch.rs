@@ -6,12 +6,12 @@ use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
 use super::{Ask, Listed};
 
-/// If fewer pages than `REST_PAGES_MAX` are left, only the guessed number of keys plus a margin is requested.
-/// Guesses of a dense rest are right to a few per cent. If the guess is too low, a second request costs less
-/// than dropping half a page of keys behind the end.
+/// If a stretch probably has less than this many pages left, only the guessed number of keys plus a margin is
+/// requested. If the rest has many keys, the guess is right to a few per cent. If the guess is too low, a
+/// second request costs less than dropping half a page of keys behind the end.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
-/// The fewest keys that are requested.
+/// The minimum number of keys in such a request.
 const REST_MIN: u32 = 50;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,11 +19,11 @@ pub(crate) struct StretchId(pub(super) u64);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// The end of the prefix.
+    /// The stretch reaches to the end of the prefix.
     Open,
-    /// Before this key, by the caller's request.
+    /// The stretch ends before this key, as the caller of the listing requested.
     Before(String),
-    /// At this key, including it, because of a cut.
+    /// The stretch ends at this key and includes it, because of a cut.
     At(String),
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Prefixes,
 }
 
-/// Neighbouring keys.
+/// A range of neighbouring keys that is read page by page.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) id: StretchId,
@@ -50,20 +50,22 @@ pub(super) struct Stretch {
     pub(super) held: usize,
     /// True if the stretch began at a cut, and no key has arrived yet.
     pub(super) is_new_cut: bool,
-    /// True if the next stretch has keys near the cut between the two, so that the rest of this stretch
-    /// counts as filled.
+    /// True if the next stretch has keys near the cut between the two. Then this stretch is assumed to have
+    /// keys up to its end.
     pub(super) is_filled: bool,
     pub(super) page: Page,
     /// Keys of the last full page.
     pub(super) marks: Vec<String>,
     /// The first key of the page before the last full one.
     pub(super) before: Option<String>,
-    /// The guessed number of pages left (log2).
+    /// The base-2 logarithm of the guessed number of pages that are left.
     pub(super) left_log2: Option<f64>,
-    /// True if a short page was requested that should have brought the whole rest.
+    /// True if a page was requested with fewer keys, because it should have brought the whole rest. Then no
+    /// other such page is requested.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
-    /// Tokens since the last key, or all if there is no order.
+    /// The tokens that have come since the last key, to find pages that repeat. In a listing without order,
+    /// all tokens.
     pub(super) tokens: HashSet<String>,
 }
 
@@ -83,7 +85,8 @@ pub(super) struct Page {
     pub(super) is_by_key: bool,
     /// True if fewer keys were requested than a page has.
     pub(super) is_short: bool,
-    /// True if the store began it in another place, or refused it. It is requested again.
+    /// True if the store began the page at a wrong key, or refused it. The page's keys are dropped, and the
+    /// page is requested again.
     pub(super) is_void: bool,
 }
 
@@ -128,8 +131,8 @@ impl Stretch {
         }
     }
 
-    /// Returns the next page to request. `by_key` is the most entries of a page, if it may be requested by
-    /// the last key although there is a token.
+    /// Returns the next page to request. If the page may be requested by the last key although there is a
+    /// token, `by_key` is the number of entries of a full page.
     pub(super) fn ask(&mut self, listed: &Listed, by_key: Option<u64>) -> Ask {
         self.is_asked = true;
         self.held += 1;
@@ -171,7 +174,7 @@ impl Stretch {
         self.start_after.as_deref().is_none_or(|start| start < key)
     }
 
-    /// Checks whether a key may come now.
+    /// Checks whether a key may come now, after the keys that have already arrived.
     pub(super) fn check(&self, listed: &Listed, kind: Kind, key: &str) -> Result<(), Disorder> {
         let before = match kind {
             Kind::Objects => &self.page.last_object,
@@ -196,7 +199,8 @@ impl Stretch {
         self.start_after.as_deref() == Some(before) && before.starts_with(prefix)
     }
 
-    /// Ends a page. In a listing without order, keys don't show that it makes progress. Only tokens do.
+    /// Ends a page. In a listing without order, only new tokens show that it makes progress, because keys may
+    /// come in any order.
     pub(super) fn end_page(&mut self, next: Option<String>, is_sorted: bool) -> Result<(), Disorder> {
         self.is_asked = false;
         let page = std::mem::take(&mut self.page);

@@ -1,4 +1,5 @@
-//! Copies between different stores. It reads and sends at the same time, in bounded memory.
+//! Copies objects between different stores. Laneway downloads and uploads at the same time, in bounded
+//! memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ pub(super) async fn send(
     }
 }
 
-/// Copies one object. Memory is reserved for it if it is known to be small.
+/// Copies one object. If the object is known to be small, the caller has reserved memory for it.
 pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     let begun = ends.begin(&job, &item);
     let result = match item.from.meta.as_deref() {
@@ -54,10 +55,10 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     ends.finish(&job, &item, begun, result).await;
 }
 
-/// The copy, and the version of its source.
+/// The copy and the version of its source, or the error.
 pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
-/// Copies an object with two requests. `known` is the metadata from a listing or a HEAD.
+/// Copies a small object with a GET and a PUT. `known` is the metadata from a listing or a HEAD.
 async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
@@ -78,7 +79,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     }
     let sums = run.crc32c.map(Checksums::crc32c).unwrap_or_default();
     let known = known.filter(|known| known.version == got.meta.version);
-    // S3 sends all metadata with the bytes, GCS only in a listing.
+    // S3 sends all metadata with the bytes. GCS doesn't, so use the metadata that is known, or request it.
     let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())
     {
         Some(meta) => Cow::Borrowed(meta),
@@ -93,7 +94,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 
-/// Copies an object after requesting its metadata.
+/// Requests an object's metadata, then copies the object: at once if it is small, otherwise in slices.
 pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
@@ -108,7 +109,8 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
         return job.unless_cancelled(small).await?;
     }
     if meta.version.is_none() {
-        let message = "the store reports no version, so slices could come from different versions of it";
+        let message =
+            "the store reports no version, so slices could come from different versions of the object";
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
@@ -161,12 +163,13 @@ async fn streamed(
     Ok(sent)
 }
 
-/// The parts of the source, if the copy can have the same parts. Each part is read as a whole. The digests of
-/// all parts then make up the source's composite.
+/// The parts in which the source was uploaded, if the copy can have the same parts. Each part is then read as
+/// a whole, and its digest is computed. Together, the digests of all parts must give the source's composite
+/// checksum.
 struct Cuts {
     stored: Composite,
     layout: Layout,
-    /// The parts' digests, by the offsets of the parts.
+    /// The parts' digests, by the offsets at which the parts start.
     digests: Mutex<BTreeMap<u64, Vec<u8>>>,
     verified: Mutex<Verified>,
 }
@@ -193,7 +196,7 @@ impl Cuts {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(start, digest);
     }
 
-    /// Compares the digests of all parts with the source's composite. All parts must have been read.
+    /// Compares the digests of all parts with the source's composite checksum. All parts must have been read.
     async fn check(&self, job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
         let digests: Vec<u8> = {
             let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +211,7 @@ impl Cuts {
     }
 }
 
-/// Returns whether an upload may have these parts.
+/// Returns whether the destination's store accepts these parts in an upload.
 fn can_be_parts(parts: &[Range<u64>], rules: PartRules, unequal: bool) -> bool {
     let Some((last, others)) = parts.split_last() else { return false };
     let len = |part: &Range<u64>| part.end - part.start;
@@ -224,13 +227,13 @@ fn can_be_parts(parts: &[Range<u64>], rules: PartRules, unequal: bool) -> bool {
         && (unequal || len(last) <= first)
 }
 
-/// The size of a chunk in a resumable session must be a multiple of this.
+/// The size of a chunk in a resumable session must be a multiple of this number of bytes.
 /// <https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload>
 const SESSION_UNIT: u64 = 256 << 10;
 
-/// Reads slices of an object, as parts of its copy.
+/// Downloads slices of an object, each of which becomes a part of its copy.
 struct StoreInput<'a> {
-    /// The source's own parts, if the copy is to have the same parts.
+    /// The parts in which the source was uploaded, if the copy is to have the same parts.
     cuts: Option<Cuts>,
     job: &'a Running,
     ends: &'a Ends,
@@ -241,7 +244,8 @@ struct StoreInput<'a> {
     part: u64,
     /// The offset of the next part.
     next: AtomicU64,
-    /// A progress that nothing shows: the job's own progress counts sent bytes, not read ones.
+    /// Counts the downloaded bytes. Nothing shows this count: the job's progress counts a copy's uploaded
+    /// bytes.
     progress: Arc<crate::Progress>,
 }
 
@@ -254,7 +258,7 @@ impl StoreInput<'_> {
         Ok(writer.finish())
     }
 
-    /// Puts a part that is too large for the memory budget into a nameless temporary file.
+    /// Reads a part that is too large for the memory budget into a temporary file without a name.
     async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<ReadyPart, Error> {
         let files = &self.job.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);

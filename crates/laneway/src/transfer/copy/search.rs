@@ -29,11 +29,12 @@ impl<'a> Copies<'a> {
         self.search
     }
 
-    /// Looks through one source. For a single object, `ahead` may hold the answer to a request for its
-    /// metadata.
+    /// Starts the copies of all objects of one source. If the source is a single object, `ahead` may hold its
+    /// metadata, which was requested in advance.
     ///
     /// # Errors
-    /// The error of the source's listing. An error of a single object is reported as the end of its item.
+    /// If the source can't be listed. If only a single object fails, an event reports it, and this returns no
+    /// error.
     pub(super) async fn source(
         &mut self,
         provider: Provider,
@@ -53,14 +54,16 @@ impl<'a> Copies<'a> {
         let mut ahead = Some(ahead).filter(Option::is_some);
         while let Some(mut page) = objects.next().await? {
             page.retain(|from| from.is_taken_by(&self.search.request.filter));
-            // The manifest needs each object's state for the next run.
+            // If there is a manifest, request each object's metadata. The next run compares it to skip
+            // unchanged objects.
             let answers = match ahead.take() {
                 Some(answer) => vec![answer],
                 None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
             };
             let mut group = Group::new();
             for (mut from, answer) in page.into_iter().zip(answers) {
-                // If the metadata can't be read, the copy goes on, and its failure reports the cause.
+                // If the metadata can't be read, try the copy all the same. If the copy fails too, its error
+                // names the cause.
                 if let Some(Ok(meta)) = answer {
                     from.meta = Some(Box::new(meta));
                 }
@@ -83,7 +86,8 @@ impl<'a> Copies<'a> {
         Ok(())
     }
 
-    /// Returns the item, unless its copy must be refused.
+    /// Returns the item if it is to be copied. Otherwise reports that the copy is refused, or that it is
+    /// skipped because a manifest lists it as done.
     pub(crate) async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
         let source = url(ends.from.provider(), &item.from.id);
         let destination = url(self.to.provider, &item.to);
@@ -104,8 +108,9 @@ impl<'a> Copies<'a> {
         None
     }
 
-    /// Starts the copies of a group, or only reports them. Leaves out objects that exist already, and those
-    /// that a listing shows in an archive. The size and the two stores decide the kind of copy.
+    /// Starts the copies of a group. In a dry run, only reports them. Skips archived objects and, if the
+    /// request says so, objects that exist at the destination. The object's size and the two stores decide
+    /// how it is copied.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -141,7 +146,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Copies one object that was found. Memory is reserved for it if it is small.
+/// Copies one object that a search has found. If the object is small, the caller has reserved memory for it.
 pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
     if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
         job.skip_archived(ends.begin(&job, &item), item.size()).await;
@@ -154,8 +159,8 @@ pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
     }
 }
 
-/// Reports what would be copied. Requests the metadata of objects that the user named, because they may not
-/// exist.
+/// Reports what a dry run would copy. Requests the metadata of objects that the user named, because they may
+/// not exist.
 async fn plan(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
     for item in items {
         let begun = ends.begin(&job, &item);

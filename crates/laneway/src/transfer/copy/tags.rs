@@ -1,5 +1,5 @@
-//! Tags for copies that take several requests. For such a copy, the store doesn't keep the source's tags by
-//! itself.
+//! Finds the tags for copies that take several requests. A store copies the tags itself only if the copy
+//! takes a single request.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ pub(super) async fn kept(
 /// Returns an object's tags.
 ///
 /// # Errors
-/// The store's error, if the object is known to have tags, or if the error doesn't mean that the store has no
-/// tags.
+/// The store's error. If the object isn't known to have tags, a denied permission is only a warning, and the
+/// error of a store that doesn't support tags is ignored.
 pub(crate) async fn of(
     job: &Running,
     store: &Store,
@@ -48,7 +48,7 @@ pub(crate) async fn of(
             let message = "its tags can't be read: if it has any, the copy lacks them".to_owned();
             job.warn(Warning { target, message }).await;
         }
-        // These stores have no tags.
+        // A store that doesn't support tags answers with one of these errors.
         Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}
         Err(error) => return Err(error.into()),
     }

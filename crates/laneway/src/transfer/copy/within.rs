@@ -1,4 +1,4 @@
-//! Copies inside one store. The store copies by itself, and no byte passes through this machine.
+//! Copies objects inside one store. The store copies the bytes itself, so none pass through this machine.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::plan::requests_at_once;
 use crate::transfer::moved;
 use crate::transfer::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 
-/// Returns whether an object is known to need more than one request.
+/// Returns whether an object is known to be too large to copy in one request.
 pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
     item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
 }
 
-/// Copies a group of objects, all at once.
+/// Copies a group of objects concurrently.
 pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
     if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
     {
@@ -54,7 +54,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
     while let Some((item, begun, result)) = copies.next().await {
         match result {
-            // A source that is a named version must be looked up before its removal.
+            // A source that the user named by its version isn't removed here, because it must be looked up
+            // first.
             Ok((Sent { moved, .. }, version))
                 if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
             {
@@ -73,8 +74,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     }
 }
 
-/// Copies a large object part by part. If the store can't, the bytes pass through this machine. MinIO, for
-/// example, accepts no copied parts in an upload with checksums.
+/// Lets the store copy a large object part by part. If the store refuses, Laneway downloads and uploads the
+/// bytes instead. MinIO, for example, accepts no copied parts in an upload with checksums.
 async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
@@ -134,8 +135,8 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-/// Does the same as [`copy_one`] for a program's call. If the call is cancelled, a single request is dropped
-/// at once, because it leaves nothing to clean up.
+/// Does the same as [`copy`] for a library call. If the call is cancelled, this abandons a copy in a single
+/// request at once, because that leaves nothing to clean up.
 pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
@@ -159,7 +160,8 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
-        // The object's size was unknown. It may be too large for one request.
+        // The object's size was unknown, so the store may have refused the copy because the object is too
+        // large for one request. Request its size.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.capabilities().copy_bytes_max.is_some() => {
             let meta = ends.from.head(from, None).await?;
             if !is_large(&meta) {
@@ -170,9 +172,10 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
         copied => copied?,
     };
     let verified = match compare(ends, known.as_ref(), &copied) {
-        // The object may have been replaced since it was listed. Then copy the new version.
+        // The object may have been replaced since it was listed, so that the store copied the new version.
+        // Then compare the copy with the new version.
         Err(error) if condition.is_none() => {
-            // If the object's current version can't be requested, the error stays.
+            // If the new version can't be looked up, return the first error.
             let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
             if known.as_ref().is_some_and(|listed| listed.version == now.version) {
                 return Err(error);
@@ -189,15 +192,15 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
-/// Compares the checksums of source and copy, if the store reports them. Otherwise Laneway relies on the
-/// store.
+/// Compares the checksums of source and copy. If the store doesn't report them, Laneway trusts that it has
+/// copied correctly.
 fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {
         (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
         (Some(a), Some(b)) => {
             let (a, b) = (written(&a.to_be_bytes()), written(&b.to_be_bytes()));
-            let message = format!("the crc32c of the copy is {b}, that of its source {a}");
+            let message = format!("the crc32c of the copy is {b}, but that of its source is {a}");
             Err(Error::integrity(url(ends.to.provider(), &copied.id), message))
         }
         _ => Ok(Verified::NotApplicable),
@@ -216,8 +219,8 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
     Ok((Sent { moved, meta: copied }, meta.version))
 }
 
-/// Copies an object in the version of `meta` into the parts of an upload, and completes it under a condition.
-/// Aborts the upload if that fails.
+/// Lets the store copy an object, in the version of `meta`, into the parts of an upload. Then completes the
+/// upload under a condition. Aborts the upload if any of this fails.
 ///
 /// # Errors
 /// The stores' errors.
@@ -243,7 +246,7 @@ pub(crate) async fn fill(
     if sent.is_err()
         && let Err(e) = to.abort(upload).await
     {
-        tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
+        tracing::warn!(error = %e, "a failed multipart upload could not be aborted and stays in the store");
     }
     sent
 }

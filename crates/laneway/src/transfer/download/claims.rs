@@ -17,12 +17,13 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Returns a stream whose first byte is the object's byte `start`.
+    /// Returns the checksums of a stream that begins at the object's offset `start`.
     pub(crate) fn new(start: u64, wanted: Wanted) -> Self {
         Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
     }
 
-    /// Adds the next bytes. If there is a file, the caller has written them to it before.
+    /// Adds the next bytes. If the bytes go to a file, the caller must have written them there, because the
+    /// file's journal may record them now.
     pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);

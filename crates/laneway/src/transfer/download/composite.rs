@@ -1,6 +1,6 @@
-//! Compares a complete file with the store's composite. It combines the CRCs in the file's journal where it
-//! can. It reads back the bytes at the edges of parts inside a claim, and all bytes if digests of this kind
-//! can't be combined.
+//! Compares a complete file with the store's composite checksum. Laneway combines the CRCs in the file's
+//! journal where it can. Where a part begins or ends inside a claim, it reads the bytes back from the file.
+//! If digests of this kind, such as MD5s, can't be combined, Laneway reads the whole file back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::local::folder::{Claim, Staged};
 use crate::plan::boundaries::{Stretch, cover};
 use crate::transfer::composite::{Judged, judge, layout};
 
-/// Compares the file with the composite.
+/// Compares the file with the composite checksum.
 ///
 /// # Errors
-/// If the digest differs. If the store doesn't tell the parts' lengths, the result is unverified and no
-/// error.
+/// If the digests differ. If the store doesn't report the parts' lengths, this is no error, and the result is
+/// `Unverified`.
 pub(super) async fn verify(
     job: &Running,
     store: &Store,

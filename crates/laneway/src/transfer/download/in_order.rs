@@ -1,6 +1,6 @@
-//! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Slices are fetched
-//! ahead into memory from the budget. They reserve memory in order, so the slice that is written next always
-//! has its share.
+//! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Laneway fetches slices
+//! ahead, into memory that it reserves from the budget. The slices reserve memory in order, so the slice that
+//! is written next always has its share.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -30,11 +30,13 @@ use crate::transfer::composite::in_memory;
 use crate::transfer::second_try::log_second_try;
 use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
-/// The size of the slices that are fetched ahead, and the most that the first request brings.
+/// The size, in bytes, of the slices that are fetched ahead, and the maximum number of bytes that the first
+/// request brings.
 const SLICE: u64 = SLICE_MIN;
 
-/// Memory for a first request of unknown size. A thousand of them fit into 64 MiB. With a slice reserved for
-/// each, 500 small objects would be read eight at a time.
+/// The number of bytes reserved for a first request if the size of its answer is unknown. A thousand such
+/// requests fit into the budget of 64 MiB. If each reserved a whole slice, only eight small objects could be
+/// read at a time.
 const OPENING: u64 = 64 << 10;
 
 /// The next bytes, with their reservation in the memory budget.
@@ -45,7 +47,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Returns a chunk of bytes in memory that the reader owns.
+    /// Returns a chunk without a reservation, for bytes in memory that the reader owns.
     pub(crate) fn of(bytes: Bytes) -> Self {
         Self { bytes, _held: Vec::new() }
     }
@@ -59,10 +61,10 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
     mpsc::channel(1)
 }
 
-/// A request for bytes in order.
+/// A caller's wish for an object's bytes in order.
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
-    /// The bytes; `None` for all.
+    /// The range of bytes, or `None` for the whole object.
     pub(crate) range: Option<ByteRange>,
     pub(crate) version: Option<Version>,
     /// The version or time that the reader already has. If the object hasn't changed since, nothing is
@@ -152,8 +154,8 @@ fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
     wish.map_or(Some(0..size), |wish| wish.within(size))
 }
 
-/// Returns the range of the first request, and the most bytes that its answer can bring, if that is at most a
-/// slice. If the first byte's offset is known, the range is at most a slice.
+/// Returns the range of the first request, and the length of its answer if that is known and at most a slice.
+/// If the offset of the first byte is known, the range is limited to a slice.
 fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
     let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
     match wish.map(ByteRange::asked) {
@@ -162,14 +164,16 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
             let len = (range.end - range.start).min(SLICE);
             (slice(range.start, len), Some(len))
         }
-        // The answer reports the object's size.
+        // The object may end within the slice, so the length is unknown until the answer reports the object's
+        // size.
         Some(GetRange::From(start)) => (slice(start, SLICE), None),
         Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
     }
 }
 
-/// A part of the memory budget. It is empty for bytes that wait for a program to read them. The program may
-/// be waiting for another call of the same engine, which needs memory.
+/// Reservations in the memory budget. Bytes that wait for a program to read them have no reservation. The
+/// program may first wait for another call of the same engine that needs memory, and the two would block each
+/// other.
 type BudgetShare = Vec<Reservation>;
 
 struct InOrder<'a> {
@@ -179,7 +183,7 @@ struct InOrder<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<Described>>,
-    /// True if a program reads, at its own speed.
+    /// True if a program that uses the library reads the bytes, at its own speed.
     is_for_program: bool,
     out: Chunks,
 }
@@ -187,10 +191,11 @@ struct InOrder<'a> {
 type Slice = Result<(Bytes, Run, BudgetShare), Error>;
 
 impl InOrder<'_> {
-    /// Sends the first request, which brings the object's size and version, and at most a slice. The rest
-    /// comes in slices of that version. For a whole object the request has no range, so that the answer has
-    /// the checksum. If the object fits into this answer, it is compared before it is handed on, and fetched
-    /// once more if it is wrong. `room` bytes are reserved for an answer of unknown length.
+    /// Sends the first request, which brings the object's size and version, and at most a slice of its bytes.
+    /// The other bytes are fetched in slices of that version. For a whole object the first request has no
+    /// range, so that its answer has the checksum. If this answer brings all the bytes, they are compared
+    /// with the checksum before they are handed on. Wrong bytes are fetched once more. `room` bytes are
+    /// reserved for an answer of unknown length.
     async fn open(
         &mut self,
         wish: Option<ByteRange>,
@@ -239,7 +244,8 @@ impl InOrder<'_> {
             note_another();
             return Box::pin(self.open(wish, room, false)).await;
         }
-        // For this object the store has only a digest of the parts, no checksum of the whole.
+        // The store has a digest of this object's parts. Compare with it if there is no checksum of the
+        // whole.
         if is_all && is_whole && meta.checksums.parts.is_some() {
             let fetched = self.verified(&meta, begun)?;
             return self.compared_by_parts(fetched, &meta, bytes, held).await;
@@ -256,7 +262,8 @@ impl InOrder<'_> {
         self.verified(&meta, begun.then(rest))
     }
 
-    /// Compares an object that came with one request with the digest of its parts, then hands it on.
+    /// Compares an object that one request has brought with the store's digest of its parts, then hands on
+    /// the bytes.
     async fn compared_by_parts(
         &self,
         mut fetched: Fetched,
@@ -314,8 +321,8 @@ impl InOrder<'_> {
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
             (Err(e), Some(meta)) if e.is_interrupted() => {
-                // The answer broke off after its first bytes. That is no failure, because the slices continue
-                // from here.
+                // The answer broke off after its first bytes. A broken first answer is no failure, because
+                // the slices continue from here.
                 note(e.attempts() + 1);
                 meta
             }
@@ -324,7 +331,7 @@ impl InOrder<'_> {
         Ok(FirstAnswer::Brought(meta, bytes.into(), more))
     }
 
-    /// Fetches slices ahead, and sends them on in order.
+    /// Fetches slices ahead, and sends their bytes to the receiver in order.
     async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
         let memory = self.job.engine.lanes.memory();
         let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
@@ -335,7 +342,8 @@ impl InOrder<'_> {
         let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
         let mut run = Run::of(b"", wanted);
-        // Before a program's first read, only one slice is fetched ahead.
+        // The number of chunks that the reader has taken. If a program reads, Laneway fetches one more slice
+        // ahead for each chunk that it takes. So before the first read, Laneway fetches only one slice.
         let mut taken = 0;
         loop {
             let end = range.end.min(next + SLICE);
@@ -365,8 +373,8 @@ impl InOrder<'_> {
                     run = run.then(next_run);
                     waiting.push_back((bytes, held));
                 }
-                // Fetch the other slices while waiting for the reader, because they hold memory that other
-                // calls need.
+                // Continue to fetch the other slices while waiting for the reader, because they hold memory
+                // that other calls need.
                 room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
                     (Ok(room), Some((bytes, held))) => {
                         room.send(Chunk { bytes, _held: held });
@@ -380,7 +388,7 @@ impl InOrder<'_> {
 
     fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
         if let Some(described) = self.described.take() {
-            // The receiver may be gone.
+            // The receiver may be gone, so ignore the error.
             drop(described.send(Described { meta: meta.clone(), range }));
         }
     }
@@ -403,11 +411,12 @@ impl InOrder<'_> {
     }
 }
 
-/// The result of a first request of unknown length.
+/// The result of a first request whose answer could have any length.
 enum FirstAnswer {
     /// The answer brought at most a slice. The reservation is in addition to the memory reserved before.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
-    /// The answer was stopped before its first byte, because it needs this much memory and that wasn't free.
+    /// The answer was stopped before its first byte, because it needs this many bytes of memory, and they
+    /// weren't free.
     Lacks(u64),
 }
 
@@ -416,10 +425,10 @@ enum FirstAnswer {
 struct Head {
     wish: Option<ByteRange>,
     room: FirstReservation,
-    /// The memory that the answer needs, if that wasn't free.
+    /// The number of bytes of memory that the answer needs, if they weren't free.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
-    /// The end of the bytes, at most a slice after their start.
+    /// The offset up to which bytes are collected, at most a slice after their start.
     end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,
@@ -434,9 +443,9 @@ struct FirstReservation {
 }
 
 impl FirstReservation {
-    /// Returns whether there is memory for this many bytes. A small answer goes on even if none is free,
-    /// because requesting it again would cost more. The dispatcher limits how many small requests are under
-    /// way.
+    /// Returns whether the answer may bring this many bytes. If too little memory is reserved, tries to
+    /// reserve more. A small answer continues even if no memory is free, because requesting it again would
+    /// cost more. The dispatcher limits how many small requests are under way.
     fn has(&mut self, bytes: u64) -> bool {
         let missing = bytes.saturating_sub(self.reserved);
         if missing > 0 && self.more.is_none() {

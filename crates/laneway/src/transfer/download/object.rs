@@ -1,4 +1,4 @@
-//! Downloads one object into a file, and decides which request comes first.
+//! Downloads one object into a file, and decides which request to send first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
 /// Downloads an object into a file at `place`. If the object has at most `collect_max` bytes (which the
-/// caller has reserved), it is collected in memory first. Otherwise it is fetched slice by slice, and the
-/// download continues an interrupted earlier run.
+/// caller has reserved), it is collected in memory first. A larger object is fetched slice by slice, and the
+/// download continues where an interrupted earlier run stopped.
 ///
 /// # Errors
-/// The store's or the file system's error. The destination is unchanged then.
+/// The store's or the file system's error. After an error, the destination is unchanged.
 pub(crate) async fn fetch(
     job: &Running,
     request: &CopyRequest,
@@ -39,7 +39,8 @@ pub(crate) async fn fetch(
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
-            // If the size was unknown before, take it back, because the second try counts it again.
+            // The second try moves the bytes again, so subtract those of the first try. If the size was
+            // unknown, each try counts it as found, so subtract nothing.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
             note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
@@ -60,19 +61,19 @@ async fn fetch_once(
 ) -> Result<Fetched, Error> {
     let destination = Destination { place, source: url(store.provider(), id) };
     let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
-    // If version and checksum are known, the slices can be requested at once.
+    // If version and checksum are known, slices can be requested without a first request.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    // A large object in a listing is probably one of many. A HEAD returns the same metadata as a GET without
-    // a range, and doesn't wait behind the other objects. A GET's connection would have to be closed at the
-    // first slice.
+    // A large object in a listing is probably one of many. So send a HEAD: it returns the same metadata as a
+    // GET without a range, and doesn't wait behind the bodies of the other objects. A GET would have to be
+    // stopped where the first slice begins, which closes its connection.
     let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
     if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
-        // A GET without a range would also bring the bytes that an earlier run has.
+        // A GET without a range would also bring the bytes that an earlier run has already stored.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
         let meta = job.unless_cancelled(store.head(id, version)).await??;
         if known.is_none() {
@@ -178,8 +179,8 @@ impl Rest<'_> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
-        // Without a version, the whole object must come in one answer. Because its size is known now, that
-        // request is bulk from the start.
+        // Without a version, the whole object must come in one answer. Because the object's size is known
+        // now, the request is sent on a freight lane from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
         Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
     }

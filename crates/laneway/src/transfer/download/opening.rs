@@ -1,6 +1,6 @@
-//! The first request of a download: a GET without a range. It brings size, version, checksums and the first
-//! bytes in one round trip. A small object is complete with it. For a large object it goes on until it
-//! reaches the slices that other streams fetch.
+//! The first request of a download: a GET without a range. The answer brings size, version, checksums and the
+//! first bytes in one round trip. A small object is complete with this answer. For a large object, the answer
+//! is read until it reaches the slices that other streams fetch.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ pub(crate) struct Opener {
     destination: Destination,
     collect_max: u64,
     memory: MemoryBudget,
-    /// True if the size was known before. Otherwise the stream adds it to the progress.
+    /// True if the size was known before. Otherwise the stream adds the size to the progress.
     is_size_known: bool,
     progress: Arc<Progress>,
     meta: Option<Box<ObjectMeta>>,
     claims: Claims,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
-    /// The extra reservation for an object that is a little larger than expected, and the object's size.
+    /// If the object is a little larger than `collect_max`, the object's size and the additional reservation
+    /// for it.
     more: Option<(u64, Reservation)>,
 }
 
@@ -41,7 +42,7 @@ enum Body {
 
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// All of a small object.
+    /// A small object, or only its first bytes if the stream broke.
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large object, or all of it.
     Head(Large, Run),
@@ -54,7 +55,7 @@ pub(crate) type Opening = RangeWriter<Opener>;
 
 impl RangeWriter<Opener> {
     /// Returns an opening stream that collects at most `collect_max` bytes in memory. The returned receiver
-    /// gets a larger object.
+    /// announces a larger object, which is written to a file.
     pub(super) fn open(
         destination: Destination,
         collect_max: u64,
@@ -134,13 +135,13 @@ impl Output for Opener {
                 return Ok(own as u64);
             }
             Body::File(Some(large)) => large,
-            // Create it here and not in `begin`, because this may block and `begin` may not.
+            // Create the file here and not in `begin`, because this may block, and `begin` may not.
             Body::File(unmade) => {
                 let Some(meta) = self.meta.clone() else { return Ok(0) };
                 let made = Large::opened(meta, &self.destination)?;
                 self.claims = Claims::new(0, made.wanted);
                 if let Some(large) = self.large.take() {
-                    // This fails only if the job was cancelled.
+                    // Sending fails only if the job was cancelled.
                     let _ = large.send(made.clone());
                 }
                 unmade.insert(made)

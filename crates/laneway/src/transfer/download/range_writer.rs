@@ -23,8 +23,8 @@ impl Pinned {
         Self { size: meta.size, version: meta.version.clone() }
     }
 
-    /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to ranges.
-    /// Then only the size is compared, which is enough because the request named the version.
+    /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to range
+    /// requests. Then only the size is compared, which is enough because the request named the version.
     pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
         let is_other = match (&self.version, &meta.version) {
             (Some(ours), Some(theirs)) => ours != theirs,
@@ -39,25 +39,25 @@ impl Pinned {
 
 /// The destination of the bytes.
 pub(crate) trait Output: Send + 'static {
-    /// Called when the first answer of an attempt begins to bring the object described by `meta`, from its
-    /// first byte on. Not called if the version was known beforehand.
+    /// Called when the first answer of an attempt begins. `meta` describes the object, whose bytes follow
+    /// from the first one on. Not called if the version was known beforehand.
     fn begin(&mut self, _meta: &ObjectMeta) {}
 
     /// Returns how to read an answer that begins at `at`.
     fn route(&self, at: u64) -> Route;
 
-    /// Returns the current end of the bytes to write.
+    /// Returns the offset at which the bytes to write currently end.
     fn end(&self) -> u64;
 
-    /// Takes the bytes from `at` on, and returns how many were taken. If not all, [`end`](Self::end) is
-    /// reached.
+    /// Writes `bytes`, which begin at the offset `at`, and returns how many were written. If fewer bytes were
+    /// written than given, [`end`](Self::end) is reached.
     ///
     /// # Errors
     /// The file system's error.
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error>;
 }
 
-/// A range that is being fetched. It outlives the single attempts.
+/// A range that is being fetched. All attempts to fetch it share this writer.
 #[derive(Debug)]
 pub(crate) struct RangeWriter<O = Slice> {
     state: Mutex<RangeState<O>>,
@@ -70,13 +70,13 @@ pub(crate) struct RangeWriter<O = Slice> {
 struct RangeState<O> {
     /// The attempt that may write. The sink of an earlier attempt may still run on its lane.
     attempt: u32,
-    /// The attempt that `of` and `at` belong to.
+    /// The attempt whose answer has set `of` and `at`.
     begun: u32,
     /// The version that all answers of the attempt must have.
     of: Option<Pinned>,
-    /// The first byte of an answer to the opening request, once one has begun.
+    /// The offset of the first byte that the attempt's answers bring, once one has begun.
     start: u64,
-    /// The next byte to write.
+    /// The offset of the next byte to write.
     at: u64,
     output: O,
 }
@@ -94,7 +94,7 @@ impl<O: Output> RangeWriter<O> {
         Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
-    /// Returns the sink of another attempt. Sinks of earlier attempts write nothing from now on.
+    /// Begins another attempt, and returns its sink. Sinks of earlier attempts write nothing from now on.
     pub(super) fn sink(self: &Arc<Self>) -> Sink<O> {
         let mut state = self.lock();
         state.attempt += 1;
@@ -105,9 +105,9 @@ impl<O: Output> RangeWriter<O> {
         Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    /// Returns another sink for the same attempt. It starts at the current position, or at the beginning if
-    /// no byte has arrived. Without a version there is no hedge in the middle, because the two answers could
-    /// have different bytes.
+    /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
+    /// position on, or all of them if no answer has begun. Once an answer has begun without a version, there
+    /// is no hedge, because the two answers could have different bytes.
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
@@ -129,8 +129,8 @@ impl<O: Output> RangeWriter<O> {
         with(&mut state.output)
     }
 
-    /// Lets `with` change the end of the range. It gets the next byte to write, before which the end can't
-    /// lie.
+    /// Lets `with` change the end of the range. `with` gets the offset of the next byte to write, which the
+    /// new end must not precede.
     pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
         let RangeState { at, output, .. } = &mut *state;
@@ -142,7 +142,7 @@ impl<O: Output> RangeWriter<O> {
         self.lock().of.clone()
     }
 
-    /// Returns the next byte to write, and the end.
+    /// Returns the offset of the next byte to write, and the end of the range.
     pub(super) fn position(&self) -> (u64, u64) {
         let state = self.lock();
         (state.at, state.output.end())
@@ -156,7 +156,7 @@ impl<O: Output> RangeWriter<O> {
 pub(super) struct Sink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
-    /// The next byte of this sink's answer, if its offset is known.
+    /// The offset of the next byte of this sink's answer, if it is known.
     at: Option<u64>,
     answer_end: u64,
 }
@@ -179,7 +179,7 @@ impl<O: Output> GetSink for Sink<O> {
             _ => {
                 state.begun = self.attempt;
                 state.of = Some(Pinned::of(meta));
-                // This attempt brings the bytes of the earlier one again.
+                // This attempt brings the bytes of the earlier one again, so don't count them twice.
                 self.writer.progress.taken_back(state.at - state.start);
                 (state.start, state.at) = (range.start, range.start);
                 state.output.begin(meta);
@@ -220,8 +220,9 @@ fn changed(meta: &ObjectMeta) -> Error {
     Error::integrity(meta.id.to_string(), "the object changed while it was read")
 }
 
-/// Returns the bytes of an answer that no other answer has brought yet. `bytes` begin at `at`, which moves
-/// behind them. All bytes before `come` have been brought.
+/// Returns the part of an answer's next `bytes` that no other answer has brought yet. The given bytes begin
+/// at the offset `at`, which advances to their end. All of the object's bytes before the offset `come` have
+/// arrived.
 fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
     let known = come.saturating_sub(*at).min(bytes.len() as u64);
     *at += bytes.len() as u64;

@@ -25,13 +25,14 @@ use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Location, Op};
 
-/// The memory reserved for an object of unknown size. Up to this size, it is collected in memory.
+/// The number of bytes reserved for an object of unknown size. If the object isn't larger, it is collected in
+/// memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
 
 enum To {
     /// Below a folder.
     Folder(Arc<Folder>),
-    /// A path that the user named: a file, or the folder that a tree becomes.
+    /// A path that the user named: that of a file, or of the folder into which a tree is downloaded.
     Named { path: PathBuf, tree: Arc<Folder> },
     /// Standard output.
     Output,
@@ -45,7 +46,7 @@ pub(crate) struct Downloads<'a> {
 }
 
 impl<'a> Downloads<'a> {
-    /// Makes a search for downloads. If the destination is local, `folder` is the opened destination.
+    /// Returns a search for downloads. If the destination is local, `folder` is that destination.
     pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
         let request = &search.request;
         let to = match (&request.destination, folder) {
@@ -61,11 +62,12 @@ impl<'a> Downloads<'a> {
         Self { search, to, folded: folds.then(|| Names::new(true)) }
     }
 
-    /// Looks through one source. For a single object, starts the download. The size of this object, or the
-    /// answer to a request for its metadata, may be known already.
+    /// Starts the downloads of all objects of one source. If the source is a single object, its `size` may be
+    /// known, or `ahead` may hold its metadata, which was requested in advance.
     ///
     /// # Errors
-    /// The error of the source's listing. An error of a single object is reported as the end of its item.
+    /// If the source can't be listed. If only a single object fails, an event reports it, and this returns no
+    /// error.
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
@@ -115,7 +117,7 @@ impl<'a> Downloads<'a> {
         is_asked(&self.search.job, &self.search.request, store, id)
     }
 
-    /// Starts the download of an object. An error means that the job was cancelled.
+    /// Starts the download of an object, or adds it to `group`. An error means that the job was cancelled.
     pub(crate) async fn object(
         &mut self,
         store: &Store,
@@ -129,8 +131,8 @@ impl<'a> Downloads<'a> {
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
             To::Named { tree, .. } if in_tree => Arc::clone(tree),
-            // Nothing lies below the prefix, so the source is the object of that name. It goes into a folder
-            // that exists.
+            // No object lies below the prefix, so the source is the object with exactly this key. Download it
+            // into the existing folder.
             To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
                 Arc::clone(tree)
             }
@@ -210,7 +212,7 @@ impl<'a> Downloads<'a> {
         let source = url(store.provider(), &id);
         let size = meta.as_ref().map(|meta| meta.size);
         let output: (String, Box<dyn Write + Send>) = match &self.to {
-            // Opening a pipe waits for its reader.
+            // A dry run doesn't open a pipe, because that would wait for the pipe's reader.
             To::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
                 (path.display().to_string(), Box::new(std::io::sink()))
             }
@@ -300,7 +302,7 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    /// Starts the items that wait to begin together. An error means that the job was cancelled.
+    /// Starts the downloads that were collected in a group. An error means that the job was cancelled.
     pub(crate) async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
@@ -308,8 +310,9 @@ impl<'a> Downloads<'a> {
     }
 }
 
-/// Returns whether a named object's metadata is requested before its bytes. This is needed for file
-/// attributes, which GCS doesn't send with an object's bytes, or because a manifest lists the object.
+/// Returns whether a named object's metadata must be requested before its bytes. To preserve a file's
+/// attributes, the metadata must be requested, because GCS doesn't send it with the object's bytes. If a
+/// manifest lists the object, the metadata shows whether the object has changed since.
 pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata
@@ -317,7 +320,8 @@ pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: 
     is_described || job.is_known(&url(store.provider(), id))
 }
 
-/// Downloads one object that the search has found. Memory is reserved for a small object.
+/// Downloads one object that a search has found. If the object is small, the caller has reserved memory for
+/// it.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     if item.meta.as_ref().is_some_and(|meta| meta.archived) {
@@ -332,7 +336,7 @@ pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Sto
     }
 }
 
-/// Reports what would be downloaded, or why it could not be.
+/// Reports that a dry run would download an object, or why it could not.
 async fn plan(job: Arc<Running>, store: Store, item: Item) {
     let begun = item.begin(&job, &store);
     let Item { id, meta, place, .. } = item;
@@ -347,8 +351,8 @@ async fn plan(job: Arc<Running>, store: Store, item: Item) {
     }
 }
 
-/// Returns standard output as a [`File`]. [`std::io::Stdout`] looks for line ends in every chunk, and reports
-/// success if the descriptor can't be written.
+/// Returns standard output as a [`File`]. [`std::io::Stdout`] would search every chunk for line ends, and
+/// report success even if the descriptor can't be written to.
 fn standard_output() -> Result<File, Error> {
     let owned = std::io::stdout().as_fd().try_clone_to_owned();
     Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))

@@ -15,12 +15,12 @@ use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
 use crate::{Error, Progress};
 
-/// Number of times that a slice is requested again after complete answers that brought no new byte.
+/// After this many consecutive answers without a new byte of a slice, the download fails.
 const FRUITLESS_MAX: u32 = 3;
 
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
-    /// Writes the bytes to their place in a file.
+    /// Writes the bytes to their offset in a file.
     File(Arc<Staged>),
     /// Collects the bytes in memory that the caller has reserved.
     Memory(Vec<u8>),
@@ -72,7 +72,7 @@ impl RangeWriter<Slice> {
         Self::pinned(range.start, of, slice, progress)
     }
 
-    /// Hands the end of the missing bytes to another stream, at most `most` bytes.
+    /// Cuts at most `most` bytes from the end of the range, and returns them for another stream.
     pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
         self.cut(|at, slice| {
             let mut left = at..slice.end;
@@ -128,7 +128,9 @@ impl<O: Output> RangeWriter<O> {
                 }
                 Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
                     let size = of.map_or(end, |of| of.size);
-                    let message = format!("the store said {size} bytes, but refuses those from {at} on: {e}");
+                    let message = format!(
+                        "the store reported {size} bytes, but refuses to send those from {at} on: {e}"
+                    );
                     return Err(Error::integrity(url(store.provider(), id), message).after(attempts));
                 }
                 Err(e) => return Err(Error::from(e).after(attempts)),

@@ -27,7 +27,8 @@ use crate::plan::resume::missing;
 use crate::plan::slices::{CONNECTION_PAYS, HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
 use crate::{CopyRequest, Error};
 
-/// Up to this size, an object with only an MD5 is fetched in one stream, because MD5s can't be combined.
+/// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
+/// MD5s of slices can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug)]
@@ -43,8 +44,8 @@ pub(crate) struct Large {
     pub(crate) meta: Arc<ObjectMeta>,
     pub(crate) staged: Arc<Staged>,
     pub(crate) slices: Arc<Mutex<Slices>>,
-    /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by their first
-    /// byte.
+    /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
+    /// of their first byte.
     pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
     /// True if several streams may fetch the object.
@@ -52,7 +53,8 @@ pub(crate) struct Large {
 }
 
 impl Large {
-    /// Prepares the file and the slices of an object whose bytes begin to arrive, by a GET without a range.
+    /// Prepares the file and the slices of an object whose first bytes have arrived in answer to a GET
+    /// without a range.
     ///
     /// # Errors
     /// The file system's error.
@@ -60,8 +62,9 @@ impl Large {
         Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
     }
 
-    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks while
-    /// it reads back a file from before the machine's last boot, unless `is_cancelled`.
+    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks. If
+    /// an earlier run wrote the file before the machine's last boot, writes may be lost, so the file is read
+    /// back, unless `is_cancelled` returns true.
     ///
     /// # Errors
     /// The file system's error.
@@ -124,7 +127,7 @@ pub(super) struct Rest<'a> {
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
-    /// The runs that have arrived, by their first byte.
+    /// The runs that have arrived, by the offset of their first byte.
     pub(super) runs: BTreeMap<u64, Run>,
 }
 
@@ -245,7 +248,8 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Returns the version to continue with. Continuing in the middle is safe only in the same version.
+    /// Returns the version in which the download must continue. Without a version this is an error, because
+    /// the other bytes could come from another version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
         if meta.version.is_none() {
             let message = "the connection broke, and the store reports no version, so the rest could come from another version";
@@ -265,11 +269,12 @@ struct Stream {
 /// Chooses the ranges that other streams take over.
 struct Split {
     round_trip: Duration,
-    /// The bytes of all these ranges so far.
+    /// The number of bytes in all ranges that were taken over so far.
     so_far: u64,
     /// The time when the opener's first bytes had arrived.
     opened: Instant,
-    /// The most streams at once so far. This many streams need no further connection.
+    /// The maximum number of concurrent streams so far. Up to this number, a further stream needs no new
+    /// connection.
     streams_max: usize,
 }
 
@@ -278,9 +283,9 @@ impl Split {
         Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
 
-    /// Takes over the end of the longest stream, for one of `more` further streams. It takes at most as much
-    /// as all earlier ones together, and at most an equal share. So a stream that turns out to be slow has
-    /// taken little.
+    /// Takes over the end of the stream with the most bytes left, for one of `more` further streams. The
+    /// range has at most as many bytes as those of all earlier calls together, and at most an equal share of
+    /// the missing bytes. So a further stream that turns out to be slow has only few bytes.
     fn end_of(
         &mut self,
         large: &Large,
@@ -301,7 +306,7 @@ impl Split {
             }
         }
         // A stream that has only begun has no measured rate. Judge by the rate of the whole object instead:
-        // if that is nearly done, another stream doesn't pay.
+        // if the object is nearly complete, another stream isn't worth its cost.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
         let is_new = since(self.opened) < self.round_trip;
@@ -332,8 +337,9 @@ impl Split {
     }
 }
 
-/// Keeps the bytes if a later run can continue with them. The object must be unchanged, and the bytes must
-/// not have caused the failure.
+/// Keeps the temporary file after an error that may pass, so that a later run can continue with its bytes.
+/// After a cancellation, keeps the file only if the request says so. Returns the error, with the number of
+/// kept bytes.
 pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
@@ -345,8 +351,8 @@ pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error:
     }
 }
 
-/// Removes a temporary file when its download is dropped before it commits or keeps the file, as in a
-/// cancelled job.
+/// Handles the temporary file of a download that is dropped before it commits or keeps the file, as in a
+/// cancelled job. Keeps the file if the request says so, or else removes it.
 pub(super) struct Unfinished<'a> {
     pub(super) job: &'a Running,
     pub(super) request: &'a CopyRequest,

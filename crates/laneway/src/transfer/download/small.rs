@@ -1,5 +1,5 @@
-//! Downloads small objects into files. Each object takes one request. All requests of a group go at once, and
-//! file threads write the files in groups.
+//! Downloads small objects into files. Each object takes one request. All requests of a group run
+//! concurrently, and file threads write the files in groups.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
 /// Downloads a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes
-/// each, for which memory is reserved. An object that was replaced since the listing is downloaded in its new
-/// version: it comes in one answer, with a checksum of its own.
+/// each, for which the caller has reserved memory. An object that was replaced since the listing is
+/// downloaded in its new version. This is safe, because one answer brings all its bytes and their checksum.
 pub(crate) async fn fetch_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
@@ -31,7 +31,7 @@ pub(crate) async fn fetch_group(
         })
         .collect();
     let mut writes = FuturesUnordered::new();
-    // Each removal of a move takes its own request, and none waits for another.
+    // In a move, each source is removed by its own request, and these requests run concurrently.
     let mut endings = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -49,7 +49,7 @@ pub(crate) async fn fetch_group(
             }
             Some(()) = endings.next(), if !endings.is_empty() => {}
             Some(first) = gets.next(), if !gets.is_empty() => {
-                // Send everything that has arrived to the file thread together.
+                // Hand all objects that have arrived to a file thread together.
                 let mut ready = vec![first];
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
@@ -64,7 +64,8 @@ pub(crate) async fn fetch_group(
 struct RequestedObject {
     item: Item,
     begun: Begun,
-    /// The number of tries, each with any number of attempts.
+    /// The number of tries. A second try follows if the first brought wrong bytes. Each try may take several
+    /// attempts.
     tries: u32,
 }
 
@@ -109,7 +110,8 @@ async fn write(
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });
     let written = written.await;
-    // The file thread has released the objects, even if it failed.
+    // The file thread has dropped its reference to the objects, even if it failed, so this reference is the
+    // only one.
     let asked = Arc::into_inner(asked).unwrap_or_default();
     let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
     asked.into_iter().zip(results).map(|(asked, result)| WrittenFile { asked, result }).collect()

@@ -1,4 +1,4 @@
-//! Compares the received bytes with the store's checksums, before a file is put in place.
+//! Compares the received bytes with the store's checksums, before a file is moved to its final path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::transfer::upload::verify::name_plain_crc32;
 /// checksum, compares by the digest of the uploaded parts, or reads the file back.
 ///
 /// # Errors
-/// Integrity, if bytes are missing or differ.
+/// `ErrorKind::Integrity` if bytes are missing or differ.
 pub(super) async fn verify_file(
     job: &Running,
     store: &Store,
@@ -56,7 +56,7 @@ async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verif
     job.engine.files.run(compare).await?
 }
 
-/// Compares the received bytes with the store's checksum of the whole.
+/// Compares the received bytes with the store's checksum of the whole object.
 fn verify(
     source: &str,
     meta: &ObjectMeta,
@@ -76,7 +76,7 @@ fn verify(
     whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }
 
-/// Verifies a small object and writes it. Blocks.
+/// Compares a small object with the store's checksum, and writes it to its file. Blocks.
 pub(crate) fn store_small(
     store: &Store,
     meta: &ObjectMeta,

@@ -1,4 +1,4 @@
-//! Holds back S3's delete markers when all versions are removed. A key's marker is listed before its older
+//! Holds back S3's delete markers when a job removes all versions. A key's marker is listed before its older
 //! versions, but must be removed after them. Otherwise an interrupted removal could make an older version the
 //! live object again.
 
@@ -11,26 +11,28 @@ use tokio::sync::mpsc;
 use crate::job::pump::Cancelled;
 use crate::listing::SourceObject;
 
-/// Number of markers that may wait. Beyond this number, the markers of keys that are completely listed are
-/// removed.
+/// The number of markers that may wait in memory. When it is reached, Laneway removes the markers of all keys
+/// that are completely listed.
 const WAITING_MAX: usize = 10_000;
 
-/// Delete markers that wait for the removal of the versions below them.
+/// Delete markers that wait until the older versions of their keys are removed.
 pub(super) struct Markers {
     waiting: Vec<SourceObject>,
-    /// The key that was listed last. The listing may still return more of its versions.
+    /// The key that was listed last. The listing may still return more versions of this key.
     last: String,
     below: Arc<Below>,
-    /// A channel without messages. It closes once every batch of versions has ended.
+    /// A channel without messages. The channel closes once every batch of versions has ended.
     under_way: (mpsc::Sender<()>, mpsc::Receiver<()>),
 }
 
-/// The state of the versions.
+/// The progress of removing the versions that are older than the markers. The batches share it with
+/// [`Markers`].
 #[derive(Default)]
 struct Below {
-    /// The keys with markers, and whether a version of the key could not be removed.
+    /// For each key with a waiting marker: true if a version of the key could not be removed, so that the
+    /// marker must stay.
     is_left: Mutex<HashMap<String, bool>>,
-    /// Batches that have not ended.
+    /// The number of batches that have not ended.
     batches: AtomicUsize,
 }
 
@@ -40,14 +42,14 @@ impl Below {
     }
 }
 
-/// Reports the end of a batch of versions to the markers above them.
+/// A handle with which a batch of versions reports its end to the waiting markers.
 pub(super) struct Above {
     below: Arc<Below>,
     _under_way: mpsc::Sender<()>,
 }
 
 impl Above {
-    /// Notes that the batch has ended, and that these keys still have versions.
+    /// Notes that the batch has ended, and that a version of each key in `left` could not be removed.
     pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
         let mut is_left = self.below.is_left();
         for key in left {
@@ -67,7 +69,7 @@ impl Default for Markers {
 }
 
 impl Markers {
-    /// Keeps the markers of a listing's batch, and returns the other versions.
+    /// Takes some listed versions, keeps the delete markers among them, and returns the others.
     pub(super) fn take(&mut self, arrived: Vec<SourceObject>) -> Vec<SourceObject> {
         if let Some(last) = arrived.last() {
             self.last.clone_from(&last.id.key);
@@ -84,7 +86,7 @@ impl Markers {
         versions
     }
 
-    /// Returns the handle for a batch of versions that starts.
+    /// Returns the handle for a batch of versions that is about to be removed.
     pub(super) fn above(&self) -> Above {
         self.below.batches.fetch_add(1, Ordering::AcqRel);
         Above { below: Arc::clone(&self.below), _under_way: self.under_way.0.clone() }
@@ -94,14 +96,14 @@ impl Markers {
         self.waiting.is_empty()
     }
 
-    /// Returns whether enough markers wait that those of completely listed keys should be removed.
+    /// Returns whether so many markers wait that those of completely listed keys should now be removed.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX && self.waiting.iter().any(|marker| marker.id.key != self.last)
     }
 
-    /// Waits until the versions are removed. Returns the markers that may be removed now, and those that must
-    /// stay because a version stayed. Unless `is_all`, the markers of the last listed key go on waiting,
-    /// because the listing may still return more of its versions.
+    /// Waits until the batches of versions have ended. Returns the markers that may be removed now, and those
+    /// that must stay because a version stayed. Unless `is_all`, the markers of the last listed key keep
+    /// waiting, because the listing may still return more of its versions.
     ///
     /// # Errors
     /// If the job was cancelled before all batches ended.
@@ -111,7 +113,7 @@ impl Markers {
     ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), Cancelled> {
         let (begun, mut ended) = std::mem::replace(&mut self.under_way, mpsc::channel(1));
         drop(begun);
-        // Nothing is ever sent on this channel. It closes with the last batch.
+        // Nothing is ever sent on this channel. The channel closes when the last batch ends.
         while ended.recv().await.is_some() {}
         if self.below.batches.load(Ordering::Acquire) > 0 {
             return Err(Cancelled);

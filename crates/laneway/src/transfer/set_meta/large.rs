@@ -1,5 +1,5 @@
-//! Changes objects that are too large to copy in one request. An upload replaces the object with the same
-//! bytes: the store copies the upload's parts from the object itself.
+//! Changes the metadata of objects that are too large to copy in one request. A multipart upload replaces the
+//! object with the same bytes: the store copies each part from the object itself.
 
 use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
@@ -9,14 +9,14 @@ use crate::listing::SourceObject;
 use crate::transfer::copy::{fill, tags_of};
 use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
 
-/// Returns whether an object is that large, by its listing.
+/// Returns whether the listing shows that an object is too large to copy in one request.
 pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
     object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
 
-/// Requests the size of a named object that the store has refused to change in one request. Returns whether
-/// it is that large.
+/// Returns whether a named object is too large to copy in one request. The store has refused to change the
+/// object in one request, with this `error`. Requests the object's size, which was unknown until then.
 pub(super) async fn is_found(
     job: &Running,
     store: &Store,
@@ -30,7 +30,7 @@ pub(super) async fn is_found(
     object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
 }
 
-/// Changes an object only if it still has the version that was found.
+/// Changes an object's metadata. Fails if another writer replaces the object at the same time.
 ///
 /// # Errors
 /// `Precondition` if the object was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
@@ -44,7 +44,7 @@ pub(super) async fn change(
     let mut conflicts = 0;
     loop {
         match change_once(job, store, id, change, checked).await {
-            // MinIO copies no parts into an upload with checksums.
+            // MinIO refuses to copy parts into an upload with checksums. Try again without them.
             Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
             Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
             Ok(_) if !change.access_only().is_empty() => {

@@ -1,4 +1,5 @@
-//! Starts the copies of a sync as items of copy jobs: uploads, downloads or copies between stores.
+//! Starts the copies of a sync. The copies run like the items of a copy job: as uploads, downloads or copies
+//! between stores.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::transfer::download::{self, Downloads};
 use crate::transfer::upload::{self, Uploads, Waiting};
 use crate::{CopyRequest, Error, Location, Op, SyncRequest};
 
-/// Up to this size, an item reserves its memory before it begins.
+/// The maximum size, in bytes, of an item that reserves memory for its content before it begins.
 const SMALL_MAX: u64 = crate::plan::SMALL_UPLOAD_MAX;
 
 pub(super) struct Carrier<'a> {
@@ -36,7 +37,7 @@ enum Direction<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Returns the carrier from the source to the destination of a request.
+    /// Returns a carrier that copies from a request's source to its destination.
     ///
     /// # Errors
     /// If a store can't be used.
@@ -80,7 +81,7 @@ impl<'a> Carrier<'a> {
         self.source.as_ref()
     }
 
-    /// Begins an item that ends without a copy.
+    /// Returns the item that reports an entry's outcome if the entry isn't copied.
     pub(super) fn begin(&self, job: &Running, entry: &Entry) -> Begun {
         let (op, destination) = match &self.direction {
             Direction::Up { to, bucket, prefix, .. } => {
@@ -98,17 +99,17 @@ impl<'a> Carrier<'a> {
         Begun { state, ..job.begin(op, entry.place(self.source()), Some(destination)) }
     }
 
-    /// Reports that something would be copied.
+    /// Reports that a dry run would copy an entry.
     ///
     /// # Errors
-    /// Never. The result has the same type as that of [`copy`](Self::copy).
+    /// Never fails. It returns a result only to have the same type as [`copy`](Self::copy).
     pub(super) async fn plan(&self, job: &Running, entry: Entry) -> Result<(), Cancelled> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;
         Ok(())
     }
 
-    /// Starts a copy.
+    /// Starts the copy of an entry, or adds it to a group that starts later.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -130,12 +131,12 @@ impl<'a> Carrier<'a> {
                 }
                 if group.is_full() { copies.send(ends, group, None).await } else { Ok(()) }
             }
-            // A side has only one kind of entry.
+            // Other combinations don't occur, because a source has only files or only objects.
             _ => Ok(()),
         }
     }
 
-    /// Starts a comparison of both sides, and then a copy if they differ. Equal items are only counted.
+    /// Starts a comparison of both sides, followed by a copy if they differ. Equal items are only counted.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -199,7 +200,7 @@ impl<'a> Carrier<'a> {
         Some((Arc::clone(&search.job), Arc::clone(&search.request), search.units.clone(), one))
     }
 
-    /// Starts the items that were collected to begin together.
+    /// Starts the copies that were collected in a group.
     ///
     /// # Errors
     /// If the job was cancelled.

@@ -9,14 +9,15 @@ pub(super) const NOT_THERE: &str = "the destination doesn't exist";
 pub(super) const THERE: &str = "the destination exists";
 pub(super) const NEWER: &str = "the destination is newer";
 
-/// Size and times of a name on one side.
+/// The size and times of a file or object on one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     pub(super) size: u64,
     /// The time of the last change: a file's modification time, or the time that the store reports for an
     /// object.
     pub(super) changed: Option<SystemTime>,
-    /// The file's modification time in seconds since 1970. An object has this time only if its metadata does.
+    /// The file's modification time in seconds since 1970. For an object, this is the time that its metadata
+    /// holds, if any.
     pub(super) mtime: Option<i64>,
 }
 
@@ -26,54 +27,56 @@ pub(super) struct Rules {
     pub(super) delete: bool,
     pub(super) checksum: bool,
     pub(super) size_only: bool,
-    /// True if items that are newer at the destination are left alone.
+    /// True if items that are newer at the destination are skipped.
     pub(super) update: bool,
     pub(super) existing: bool,
     pub(super) ignore_existing: bool,
-    /// True if Laneway requests the metadata of source objects that look changed, to get the file time. This
-    /// is needed if listings don't show metadata and the destination's files have the time.
+    /// True if Laneway requests the metadata of source objects that look changed, to get the modification
+    /// time in it. This is needed if the source's listings don't show metadata, but the destination's files
+    /// have a modification time.
     pub(super) asks_times: bool,
-    /// True if a copy keeps the source's file time, if the source has one.
+    /// True if a copy keeps the modification time of the source's file, if it is known.
     pub(super) keeps_times: bool,
 }
 
-/// Returns whether a sync with removals would copy its source a second time and remove the first copy. The first copy
-/// is a folder named like the source, and the only entry at the destination. Copying to a destination with a
-/// trailing `/` makes such a folder. If the source itself has a folder of that name, it is no first copy. `there`
-/// has the names directly below the destination. Folders end in a slash.
+/// Returns whether a sync with removals would copy its source a second time and remove the first copy. The
+/// first copy is a folder named like the source, and the only entry at the destination. Copying to a
+/// destination with a trailing `/` makes such a folder. If the source itself has a folder of that name, the
+/// destination's folder doesn't count as a first copy. `there` has the names directly below the destination,
+/// where the names of folders end in a slash.
 pub(super) fn holds_only_a_copy(own_name: &str, there: &[String], source_has_it: bool) -> bool {
     let is_it = |name: &String| name.strip_suffix('/') == Some(own_name);
     !source_has_it && matches!(there, [only] if is_it(only))
 }
 
-/// The way to compare two sides of equal size if listings don't show enough.
+/// The way to compare two items of equal size if their listings don't show whether they are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
     /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.
     Checksum,
-    /// By checksums too, but for items that differ only in time. A request for each object would cost more
-    /// than it saves, so Laneway sends fewer.
+    /// By checksums too, for items that differ only in their times. A request for each object would cost more
+    /// than it saves, so Laneway relies on the checksums in listings where it can.
     Content,
-    /// By the file time in the object's metadata.
+    /// By the modification time in the object's metadata.
     Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
-    /// The job ignores it.
+    /// Ignore the name.
     Nothing,
     /// Both sides are equal.
     Unchanged,
     Copy,
-    /// It is copied, unless a further look shows both sides to be equal.
+    /// Compare both sides in another way, and copy the item if they differ.
     Compare(By),
     Skip(&'static str),
     Delete,
 }
 
 impl Rules {
-    /// Returns the action for a name. If both sides have the name, the filter looks at the source's entry. An
-    /// excluded name is left alone on both sides.
+    /// Returns the action for a name. If both sides have the name, the filter checks the source's size and
+    /// time. An excluded name is left alone on both sides.
     pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
         let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
         match (source, destination) {
@@ -103,8 +106,8 @@ impl Rules {
     }
 }
 
-/// Returns whether two items of equal size look equal by their times. If both sides have the file time, it
-/// must be equal. Otherwise the destination must not be older than the source.
+/// Returns whether two items of equal size look equal by their times. If both sides have a modification time
+/// of the file, the two must be equal. Otherwise the destination must not be older than the source.
 pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
         return source == destination;
@@ -115,7 +118,8 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     }
 }
 
-/// Returns whether one item was changed after the other. Compares the file times if both items have them.
+/// Returns whether one item was changed after the other. Compares the modification times of the files if both
+/// are known.
 fn is_newer(one: &Facts, other: &Facts) -> bool {
     match (one.mtime, other.mtime) {
         (Some(one), Some(other)) => one > other,
@@ -123,8 +127,8 @@ fn is_newer(one: &Facts, other: &Facts) -> bool {
     }
 }
 
-/// Cuts a time to the precision of the other one. Stores report seconds or milliseconds. Without the cut, an
-/// object could look older than its file only because digits are missing.
+/// Truncates a time to the precision of the other one. Stores report seconds or milliseconds. Without the
+/// truncation, an object could look older than its file only because its time lacks digits.
 fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());
     let (Ok(own), Ok(other)) = (nanos(time), nanos(other)) else { return time };
@@ -175,7 +179,7 @@ mod tests {
     fn where_both_tell_the_files_own_time_it_alone_counts() {
         let own = |mtime, changed| Facts { mtime: Some(mtime), ..facts(1, changed) };
         assert!(is_as_new(&own(7, 9000), &own(7, 1000)) && !is_as_new(&own(7, 1000), &own(8, 9000)));
-        // The store's clock matters only if one side has no file time.
+        // The store's clock matters only if one side lacks the file's modification time.
         assert!(!is_as_new(&own(7, 7200), &facts(1, 3600)) && is_as_new(&facts(1, 3600), &own(3, 3600)));
     }
 

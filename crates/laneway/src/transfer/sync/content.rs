@@ -1,5 +1,5 @@
-//! Compares two items of equal size by a checksum that both sides have, or by the file time in an object's
-//! metadata.
+//! Compares two items of equal size by a checksum that both sides have, or by the modification time in an
+//! object's metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ impl Unknown {
         let count = self.0.load(Ordering::Relaxed);
         if count > 0 {
             let message = format!(
-                "{count} have no checksum in common with their source, and were compared by their times"
+                "{count} of the items had no checksum in common with their source, so their times were compared"
             );
             job.warn(Warning { target: request.destination.to_string(), message }).await;
         }
@@ -39,7 +39,8 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Returns `None` for an object without its store.
+    /// Returns the content at a file's path or of an object. Returns `None` for an object if `store` is
+    /// missing.
     pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
         match at {
             At::File(path) => Some(Self::File(path)),
@@ -49,12 +50,12 @@ impl Content {
 }
 
 /// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
-/// kind of checksum. Checksums in listings come first. The ETag of an object that a KMS key or a customer's
-/// key encrypts isn't its MD5. So with [`By::Checksum`], Laneway requests the metadata of an object whose
-/// ETag differs or whose listing shows no checksum.
+/// kind of checksum. Laneway first uses the checksums in listings. The ETag of an object that a KMS key or a
+/// customer's key encrypts isn't its MD5. So with [`By::Checksum`], Laneway requests the metadata of an
+/// object whose ETag differs or whose listing shows no checksum.
 ///
 /// # Errors
-/// The store's error for a request of metadata.
+/// The store's error, if metadata can't be requested.
 pub(super) async fn is_same(
     job: &Running,
     by: By,
@@ -106,7 +107,7 @@ pub(super) async fn is_same(
     }))
 }
 
-/// Returns whether an object's metadata has the same file time.
+/// Returns whether the modification time in a source object's metadata is that of the destination's file.
 ///
 /// # Errors
 /// The store's error.
@@ -145,7 +146,7 @@ pub(super) fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
     meta.checksums.md5.or_else(of_etag)
 }
 
-/// Returns the MD5 in the ETag of an object with one part.
+/// Returns the MD5 in an ETag. Only an object that was not uploaded in parts has such an ETag.
 fn md5_of(etag: &str) -> Option<[u8; 16]> {
     if etag.len() != 32 || !etag.is_ascii() {
         return None;
@@ -157,8 +158,8 @@ fn md5_of(etag: &str) -> Option<[u8; 16]> {
     Some(md5)
 }
 
-/// Returns whether two sets of checksums are of the same content, or `None` if they share no kind. Composite
-/// checksums that differ prove nothing, because the parts may differ.
+/// Returns whether two sets of checksums are of the same content, or `None` if they share no kind. Different
+/// composite checksums prove nothing, because the two objects may be divided into parts at other offsets.
 fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The sides that have the next name.
+/// The sides that have the lowest name not handled yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     Both,
@@ -10,8 +10,8 @@ pub(super) enum Turn {
     Destination,
 }
 
-/// Returns which sides have the next name, given the next name of each side. Returns `None` when both sides
-/// have ended.
+/// Compares the next names of both sides, and returns the sides that have the lower one. Returns `None` when
+/// both sides have ended.
 pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Turn> {
     match (source, destination) {
         (None, None) => None,
@@ -25,15 +25,15 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
     }
 }
 
-/// Files that will be deleted and may stand where later names need a folder. For example, `a` is in the way
-/// of a copy to `a/b` on a disk.
+/// Files that will be deleted, and may be where later names need a folder. For example, a file `a` is in the
+/// way of a copy to `a/b`.
 #[derive(Debug, Default)]
 pub(super) struct InTheWay {
     files: Vec<String>,
 }
 
 impl InTheWay {
-    /// Notes a file that will be deleted. Names come in order.
+    /// Notes a file that will be deleted. Names must come in order.
     pub(super) fn deletes(&mut self, name: &str) {
         self.forget(name);
         self.files.push(name.to_owned());
@@ -45,14 +45,14 @@ impl InTheWay {
         self.files.iter().any(|file| is_inside(file, name))
     }
 
-    /// Forgets files that no later name can lie below.
+    /// Forgets the files that can't be a parent of any later name.
     fn forget(&mut self, name: &str) {
         self.files.retain(|file| may_hold_later(file, name));
     }
 }
 
-/// Names that the source has but leaves out, such as links, with everything below them. At the destination
-/// these names stay as they are.
+/// Names that exist in the source but aren't copied, such as symbolic links, with everything below them. The
+/// destination's entries with these names stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     names: Vec<String>,
@@ -70,7 +70,8 @@ impl LeftOut {
     }
 }
 
-/// Returns whether names after `name` may lie below a folder. All names below `a/` sort before `a0`.
+/// Returns whether names after `name` may lie below a folder. For example, all names below `a/` sort before
+/// `a0`.
 fn may_hold_later(folder: &str, name: &str) -> bool {
     let rest = name.strip_prefix(folder);
     rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))

@@ -1,5 +1,5 @@
-//! Looks up names from a file on both sides. Neither side is listed, so a few names of a large tree cost a
-//! few requests.
+//! Looks up the names in a file on both sides of a sync. Neither side is listed, so a few names of a large
+//! tree cost only a few requests.
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::location::relative::Relative;
 use crate::location::url;
 use crate::{Error, Location, SyncRequest, Warning};
 
-/// The most objects of a batch (at most 256 names) that are looked up at once.
+/// The maximum number of concurrent lookups of objects. A batch has at most 256 names.
 const HEADS_AT_ONCE: usize = 128;
 
 /// A side where names are looked up.
@@ -46,7 +46,8 @@ enum NamedSide {
 enum NameFinding {
     Entry(Box<Entry>),
     Nothing,
-    /// The source leaves the name out, so the sync ignores it.
+    /// The source has the name but doesn't copy it, such as a symbolic link. So the sync ignores the name on
+    /// both sides.
     LeftOut(Warning),
 }
 
@@ -61,7 +62,8 @@ impl Merging<'_> {
     /// Copies, compares, skips or removes each name. Returns whether the file had no names.
     ///
     /// # Errors
-    /// If the file of names can't be read, or a line isn't a name. The names before that line are done.
+    /// If the file of names can't be read, or a line isn't a valid name. The names before that line have been
+    /// handled.
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
         let from = NamedSide::source(self.job, self.request)?;
         let to = NamedSide::destination(self.job, self.request)?;
@@ -70,7 +72,7 @@ impl Merging<'_> {
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
             is_empty = false;
-            // Look up the next names while these are handled.
+            // Look up the next names while the names of this batch are handled.
             let (sent, next) = tokio::join!(self.batch(&from, batch), given.next());
             if sent?.is_err() {
                 return Ok(is_empty);
@@ -124,8 +126,8 @@ impl Merging<'_> {
 }
 
 impl Merging<'_> {
-    /// Returns whether the entry's file has exactly this name. A destination that ignores case finds it under
-    /// other names too.
+    /// Returns whether the destination's file has exactly the entry's name. A file system that ignores case
+    /// finds the file under other spellings too.
     async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
         let (Some(_), At::File(_), Location::Local(root)) =
             (&self.folded, &there.at, &self.request.destination)
@@ -146,7 +148,7 @@ impl NameFinding {
     }
 }
 
-/// The names in the file, each once, with their findings on both sides.
+/// Reads names from a file, drops repeated ones, and looks up the others on both sides.
 struct NamedPairs<'a> {
     job: &'a Running,
     from: &'a NamedSide,
@@ -159,7 +161,7 @@ impl NamedPairs<'_> {
     /// Returns the next names, in their order, or `None` at the end.
     ///
     /// # Errors
-    /// The defect of the file of names; a job that has ended.
+    /// If the file of names can't be read, has an invalid line, or the engine runs no more file operations.
     async fn next(&mut self) -> Result<Option<Vec<NamePair>>, Error> {
         let Some(mut batch) = self.names.next().await? else { return Ok(None) };
         batch.retain(|named| self.known.is_new(&named.name));
@@ -206,7 +208,7 @@ impl NamedSide {
         }
     }
 
-    /// Returns a name on this side, for messages.
+    /// Returns the path or URL of a name on this side, for messages.
     fn target(&self, name: &str) -> String {
         match self {
             Self::Source { root, .. } | Self::Destination { root } => root.join(name).display().to_string(),
@@ -216,7 +218,7 @@ impl NamedSide {
         }
     }
 
-    /// Looks some names up.
+    /// Looks up some names on this side.
     async fn look(
         &self,
         job: &Running,
@@ -238,7 +240,7 @@ impl NamedSide {
     /// Looks a name up on this machine. Blocks.
     fn file(&self, name: &str) -> Result<NameFinding, Error> {
         let refused = |why: String| Err(Error::refused(self.target(name), why));
-        // A name with a slash at its end is an object that stands for a folder.
+        // A slash at the end is valid, because an object with such a name stands for a folder.
         if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
             return refused(e.to_string());
         }
@@ -296,7 +298,8 @@ impl NameFinding {
     }
 }
 
-/// Returns the first symbolic link between a folder and an entry below it, which may be the entry itself.
+/// Returns the first symbolic link on the path from a folder to an entry below it. This link may be the entry
+/// itself.
 fn link_on_the_way(root: &Path, name: &str) -> Option<PathBuf> {
     let mut path = root.to_owned();
     name.split('/').find_map(|component| {

@@ -1,4 +1,4 @@
-//! Removals at the destination. They wait until every copy is done, some in memory and the rest in a
+//! Removals at the destination. Removals wait until every copy is done, some in memory and the rest in a
 //! temporary file.
 
 use std::fs::File;
@@ -7,18 +7,18 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 use laneway_store::Version;
 use serde::{Deserialize, Serialize};
 
-/// The most removals held in memory, some 10 MiB.
+/// The maximum number of removals in memory, which takes about 10 MiB.
 const MEMORY_MAX: usize = 1 << 16;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Removal {
-    /// The path below the destination's top.
+    /// The path relative to the destination's folder or prefix.
     pub(super) name: String,
     pub(super) size: u64,
     pub(super) version: Option<Version>,
 }
 
-/// Names to remove, in their order.
+/// The names to remove, in the order in which they were added.
 #[derive(Debug)]
 pub(super) struct Removals {
     memory: Vec<Removal>,
@@ -35,7 +35,7 @@ impl Default for Removals {
 }
 
 impl Removals {
-    /// Adds a removal. Now and then this blocks, because it writes many removals to a temporary file.
+    /// Adds a removal. Blocks now and then, to write many removals to a temporary file.
     ///
     /// # Errors
     /// The file system's error.
@@ -101,7 +101,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Returns at most `max` further removals. Returns an empty list at the end.
+    /// Returns the next removals, at most `max`. Returns an empty list at the end.
     ///
     /// # Errors
     /// The file system's error.

@@ -14,10 +14,10 @@ use crate::local::folder::Folder;
 use crate::transfer::remove::{self, KEY_COST};
 use crate::{Error, Location, Op, SyncRequest};
 
-/// Files that one file thread removes at a time.
+/// The number of files that a file thread removes in one task.
 const FILES_AT_ONCE: usize = 256;
 
-/// Starts all removals, or only reports them.
+/// Starts all removals. In a dry run, only reports them.
 ///
 /// # Errors
 /// If the list of removals can't be read, or the store can't be used.
@@ -36,7 +36,7 @@ pub(super) async fn all(
         }
         let cost = ITEM_COST + some.len() * KEY_COST;
         let run = target.clone().remove(Arc::clone(job), some, request.dry_run);
-        // An error means that the job was cancelled.
+        // An error here only means that the job was cancelled.
         if units.small(cost, counted(run)).await.is_err() {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use crate::{Error, ErrorKind, Filter, Location, Op};
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The path below the side's top, separated by `/`.
+    /// The path relative to the side's folder or prefix. Its separator is `/`.
     pub(super) name: String,
     pub(super) facts: Facts,
     pub(super) at: At,
@@ -44,10 +44,10 @@ pub(super) struct Side {
     ready: VecDeque<Entry>,
     order: InOrder,
     left_out: LeftOut,
-    /// True for a job that only compares. Then a file whose name can't be a key is a difference on either
-    /// side.
+    /// True in a job that only compares both sides. Such a job reports a file whose name can't be a key as a
+    /// difference, on either side.
     is_compared: bool,
-    /// True if the side has no entries, including those that filters exclude.
+    /// True if the side has no entries, not even ones that filters exclude.
     pub(super) is_empty: bool,
     /// True if an object has exactly the prefix as its key.
     pub(super) has_itself: bool,
@@ -61,10 +61,11 @@ enum Stream {
 }
 
 impl Side {
-    /// Returns a local folder. A destination may be missing, and links in it are not followed.
+    /// Returns a side that walks a local folder. A destination folder may be missing, and then counts as
+    /// empty.
     ///
     /// # Errors
-    /// If the folder can't be looked at.
+    /// If no thread can be started for the walk.
     pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
         let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         let stream = match role == Role::Destination && is_missing() {
@@ -77,7 +78,7 @@ impl Side {
         Ok(Self::of(role, stream))
     }
 
-    /// Returns the same side for a job that only compares.
+    /// Marks the side as that of a job that only compares both sides.
     pub(super) fn compared(self) -> Self {
         Self { is_compared: true, ..self }
     }
@@ -85,7 +86,7 @@ impl Side {
     /// Returns a side that lists a prefix of a store. The prefix ends in a slash or is empty.
     ///
     /// # Errors
-    /// If the bucket's listings have no order.
+    /// If the bucket's listings aren't sorted.
     pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
             return Err(unsorted(store, bucket));
@@ -119,12 +120,12 @@ impl Side {
         }
     }
 
-    /// Returns the next name, which stays until it is [taken](Self::take), or `None` at the end. Reports
+    /// Returns the next entry, or `None` at the end. The entry stays until it is [taken](Self::take). Reports
     /// entries without a valid name.
     ///
     /// # Errors
-    /// The listing's error. For a destination also an unreadable entry, because files below it must not count
-    /// as missing.
+    /// The listing's error. For a destination, also the error of an entry that can't be read, because files
+    /// below it must not count as missing.
     pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
         while self.ready.is_empty() {
             match &mut self.stream {
@@ -139,7 +140,7 @@ impl Side {
                             let name = meta.id.key.get(*prefix_len..).unwrap_or_default().to_owned();
                             self.order.admit(&name).map_err(|why| {
                                 let why =
-                                    format!("{why}, and two sides are compared in the order of their names");
+                                    format!("{why}, but the two sides can be compared only in sorted order");
                                 Error::refused(format!("{file}:{line}"), why)
                             })?;
                             match name.is_empty() {
@@ -195,8 +196,8 @@ impl Side {
         for found in batch {
             match (found, self.role) {
                 (Found::File(file), _) => {
-                    // If an entry has become a folder or a file since its parent was read, it comes out of
-                    // order. Other names would then look missing.
+                    // If an entry has changed from a file to a folder, or the reverse, since its parent was
+                    // read, its name is no longer in sorted order. Other names would then look missing.
                     self.order.admit(&file.name).map_err(|why| {
                         Error::source(
                             file.path.display().to_string(),
@@ -213,7 +214,7 @@ impl Side {
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
-                // The file's name can't be a key, so the source can't have it.
+                // The file's name can't be a key, so the source can't have it. Leave it alone.
                 (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
                 (Found::Failed(_, error), Role::Destination) => return Err(error),
                 (Found::LeftOut(name, warning), Role::Source) => {
@@ -230,8 +231,8 @@ impl Side {
 
 fn unsorted(store: &Store, bucket: &str) -> Error {
     let bucket = format!("{}://{bucket}", store.scheme());
-    let why = "lists its objects in no order, by which two sides could be compared; copy with cp -r, and with \
-               --no-clobber to leave out what is there";
+    let why = "lists its objects in no order, so two sides can't be compared; copy with cp -r instead, and add \
+               --no-clobber to skip objects that exist";
     Error::refused(bucket, why)
 }
 
@@ -263,7 +264,7 @@ impl Entry {
     }
 }
 
-/// Returns whole seconds since 1970.
+/// Returns the seconds since 1970, rounded down.
 fn seconds(time: SystemTime) -> Option<i64> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_secs()).ok(),

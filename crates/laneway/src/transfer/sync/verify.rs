@@ -22,10 +22,11 @@ use crate::{Error, Location, Op, VerifyRequest, Warning};
 use finding::{Finding, finding};
 use report::Report;
 
-/// The most names that are compared at once. It is somewhat more than the number of threads that read files.
+/// The maximum number of names that are compared concurrently. This number is somewhat more than the number
+/// of threads that read files.
 const COMPARED_AT_ONCE: usize = 64;
 
-/// Carries out a request up to its last event.
+/// Carries out a request to compare two places. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
     let compared = match request.check() {
         Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
@@ -124,7 +125,7 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Returns the next name that the comparison includes.
+    /// Returns the next name that must be compared.
     ///
     /// # Errors
     /// The error of a listing or a folder.
@@ -183,7 +184,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Returns whether the filter takes the name and both sides could have it. A local side can't have an
+    /// Returns whether the filter includes the name and both sides could have it. A local side can't have an
     /// object that stands for a folder.
     fn is_meant(&self) -> bool {
         let is_local = !self.request.source.is_object() || !self.request.destination.is_object();

@@ -17,7 +17,7 @@ use crate::content::checksum::{Hashing, Run, Wanted};
 use crate::job::running::{Moved, Running};
 use crate::plan::parts::{Cut, PART_USUAL};
 
-/// Bytes read at a time into a file.
+/// The number of bytes that are read at a time from the input, or from a temporary file.
 const READ: usize = 256 << 10;
 
 /// An input that is read to its end.
@@ -28,8 +28,8 @@ pub(crate) struct Stream {
     pub(crate) found: u64,
 }
 
-/// Uploads the bytes of a stream. A stream of at most one usual part takes one request. `expected` is the
-/// stream's length, if it is known.
+/// Uploads the bytes of a stream. A stream that isn't longer than a part of usual size ([`PART_USUAL`]) takes
+/// one request. `expected` is the stream's length, if it is known.
 ///
 /// # Errors
 /// The store's or the input's error.
@@ -64,7 +64,8 @@ pub(crate) async fn upload(
     let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
-    // Bytes that were found and not read, because the stream is compressed, count as moved too.
+    // A compressed stream has fewer bytes than the file whose size was counted as found. Count the difference
+    // as moved, so that the progress is complete.
     job.progress.moved(input.state.into_inner().found);
     Ok(moved)
 }
@@ -80,7 +81,7 @@ struct InputState {
     number: u32,
     first: Option<ReadyPart>,
     is_ended: bool,
-    /// The number of bytes still to be read that the job's progress has already counted as found.
+    /// The number of bytes that the job's progress has counted as found, but that have not been read yet.
     found: u64,
 }
 
@@ -107,8 +108,8 @@ impl Input for StreamInput<'_> {
         let part = match begun {
             Some(first) if rest == 0 => first,
             begun => {
-                // Memory is reserved only for a usual part. A larger part, and the rest of the first one, go
-                // to a file.
+                // Only a whole part of at most the usual size is read into memory. A larger part, or the rest
+                // of the first part, is read into a temporary file.
                 let room = if begun.is_none() && rest <= PART_USUAL {
                     InputBuffer::Memory
                 } else {
@@ -132,7 +133,8 @@ impl Input for StreamInput<'_> {
     }
 
     async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
-        // The part was read before the wanted kinds of checksums were known. CRC32C was computed then.
+        // The part was read before the kinds of checksums that the upload needs were known, so only its
+        // CRC32C was computed. For any other kind, read the part again.
         if wanted == Wanted::CRC32C {
             return Ok(begun);
         }
@@ -155,19 +157,19 @@ impl StreamInput<'_> {
     fn too_long(&self) -> Error {
         let held = self.cut.holds();
         let message = format!(
-            "is longer than the {held} bytes that its upload expected; announce the length with --expect-size"
+            "is longer than the {held} bytes that its upload can hold; announce the length with --expect-size"
         );
         Error::refused(&self.reader.name, message)
     }
 }
 
-/// Appends a part in a file to another part.
+/// Joins the start of a part with its rest, which is in a temporary file.
 fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
     let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
     ReadyPart { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
 }
 
-/// Returns the checksums of a body that has been read already.
+/// Computes the checksums of a part's body, from memory and temporary files.
 fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     let mut hashing = Hashing::new(wanted);
     for segment in body.segments() {
@@ -188,7 +190,8 @@ fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     Ok(hashing.finish())
 }
 
-/// A stream that is read one byte ahead, so that a part is known to be the last one when it ends.
+/// A stream that is read one byte ahead. So at the end of each part, it is known whether another part
+/// follows.
 struct PeekedStream<R> {
     input: R,
     byte: Option<u8>,
@@ -222,7 +225,7 @@ impl<R: Read> Read for PeekedStream<R> {
     }
 }
 
-/// Where the bytes of a part are kept.
+/// The place where a part's bytes are kept until they are sent: memory or a temporary file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InputBuffer {
     Memory,
@@ -231,7 +234,7 @@ enum InputBuffer {
 
 type BufferRequest = (u64, InputBuffer, oneshot::Sender<Result<ReadyPart, Error>>);
 
-/// A thread of its own for reading, because a read of a pipe may block forever.
+/// A dedicated thread that reads the input, because a read of a pipe may block forever.
 struct ReaderThread {
     asks: mpsc::Sender<BufferRequest>,
     name: String,
@@ -254,11 +257,11 @@ impl ReaderThread {
         std::thread::Builder::new()
             .name("laneway-read".into())
             .spawn(serve)
-            .map_err(|e| Error::local(&name, "can't be read: no thread", e))?;
+            .map_err(|e| Error::local(&name, "can't be read, because no thread could be started", e))?;
         Ok(Self { asks, name })
     }
 
-    /// Reads `len` bytes, or fewer at the end.
+    /// Reads `len` bytes, or fewer at the end of the input.
     async fn read(&self, len: u64, room: InputBuffer) -> Result<ReadyPart, Error> {
         let gone = || Error::source(&self.name, "the reading thread has ended");
         let (answer, read) = oneshot::channel();
@@ -267,8 +270,9 @@ impl ReaderThread {
     }
 }
 
-/// Reads the next `len` bytes, or fewer at the end, into the memory that was reserved for them. A growing
-/// vector would hold up to twice as much. Unused capacity costs nothing, because its pages are never touched.
+/// Reads the next `len` bytes, or fewer at the end of the input, into the memory that was reserved for them.
+/// The vector gets its capacity at once, because a growing vector could take twice as much. Unused capacity
+/// costs nothing, because its pages are never touched.
 fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len as usize);
     input.take(len).read_to_end(&mut bytes)?;
@@ -282,8 +286,8 @@ fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<Ready
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
 
-/// Puts a part that is too large for the memory budget into a nameless temporary file. It must be kept,
-/// because it may have to be sent again.
+/// Reads a part that is too large for the memory budget into a temporary file without a name. The bytes must
+/// be kept, because a failed request sends them again, and the input can't be read twice.
 fn in_file<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);

@@ -1,9 +1,10 @@
-//! The journal of a large upload: the store's name for the upload, and its stored parts. After an
-//! interruption, the next run continues the upload from it.
+//! The journal of a large upload. The journal holds the store's name for the upload, and the upload's stored
+//! parts. The name is the id of a multipart upload, or the URL of a resumable session. After an interruption,
+//! the next run continues the upload from the journal.
 //!
 //! The journal is a file of lines. Each line has a checksum and a JSON record, and is valid by itself. The
-//! first record has the upload's subject and name. The name of a resumable session is secret. Each further
-//! record is a stored part.
+//! first record has the upload's name and its [`Subject`], such as the file and the object. A session's URL
+//! is secret. Each further record describes a stored part.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +31,7 @@ use crate::plan::kept_parts::Subject;
 /// The version of the format. Raise it when a record changes its meaning. A journal in a newer format is left
 /// alone.
 const FORMAT: u32 = 1;
-/// The most bytes that are read. A journal of 10,000 parts is smaller.
+/// The maximum size in bytes of a journal that Laneway reads. A journal of 10,000 parts is smaller.
 const JOURNAL_MAX: u64 = 16 << 20;
 /// The ending of a journal's name.
 const SUFFIX: &str = ".upload";
@@ -52,7 +53,7 @@ pub(crate) fn subject(
     Subject { path, url, endpoint, file, options, part_len }
 }
 
-/// Returns the name of an upload's journal. It is always the same for the same file, object and store.
+/// Returns the name of an upload's journal. The name is always the same for the same file, object and store.
 fn journal_name(subject: &Subject) -> OsString {
     let key = [&*subject.path, &*subject.url, &*subject.endpoint].join("\n");
     format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
@@ -99,14 +100,15 @@ fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     (check == crc64(json)).then(|| serde_json::from_slice(json).ok()).flatten()
 }
 
-/// Returns whether the journal has a newer format, whatever else it contains.
+/// Returns whether a newer version of Laneway wrote the journal. Looks only at the format number, which every
+/// format has in its first record.
 pub(super) fn is_newer(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
     matches!(first, Some(First::Begun { format }) if format > FORMAT)
 }
 
-/// Parses a journal. Returns `None` if the bytes aren't one. Ignores torn or damaged lines. The other lines
-/// stay valid.
+/// Parses a journal. Returns `None` if the bytes aren't a journal. Ignores incomplete or damaged lines. The
+/// other lines stay valid.
 pub(super) fn read(bytes: &[u8]) -> Option<Left> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
@@ -127,7 +129,7 @@ pub(crate) struct Journal {
     end: AtomicU64,
     /// The number of the object's bytes that the store has.
     kept: AtomicU64,
-    /// True if the first line could be written. Without it, the other lines have no effect.
+    /// True if the first line could be written. Without the first line, the other lines have no effect.
     is_good: AtomicBool,
 }
 
@@ -172,13 +174,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Continues the journal. The store has `kept` bytes of its upload. Blocks.
+    /// Continues a journal that an earlier run left. The store already has `kept` bytes of its upload.
+    /// Blocks.
     ///
     /// # Errors
     /// The file system's error.
     pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
         self.kept.store(kept, Ordering::Relaxed);
-        // A line end closes a torn line, which readers then ignore.
+        // An earlier run may have stopped in the middle of a line. Begin a new line, so that readers ignore
+        // only the incomplete one.
         if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
     }
 
@@ -187,18 +191,18 @@ impl Journal {
         self.is_good.store(false, Ordering::Relaxed);
     }
 
-    /// Records a stored part. Blocks. Any number of threads may call this.
+    /// Records a stored part. Several threads may call this at the same time. Blocks.
     pub(crate) fn part(&self, part: &Part) {
         match self.write(&Record::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
-            // Without this line, a later run sends the part again. Don't abandon the upload for that.
+            // Without this line, a later run sends the part again. This is no reason to abandon the upload.
             Err(e) => {
                 tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
             }
         }
     }
 
-    /// Notes how many bytes of the object a session has.
+    /// Notes that the store has the first `offset` bytes of a session's object.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.kept.fetch_max(offset, Ordering::Relaxed);
     }
@@ -221,7 +225,7 @@ impl Journal {
     }
 
     fn write(&self, record: &Record) -> io::Result<()> {
-        let line = line(record).ok_or_else(|| io::Error::other("a record that is no JSON"))?;
+        let line = line(record).ok_or_else(|| io::Error::other("a record can't be written as JSON"))?;
         self.append(line.as_bytes())
     }
 
@@ -232,8 +236,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Removes a journal without a first line, because a later run can't use it. Then no upload began, or it
-    /// could not be recorded.
+    /// Removes a journal without a valid first line, because a later run can't use it. Either no upload
+    /// began, or its name could not be recorded, or it can't be continued.
     fn drop(&mut self) {
         if !self.is_good.load(Ordering::Relaxed) {
             self.remove();
@@ -241,8 +245,9 @@ impl Drop for Journal {
     }
 }
 
-/// Returns journals in a folder that were not written for longer than `idle` and that no process holds.
-/// Returns at most `max` journals that `is_wanted` accepts or that are invalid. Blocks.
+/// Finds and locks journals in a folder that were last written more than `idle` ago and that no process has
+/// locked. Returns at most `max` of them, and only those that `is_wanted` accepts or that are invalid.
+/// Blocks.
 pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,

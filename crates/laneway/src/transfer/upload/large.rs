@@ -24,10 +24,11 @@ use crate::{CopyRequest, Error, ErrorKind};
 
 /// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Each
 /// part's CRC32C is computed just before the part is sent, so that sending finds its bytes in the page cache.
-/// A compressed file is sent as a stream, because its length is unknown.
+/// A file that is to be compressed is sent as a stream, because its compressed length is unknown.
 ///
 /// # Errors
-/// The store's error; a file that changed. Nothing is left behind in the store then.
+/// The store's error, or an error if the file changed. After an error, nothing of the upload is left in the
+/// store, unless the error says so.
 pub(crate) async fn upload(
     job: &Running,
     request: &CopyRequest,
@@ -44,11 +45,12 @@ pub(crate) async fn upload(
     Ok((send(job, request, store, item, source).await?, identity))
 }
 
-/// Uploads a file for a program, in one request if it is small. Nothing is kept for a later run.
+/// Uploads a file for a library call, in one request if the file is small. Writes no journal, so a later call
+/// can't resume the upload.
 ///
 /// # Errors
-/// The store's error; a file that can't be read, that changes meanwhile, or whose CRC32C isn't the `given`
-/// one.
+/// The store's error. Also an error if the file can't be read, changes meanwhile, or has another CRC32C than
+/// the `given` one.
 pub(crate) async fn file(
     job: &Running,
     store: &Store,
@@ -108,7 +110,7 @@ async fn send(
     let size = source.size();
     let size_max = store.capabilities().object_bytes_max;
     if size > size_max {
-        let message = format!("{size} bytes are more than an object may have ({size_max})");
+        let message = format!("is too large: it has {size} bytes, and an object may have at most {size_max}");
         return Err(Error::refused(item.path.display().to_string(), message));
     }
     let mut unfinished = unfinished(job, request, store, item, &source, &options).await?;
@@ -139,7 +141,8 @@ async fn send(
                 is_second = true;
             }
             Err(error) if error.kind() == ErrorKind::Integrity => {
-                // If the file changed after it was hashed, that is the cause: the store got other bytes.
+                // If the file changed after its checksum was computed, the store got other bytes. Then report
+                // the change as the cause.
                 file.check_unchanged()?;
                 return Err(error);
             }
@@ -148,8 +151,8 @@ async fn send(
     }
 }
 
-/// Compares the object of an earlier run with the file. If they are equal, nothing has to be sent, and this
-/// returns the result.
+/// Compares the object that an earlier run's session completed with the file. If the two are equal, nothing
+/// has to be sent, and this returns the upload's result.
 async fn finished(
     job: &Running,
     store: &Store,
@@ -179,7 +182,8 @@ async fn finished(
     Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
 }
 
-/// Returns the state of this upload that an earlier run left, and the journal for a later run.
+/// Returns the state in which an earlier run left this upload, and the journal from which a later run can
+/// continue it. Returns `None` if there can be no journal.
 async fn unfinished(
     job: &Running,
     request: &CopyRequest,
@@ -192,13 +196,14 @@ async fn unfinished(
         return Ok(None);
     }
     let named = item.path.clone();
-    // The file is open, so it had this path. If the path has just changed, the upload runs without a journal.
+    // The file was opened by this path, so this fails only if it has just been renamed or removed. Then
+    // upload it without a journal.
     let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
     let identity = source.identity();
-    // If the condition goes with the completion, it isn't a part of the upload. So another run may use
-    // another condition.
+    // If the store checks the condition only when the upload is completed, the upload itself has no
+    // condition. So a later run may continue the upload under another condition.
     let condition = match store.capabilities().multipart_takes_condition {
         true => Condition::None,
         false => options.condition.clone(),

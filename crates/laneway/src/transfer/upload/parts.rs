@@ -1,6 +1,6 @@
 //! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has no
-//! multipart uploads, or they can't take a requested precondition, it is a resumable session, chunk after
-//! chunk.
+//! multipart uploads, or they can't take a requested precondition, Laneway uses a resumable session, which
+//! takes one chunk after the other.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -36,18 +36,19 @@ pub(crate) trait Input: Send + Sync {
     /// uploads require.
     fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
 
-    /// Prepares a part, with at least the `wanted` checksums. Several parts may be prepared at once.
+    /// Prepares a part for sending, and computes at least the `wanted` checksums. Several parts may be
+    /// prepared at once.
     fn prepare(
         &self,
         begun: Self::Begun,
         wanted: Wanted,
     ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
 
-    /// Checks before the completion that the parts belong together, for example that the file hasn't changed.
-    /// `whole` has the checksums of all bytes.
+    /// Checks, before the upload is completed, that all parts are from the same state of the source. For
+    /// example, a file must not have changed. `whole` has the checksums of all bytes.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Goes back to the first part, if the source can be read again.
+    /// Goes back to the first part. Returns false if the source can't be read again.
     fn rewind(&self) -> bool;
 
     /// Returns how many parts may be under way at once on this many cores. The default is small, for parts
@@ -57,12 +58,12 @@ pub(crate) trait Input: Send + Sync {
     }
 }
 
-/// The number of times that an upload begins anew because its completion conflicted with another write of the
-/// object.
+/// The maximum number of times that an upload begins anew because its completion conflicted with another
+/// write of the object.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// The number of times that an upload begins anew because the store has lost it. A restart of the store or a
-/// lifecycle rule that aborts old uploads can be the cause.
+/// The maximum number of times that an upload begins anew because the store has lost it. A store can lose an
+/// upload because it restarts, or because a lifecycle rule aborts old uploads.
 const LOSSES_MAX: u32 = 2;
 
 pub(crate) struct ReadyPart {
@@ -88,7 +89,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) options: &'a PutOptions,
     /// The journal for a later run, with the state that an earlier run left.
     pub(crate) unfinished: Option<&'a Unfinished>,
-    /// Bytes of this upload that count as done.
+    /// The bytes of this upload that the job's progress counts as moved. If the upload begins anew, they are
+    /// subtracted.
     done: AtomicU64,
 }
 
@@ -105,16 +107,18 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Sends an object of `size` bytes, if that is known, then compares the stored object with the bytes that
-    /// were sent.
+    /// Sends an object, then compares the stored object with the bytes that were sent. `size` is the object's
+    /// length in bytes, if it is known.
     ///
     /// # Errors
-    /// The store's or the input's error. Nothing is left behind in the store then, unless the error says so.
+    /// The store's or the input's error. After an error, nothing of the upload is left in the store, unless
+    /// the error says so.
     pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
-            // A finished object was compared before, and differs from the file. So send the file anew.
+            // The caller has compared the finished object with the file, and they differ. So send the file
+            // anew.
             Some(There::Finished(_)) | None => self.send_anew(size, input).await,
         };
         let (mut conflicts, mut losses) = (0, 0);
@@ -159,14 +163,15 @@ impl Parts<'_> {
         }
     }
 
-    /// Records the store's name for an upload, before anything is sent.
+    /// Writes the store's name for the upload to the journal, before any part is sent.
     pub(super) async fn begun(&self, upload: Upload) {
         if let Some(unfinished) = self.unfinished {
             unfinished.begun(self.job, upload).await;
         }
     }
 
-    /// Ends an upload that failed or is complete. Aborts a failed upload, unless a later run can continue it.
+    /// Cleans up after an upload that is complete or failed. Aborts a failed upload, unless a later run can
+    /// continue it.
     pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
         let error = match result {
             Ok(done) => {
@@ -230,7 +235,7 @@ impl Parts<'_> {
                     next = None;
                     match taken? {
                         Some(_) if u64::from(number) >= self.store.capabilities().parts.count_max => {
-                            return Err(self.wrong("has more parts than a multipart upload may"));
+                            return Err(self.wrong("has more parts than a multipart upload may have"));
                         }
                         Some(begun) => {
                             number += 1;
@@ -251,7 +256,7 @@ impl Parts<'_> {
     /// Completes the object from its parts, then compares the stored object with them. The parts must be in
     /// the order of their numbers.
     /// # Errors
-    /// The store's error; an object that differs.
+    /// The store's error, or an error if the stored object differs.
     pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
         let whole = whole(&parts);
         let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
@@ -274,7 +279,7 @@ impl Parts<'_> {
         Ok(sent)
     }
 
-    /// Sends a part, unless the store has it with the bytes that the file has now.
+    /// Sends a part. Skips a part that an earlier run has sent, if the file still has the same bytes there.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
@@ -323,7 +328,7 @@ impl Parts<'_> {
         };
         let meta = match tells(&meta) {
             true => meta,
-            // Not every store returns the checksum with the completion, so request it.
+            // Not every store returns a checksum when it completes an upload. Then request it.
             false => match self.store.head(self.id, meta.version.as_ref()).await {
                 // The caller may be permitted to write but not to read. Then the object counts as unverified.
                 Err(error) if error.is_permission() => meta,
@@ -337,8 +342,8 @@ impl Parts<'_> {
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
-                // If the wrong object still exists, a second try under a condition would fail because of that
-                // object.
+                // If the wrong object could not be removed, a second try under a condition would fail,
+                // because that object breaks the condition.
                 let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }
@@ -359,8 +364,9 @@ fn begins_anew(error: &Error) -> bool {
     error.is_conflict() || error.is_upload_gone()
 }
 
-/// Returns the checksums to compute of each part. A later run recognises a part by its CRC32C. A store that
-/// gets no checksums of parts may compute a CRC64/NVME of the whole, as S3 does.
+/// Returns the kinds of checksums to compute for each part. CRC32C is always needed, because a later run
+/// recognises a part by it. If the parts are sent without checksums, the store may report only a CRC64/NVME
+/// of the whole object, as S3 does.
 pub(crate) fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
@@ -370,8 +376,9 @@ fn whole(parts: &[(Part, Run)]) -> Run {
     parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
-/// Returns how an object of these parts was verified. If the store reports no checksum of the whole, the MD5s
-/// of all parts count. The store compared each when the part was sent, and the completion named them.
+/// Returns how an object of these parts was verified. If the store reports no checksum of the whole object,
+/// the object counts as verified by MD5, provided that all its parts have MD5s. The store has compared each
+/// MD5 when the part was sent, and the completion listed them all.
 fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     match whole {
         Verified::Unverified if !parts.is_empty() && parts.iter().all(|part| part.md5.is_some()) => {

@@ -26,7 +26,7 @@ use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error, Op, Warning};
 
-/// The number of local sources that are looked up together.
+/// The number of local sources whose metadata is read in one batch.
 const SOURCES_AT_ONCE: usize = 256;
 
 /// A local source, as found on disk.
@@ -98,10 +98,11 @@ impl Waiting {
 }
 
 impl Uploads<'_> {
-    /// Looks through local sources.
+    /// Starts the uploads of local sources: files, folders, pipes and devices.
     ///
     /// # Errors
-    /// If a store can't be used. An error of a single source is reported as the end of its item.
+    /// If the store can't be used. If only a single source fails, an event reports it, and this returns no
+    /// error.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let mut waiting = Waiting::new();
@@ -136,7 +137,7 @@ impl Uploads<'_> {
                 return Ok(());
             }
         }
-        // An error means that the job was cancelled.
+        // Ignore an error here: it only means that the job was cancelled.
         let _ = self.send_group(&store, &mut waiting).await;
         Ok(())
     }
@@ -154,13 +155,13 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Returns whether the filter takes a file that matched a pattern.
+    /// Returns whether the filter includes a file that matched a pattern.
     fn takes(&self, path: &Path, metadata: &Metadata) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.search.request.filter.takes(&name, metadata.len(), metadata.modified().ok())
     }
 
-    /// Returns the id of the object that a single source becomes.
+    /// Returns the id of the object to which a single source is uploaded.
     fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
         match name_of_path(path) {
@@ -168,7 +169,7 @@ impl Uploads<'_> {
                 Ok(ObjectId::new(self.to.bucket, single_key(self.to.key, self.to.is_folder(), &name)))
             }
             SourceName::NotUtf8 if !self.to.is_folder() => Ok(ObjectId::new(self.to.bucket, self.to.key)),
-            SourceName::NotUtf8 => refused("the name is not UTF-8 and can't be a key"),
+            SourceName::NotUtf8 => refused("the name is not UTF-8, so it can't be a key"),
             SourceName::Contents => refused("names no file"),
         }
     }
@@ -243,7 +244,7 @@ impl Uploads<'_> {
             .await
     }
 
-    /// Uploads the files below a folder that a list names.
+    /// Starts the uploads of the files below a folder whose names are in a list.
     async fn names(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
         let Some(from) = self.search.request.files_from.clone() else { return Ok(Ok(())) };
         let name = match self.search.request.contents {
@@ -276,7 +277,7 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    /// Starts the uploads of a batch of a tree. All keys of the tree begin with `prefix`.
+    /// Starts the uploads of some files of a tree. All keys of the tree begin with `prefix`.
     async fn send_found(
         &mut self,
         store: &Store,
@@ -294,12 +295,13 @@ impl Uploads<'_> {
         };
         if name == SourceName::NotUtf8 && self.to.is_folder() {
             return Ok(self
-                .fail(root, |at| Error::refused(at, "the name is not UTF-8 and can't be a key"))
+                .fail(root, |at| Error::refused(at, "the name is not UTF-8, so it can't be a key"))
                 .await);
         }
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let threads = self.search.job.engine.cores.min(4);
-        // In the order of names, a few pages of a listing show which destinations exist.
+        // If existing objects are to be skipped, walk in the order of names. Then a few pages of a listing
+        // show which destinations of a batch exist.
         let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();
@@ -337,7 +339,7 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    /// Starts the upload of a file.
+    /// Starts the upload of a file, or adds the file to `waiting`.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -367,7 +369,8 @@ impl Uploads<'_> {
         self.admit(store, item, waiting).await
     }
 
-    /// Skips waiting files whose destinations exist. All destinations in a tree begin with the prefix `tree`.
+    /// Looks up the destinations of waiting files. Skips the files whose destinations exist, and admits the
+    /// others. For files of a tree, `tree` is the prefix of all destinations.
     async fn ask(
         &mut self,
         store: &Store,
@@ -397,7 +400,7 @@ impl Uploads<'_> {
         units.large(counted(run)).await
     }
 
-    /// Starts the items that were collected to begin together.
+    /// Starts the uploads of the small files that were collected into a group.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -415,7 +418,7 @@ impl Uploads<'_> {
     }
 }
 
-/// Reports what would be uploaded, or why it could not be.
+/// Reports that a dry run would upload a file, or why it could not.
 async fn plan(job: &Running, store: &Store, item: Item) {
     let begun = item.begin(job, store);
     let path = item.path.clone();
@@ -429,7 +432,7 @@ async fn plan(job: &Running, store: &Store, item: Item) {
     }
 }
 
-/// Uploads one file that the search has found. Memory is reserved for a small file.
+/// Uploads one file that a search has found. If the file is small, the caller has reserved memory for it.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     if request.dry_run {
         plan(&job, &store, item).await;
@@ -440,8 +443,8 @@ pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Sto
     }
 }
 
-/// Returns standard input as a file. [`std::io::Stdin`] reports the end if the descriptor can't be read, and
-/// then Laneway would store an empty object.
+/// Returns standard input as a file. [`std::io::Stdin`] would report the end of the input, not an error, if
+/// the descriptor can't be read. Laneway would then store an empty object.
 fn standard_input() -> Result<std::fs::File, Error> {
     let owned = std::io::stdin().as_fd().try_clone_to_owned();
     Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))

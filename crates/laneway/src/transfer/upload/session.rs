@@ -12,11 +12,12 @@ use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// The number of times that a chunk is sent again if the store has kept none of it.
+/// The maximum number of times in a row that a chunk is sent without the store keeping any of its bytes.
 const FRUITLESS_MAX: u32 = 3;
 
 impl Parts<'_> {
-    /// Sends an object of `size` bytes, if that is known, chunk after chunk.
+    /// Sends an object through a new session, chunk after chunk. `size` is the object's length in bytes, if
+    /// it is known.
     ///
     /// # Errors
     /// As [`send`](Parts::send).
@@ -27,7 +28,7 @@ impl Parts<'_> {
         self.session(&session, 0, input).await
     }
 
-    /// Continues a session that has the bytes below `offset`.
+    /// Continues a session for which the store already has the bytes below `offset`.
     ///
     /// # Errors
     /// As [`send`](Parts::send).
@@ -81,8 +82,8 @@ impl Parts<'_> {
         }
     }
 
-    /// Sends one chunk, or the rest that the session doesn't have, until the store has all of the chunk.
-    /// `whole` has the checksums of all bytes up to the chunk's end.
+    /// Sends the bytes of one chunk that the store doesn't have yet, and repeats this until it has the whole
+    /// chunk. `whole` has the checksums of all bytes up to the chunk's end.
     async fn chunk(
         &self,
         session: &Resumable,
@@ -92,15 +93,16 @@ impl Parts<'_> {
         part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
         let (end, is_last) = (whole.len, part.is_last);
-        // Ranges begin at multiples of the unit, even if the server's offset lies between two multiples. The
-        // server skips the bytes that it has already
+        // Always send from a multiple of the unit, even if the store's offset lies between two multiples. The
+        // store skips the bytes that it already has
         // (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
         let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
         let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
         loop {
             let rest = tail(&part.body, at - start);
             let appended = match self.store.resumable_append(session, at, rest, is_last).await {
-                // The session no longer answers. It may still have completed the object, so look at that.
+                // The session no longer answers. The session may still have completed the object, so look
+                // whether the object is there.
                 Err(error) if is_last && error.is_uncertain() => {
                     return self.made(whole).await.map(Some).map_err(|_| error.into());
                 }
@@ -130,8 +132,9 @@ impl Parts<'_> {
 }
 
 impl Parts<'_> {
-    /// Returns the object that a session made without reporting it. If the object there has other bytes, it
-    /// may be another writer's. So this is an error, and the object is not removed.
+    /// Returns the object that a session completed without reporting it. If the destination's object has
+    /// other bytes, another writer may have written it. So this returns an error and doesn't remove the
+    /// object.
     async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {

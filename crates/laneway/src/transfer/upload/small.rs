@@ -1,5 +1,5 @@
-//! Uploads small files. File threads read them in groups. Each file takes one request, and all requests of a
-//! group go at once.
+//! Uploads small files. File threads read the files in groups. Each file takes one request, and all requests
+//! of a group run concurrently.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ struct Loaded {
     attributes: Attributes,
 }
 
-/// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which memory is reserved.
+/// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which the caller has reserved
+/// memory.
 pub(crate) async fn upload_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
@@ -39,7 +40,8 @@ pub(crate) async fn upload_group(
     let read = Arc::clone(&those);
     let read = job.engine.files.run(move || read.iter().map(|item| load(item, &on)).collect::<Vec<_>>());
     let read = read.await;
-    // The file thread has released the items, even if it failed.
+    // The file thread has dropped its reference to the items, even if it failed, so this reference is the
+    // only one.
     let items = Arc::into_inner(those).unwrap_or_default();
     let loaded = read.unwrap_or_else(|error| for_each(&items, &error));
     let mut puts: FuturesUnordered<_> = loaded
@@ -70,7 +72,8 @@ async fn upload(
             let identity = loaded.identity;
             put(job, request, store, &item, loaded).await.map(|moved| (moved, identity))
         }
-        // The file has grown since it was found. The future is boxed, because this is rare.
+        // The file has grown since it was found. This is rare, so the future is boxed, which keeps the
+        // futures of all other files small.
         Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
@@ -103,7 +106,7 @@ async fn put(
     Ok(sent.moved)
 }
 
-/// Reads a file. Returns `None` if it is too large for memory. Blocks.
+/// Reads a file. Returns `None` if the file is too large for memory. Blocks.
 fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&item.path)?;
     let (identity, attributes) = (source.identity(), source.attributes());

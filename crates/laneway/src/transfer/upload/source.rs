@@ -14,14 +14,14 @@ use crate::content::checksum::{Hashing, Run, Wanted};
 use crate::local::preserve::Attributes;
 use crate::location::identity::Identity;
 
-/// Bytes of a file that are read at once for a checksum.
+/// The number of bytes of a file that are read at a time for a checksum.
 const READ: usize = 256 << 10;
 
-pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
+pub(crate) const CHANGED: &str = "changed while it was read, so nothing was written to the destination";
 
-/// The unit of `st_blocks` in bytes. It doesn't depend on the file system's block size.
+/// The unit of `st_blocks` in bytes. This unit doesn't depend on the file system's block size.
 const BLOCK: u64 = 512;
-/// Holes of fewer bytes in all are not reported.
+/// A file whose holes have fewer bytes in total causes no warning.
 const HOLES_MIN: u64 = 1 << 20;
 
 /// A file as it was when it was opened.
@@ -34,7 +34,7 @@ pub(crate) struct Source {
     attributes: Attributes,
 }
 
-/// Size and times of a file. If it changes, they differ.
+/// The size and modification time of a file. If either differs, the file has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct FileFacts {
     size: u64,
@@ -86,14 +86,16 @@ impl Source {
         self.attributes
     }
 
-    /// Returns how many of the file's bytes are holes, if they are worth a warning. A file on a compressing
-    /// file system also takes fewer blocks, but has no holes. Blocks.
+    /// Returns how many of the file's bytes are holes, if there are enough for a warning. A low number of
+    /// blocks alone doesn't prove holes, because a file on a compressing file system also takes fewer blocks.
+    /// Blocks.
     pub(crate) fn holes(&self) -> Option<u64> {
         let size = self.as_opened.size;
         let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
         let missing = size.checked_sub(stored).filter(|missing| *missing >= HOLES_MIN)?;
         let hole = rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Hole(0)).ok()?;
-        // Looking for holes has moved the position, and [`read`](Self::read) begins at the current position.
+        // The search for a hole has moved the file's position. Move it back to the start, where
+        // [`read`](Self::read) begins.
         rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Start(0)).ok()?;
         (hole < size).then_some(missing)
     }
@@ -101,7 +103,7 @@ impl Source {
     /// Checks that the file hasn't changed since it was opened. Blocks.
     ///
     /// # Errors
-    /// If the file's size or times differ.
+    /// If the file's size or modification time differs.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
         if FileFacts::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
@@ -112,7 +114,8 @@ impl Source {
     /// # Errors
     /// If the file changes meanwhile, or can't be read.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
-        // Room for one more byte shows the file's end, or its growth, without another call.
+        // Ask for one byte more than the file's size, to notice if the file has grown. The spare capacity
+        // also lets `read_to_end` see the end without enlarging the vector.
         let size = self.as_opened.size as usize;
         let mut bytes = Vec::with_capacity(size + 1);
         let mut file = Read::take(&*self.file, size as u64 + 1);
@@ -152,7 +155,7 @@ impl Source {
         Ok(hashing.finish())
     }
 
-    /// Hands over the bytes of a range in order.
+    /// Reads a range, and passes its bytes to `take` in order.
     fn read_through(
         &self,
         offset: u64,
@@ -183,7 +186,7 @@ impl Source {
     /// Returns the error for a file that reports size 0 but has content, such as files in `/proc`.
     fn lacks_size(&self) -> Option<Error> {
         let is_empty = self.as_opened.size == 0 && self.file.metadata().is_ok_and(|now| now.len() == 0);
-        let why = "its size can't be told: pipe it, as in cat FILE | laneway cp - URL";
+        let why = "its size is unknown; pipe it, as in cat FILE | laneway cp - URL";
         is_empty.then(|| Error::source(self.path.display().to_string(), why))
     }
 }
@@ -219,11 +222,11 @@ pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
     hashed_while(path, wanted, |_| Ok(()))
 }
 
-/// Does the same as [`hashed`]. `goes_on` gets the number of bytes read each time, and may end the reading
-/// with an error. Blocks.
+/// Does the same as [`hashed`], and calls `goes_on` after each read with the number of bytes. An error of
+/// `goes_on` ends the reading. Blocks.
 ///
 /// # Errors
-/// Those of [`hashed`], and of `goes_on`.
+/// The errors of [`hashed`], and of `goes_on`.
 pub(crate) fn hashed_while(
     path: &Path,
     wanted: Wanted,
@@ -235,11 +238,11 @@ pub(crate) fn hashed_while(
     Ok(run)
 }
 
-/// Returns the digest of a file's parts. `goes_on` gets the number of bytes read each time, and may end the
-/// reading with an error. Blocks.
+/// Returns the composite digest of a file that is divided into `parts`. Calls `goes_on` after each read with
+/// the number of bytes. An error of `goes_on` ends the reading. Blocks.
 ///
 /// # Errors
-/// Those of [`hashed`], and of `goes_on`.
+/// The errors of [`hashed`], and of `goes_on`.
 pub(crate) fn hashed_parts_while(
     path: &Path,
     (parts, algorithm): (&[Range<u64>], PartsAlgorithm),
@@ -259,7 +262,8 @@ pub(crate) fn hashed_parts_while(
     Ok(algorithm.over(&digests))
 }
 
-/// Converts an error of reading `path`. Takes out an error of Laneway's own, and wraps any other error.
+/// Converts an I/O error that occurred while `path` was read. If the I/O error contains one of Laneway's own
+/// errors, as those of [`Stream`] do, returns that error.
 pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

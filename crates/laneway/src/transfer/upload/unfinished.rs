@@ -16,10 +16,12 @@ use crate::Error;
 use crate::job::running::Running;
 use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
 
-/// The most abandoned uploads that a run aborts, so that a full folder costs only a few requests.
+/// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
+/// only a few requests.
 const ABANDONED_MAX: usize = 16;
 
-/// The longest time that a cancelled job waits for the answer that names its upload, to abort it.
+/// If a job is cancelled while an upload begins, the maximum time to wait for the upload's name. Without the
+/// name, Laneway can't abort the upload.
 const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The journal of an upload, and the upload's state in the store.
@@ -27,7 +29,7 @@ pub(crate) struct Unfinished {
     pub(crate) journal: Arc<Journal>,
     pub(crate) subject: Subject,
     pub(crate) there: Option<There>,
-    /// True if the upload is kept when the job is cancelled.
+    /// True if a cancelled job leaves the upload in the store, so that a later run can continue it.
     pub(crate) keep_partial: bool,
     /// Bytes that this run didn't send because the store had them.
     resumed: AtomicU64,
@@ -36,7 +38,7 @@ pub(crate) struct Unfinished {
 pub(crate) enum There {
     /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),
-    /// A session that has the bytes below this offset.
+    /// A session for which the store has the bytes below this offset.
     Session(Resumable, u64),
     /// The object that a session had completed, although the earlier run got no answer.
     Finished(Box<ObjectMeta>),
@@ -58,7 +60,7 @@ impl Unfinished {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
         if !matches!(written, Ok(Ok(()))) {
-            tracing::debug!("the journal of an upload can't be written, so that it can't be resumed");
+            tracing::debug!("the journal of an upload can't be written, so the upload can't be resumed");
         }
     }
 
@@ -82,13 +84,13 @@ impl Unfinished {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
-    /// Notes how many bytes of the object a session has.
+    /// Notes that the store has the first `offset` bytes of a session's object.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.journal.stands_at(offset);
     }
 
-    /// Returns how many bytes the store keeps for a later run after this error. A later run uses them only if
-    /// file and object are unchanged.
+    /// Returns how many bytes the store keeps for a later run after this error. A later run can use them only
+    /// if the file is unchanged and the upload has the same object and options.
     pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
         let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
         Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
@@ -103,16 +105,16 @@ impl Unfinished {
     pub(crate) async fn forget(&self, job: &Running) {
         let journal = Arc::clone(&self.journal);
         if let Err(e) = job.engine.files.run(move || journal.remove()).await {
-            tracing::debug!(error = %e, "the journal of an upload stays behind");
+            tracing::debug!(error = %e, "the journal of an upload could not be removed");
         }
     }
 }
 
-/// Opens the journal of an upload. Returns `None` if there can't be a journal, and the upload then runs
-/// without one.
+/// Opens the journal of an upload, and requests the state of the upload that an earlier run left. Returns
+/// `None` if there can't be a journal. The upload then runs without a journal.
 ///
 /// # Errors
-/// If the store can't be reached for the upload's state. Then no part could be sent either.
+/// If the store can't be reached to request the upload's state. Then no part could be sent either.
 pub(crate) async fn take_up(
     job: &Running,
     store: &Store,
@@ -149,18 +151,18 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
         Ok(Some(opened)) => Some(opened),
         Ok(None) => {
             tracing::debug!(
-                "another process or a newer version has the journal of this upload, which can't be resumed"
+                "another process has locked the journal of this upload, or a newer version wrote it, so the upload can't be resumed"
             );
             None
         }
         Err(e) => {
-            tracing::debug!(error = %e, "no journal can be kept, so that this upload can't be resumed");
+            tracing::debug!(error = %e, "the journal of this upload can't be opened, so the upload can't be resumed");
             None
         }
     }
 }
 
-/// Returns the state of an upload that can be continued. Aborts an upload that can't.
+/// Returns the state of an upload that can be continued. Aborts an upload that can't be continued.
 async fn there(
     store: &Store,
     journal: &Journal,
@@ -188,8 +190,8 @@ async fn there(
     };
     match asked {
         Ok(Ok(there)) => Ok(Some(there)),
-        // Asked for a session's offset, fake-gcs-server 1.56 completes the object with the bytes that it has.
-        // Remove such a partial object.
+        // When asked for a session's offset, fake-gcs-server 1.56 completes the object with the bytes that it
+        // has. Remove such a partial object.
         Ok(Err(Some(meta))) if meta.size < subject.file.size => {
             withdraw(store, &meta).await;
             Ok(None)
@@ -209,7 +211,8 @@ async fn there(
 }
 
 /// Waits for an upload to begin. If the job is cancelled after the request was sent, the store may have begun
-/// an upload that nobody knows. So this waits up to [`BEGIN_GRACE`] for the upload's name, and aborts it.
+/// an upload whose name hasn't arrived yet. So this waits up to [`BEGIN_GRACE`] for the name, and aborts the
+/// upload.
 pub(crate) async fn begun<T>(
     job: &Running,
     store: &Store,
@@ -232,7 +235,7 @@ pub(crate) async fn begun<T>(
 pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
     let aborted = aborted(store, upload).await;
     if let Err(error) = &aborted {
-        tracing::warn!(%error, "an upload stays behind unfinished");
+        tracing::warn!(%error, "a failed upload could not be aborted and stays in the store");
     }
     aborted.is_ok()
 }
@@ -245,7 +248,8 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
     aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }
 
-/// Aborts uploads of any file to this store that were abandoned long ago.
+/// Aborts uploads to this store whose journals show that they were abandoned long ago, by any run and for any
+/// file.
 async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
     let is_ours =
@@ -265,8 +269,8 @@ async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Resul
     Ok(())
 }
 
-/// Returns whether the journal of an abandoned upload can be removed. It can if the upload is gone, or if the
-/// store will always refuse to abort it. The refusal is logged once.
+/// Returns whether the journal of an abandoned upload can be removed. The journal can be removed if the
+/// upload is gone, or if the store will always refuse to abort the upload. The refusal is logged once.
 fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
     match aborted {
         Ok(()) => true,

@@ -11,7 +11,7 @@ use crate::job::running::{Made, Moved, Running};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 
-/// The checksums of the bytes that the caller has given.
+/// The checksum that the caller gave for the bytes, and the object's URL for the error.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Given {
     pub(crate) url: String,
@@ -19,17 +19,17 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Compares bytes with the caller's checksums, before they are stored.
+    /// Compares the bytes with the caller's checksum, before they are stored.
     ///
     /// # Errors
-    /// Integrity, if they differ.
+    /// `ErrorKind::Integrity` if they differ.
     pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
         match (self.crc32c, whole.crc32c) {
             (Some(given), Some(is)) if given != is => {
                 let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
                 Err(Error::integrity(
                     &self.url,
-                    format!("the crc32c of the bytes is {is}, {given} was given"),
+                    format!("the crc32c of the bytes is {is}, but {given} was given"),
                 ))
             }
             _ => Ok(()),
@@ -37,11 +37,11 @@ impl Given {
     }
 }
 
-/// Compares by the first of these checksums that both sides have: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C
-/// of the parts.
+/// Compares a stored object with the bytes that were sent: their sizes, then the first of these checksums
+/// that both have: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///
 /// # Errors
-/// Integrity, if the size or the checksum differs.
+/// `ErrorKind::Integrity` if the size or the checksum differs.
 pub(crate) fn verify(
     store: &Store,
     meta: &ObjectMeta,
@@ -80,11 +80,11 @@ pub(crate) fn verify(
     Ok(Verified::Unverified)
 }
 
-/// Sends bytes in one request and compares the stored object. If it differs, sends the bytes once more,
-/// unless there is a condition: then the wrong object would make the second request fail.
+/// Sends bytes in one request, and compares the stored object with them. If they differ, sends the bytes once
+/// more. Under a condition there is no second request, because the wrong object would make it fail.
 ///
 /// # Errors
-/// The store's error; integrity if the stored object differs both times.
+/// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.
 pub(crate) async fn put(
     job: &Running,
     store: &Store,
@@ -113,7 +113,8 @@ pub(crate) async fn put(
     }
 }
 
-/// Names the mistake if the store's CRC32C is the CRC32 of the same bytes. The bytes are right then.
+/// If the store reports the CRC32 of the bytes as their CRC32C, returns an error that says so. The stored
+/// bytes are right then. Otherwise returns `error` unchanged.
 pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) -> Error {
     let plain = Wanted { crc32: true, ..Wanted::default() };
     if !error.is_mismatch()
@@ -128,8 +129,8 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
     Error::integrity(error.url().unwrap_or_default(), message)
 }
 
-/// Returns the checksums of bytes that were sent in one request, in a kind that the store reports. A store
-/// that takes no CRC32C may compute another checksum, or its ETag may be an MD5.
+/// Returns the checksums of bytes that were sent in one request, including a kind that the store reports. A
+/// store that doesn't accept CRC32C may report another checksum, or its ETag may be an MD5.
 ///
 /// # Errors
 /// If no thread can compute the checksum.
@@ -188,7 +189,7 @@ mod tests {
         }
         let wrong = compared(&ours, sums(|sums| sums.crc64nvme = Some(9))).unwrap_err();
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 9);
-        // The check values of both for the digits from 1 to 9.
+        // The published check values of CRC32 and CRC32C are those of the text `123456789`.
         for (reported, is_plain) in [(0xcbf4_3926, true), (0xe306_9283, false), (7, false)] {
             meta.checksums.crc32c = Some(reported);
             let error = Error::mismatch("gs://b/k", "the crc32c differs");

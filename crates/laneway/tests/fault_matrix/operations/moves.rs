@@ -1,4 +1,4 @@
-//! Moves: whatever meets them, the source is there until its copy is, whole and right.
+//! Moves: under every fault the source stays until its copy is complete and correct.
 
 use laneway::{Client, CopyRequest, Location};
 use laneway_testkit::inverted;
@@ -6,7 +6,7 @@ use laneway_testkit::inverted;
 use super::{Ended, demand, one};
 use crate::rig::{Rig, SMALL_BYTES};
 
-/// From where to where, one object or file.
+/// The direction of a move of one object or file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     /// From the folder to the store.
@@ -72,16 +72,13 @@ impl Way {
         let is_whole = |there: &[u8]| there == *SMALL_BYTES || there == inverted(&SMALL_BYTES);
         let has_arrived = destination.as_deref().is_some_and(is_whole);
         let is_old = destination.as_deref() == Some(b"old");
-        demand(
-            has_arrived || is_old && !succeeded,
-            "the destination is neither what was there nor the source",
-        )?;
+        demand(has_arrived || is_old && !succeeded, "the destination is neither old nor the source")?;
         demand(source.is_some() || has_arrived, "the source is gone, and its copy is not there")?;
-        demand(source.as_deref().is_none_or(is_whole), "the source is another")?;
+        demand(source.as_deref().is_none_or(is_whole), "the source has other bytes")?;
         demand(source.is_none() || !succeeded, "the source is still there")
     }
 
-    /// Whether what another writer has put in the source's place is there.
+    /// Returns true if the object that another writer put in the source's place is still there.
     pub(crate) fn has_kept_replacement(rig: &Rig) -> bool {
         rig.endpoint.stored(SOURCE) == Some(inverted(&SMALL_BYTES))
     }

@@ -1,4 +1,4 @@
-//! Jobs about many objects that tell or remove more than they copy: what of it is done in vain, or told wrongly, is never done.
+//! Jobs over many objects that remove or compare. A fault must not lead to a wrong removal or a wrong report.
 
 use laneway::{Client, Event, Outcome, RemoveRequest, SyncRequest, VerifyRequest};
 use laneway_testkit::inverted;
@@ -8,11 +8,11 @@ use crate::rig::{Rig, SMALL_BYTES};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tree {
-    /// A prefix is removed.
+    /// Removes a prefix.
     Remove,
-    /// Two prefixes are compared that differ.
+    /// Compares two prefixes that differ.
     Verify,
-    /// A prefix is synchronised with one in the other dialect, of which objects are removed.
+    /// Synchronises a prefix with one in the other dialect, and removes objects there.
     SyncAcross,
 }
 
@@ -64,16 +64,16 @@ impl Tree {
         let has = |key: &str| keys.iter().any(|there| there == key);
         match self {
             Remove => {
-                demand(has("t") && has("t0"), "what was not named is gone")?;
+                demand(has("t") && has("t0"), "an object that was not named is gone")?;
                 demand(!succeeded || keys.len() == 2, "objects are still there")
             }
             Verify => {
                 demand(keys.len() == 6, "objects are gone")?;
                 let rows = std::fs::read_to_string(rig.work().join(SAID)).ok();
-                demand(rows.is_some() == succeeded, "a report is complete where all was compared")?;
+                demand(rows.is_some() == succeeded, "the report has the wrong name")?;
                 demand(
                     rows.is_none_or(|rows| rows.lines().count() == 4),
-                    "the report has another number of rows",
+                    "the report has a wrong number of rows",
                 )
             }
             SyncAcross => {
@@ -85,7 +85,7 @@ impl Tree {
                 let all_are_copied = copied == [Some(true); 2];
                 demand(
                     all_are_copied || has("to/c") && has("to/d"),
-                    "something is gone before all was copied",
+                    "an object was removed before all copies were done",
                 )?;
                 demand(!succeeded || all_are_copied && keys.len() == 4, "the trees differ")
             }
@@ -97,14 +97,14 @@ impl Tree {
     }
 }
 
-/// How `verify` tells what it finds of a name.
+/// The phrases in which `verify` reports a difference.
 const FINDINGS: [&str; 3] = ["the source has it", "the destination has it", "at the source"];
 
-/// What it has to find.
+/// The differences that `verify` has to find.
 const THERE: [&str; 3] =
     ["q/missing: the source has it", "q/size: it has 1 bytes", "p/extra: the destination has it"];
 
-/// Compares two prefixes. What is found has to be what differs: some of it where a listing fails, and else all.
+/// Compares two prefixes. Laneway must report exactly the differences, or some of them if a listing fails.
 fn compared(rig: &Rig, client: &Client) -> Result<(), Ended> {
     let request = VerifyRequest::new(rig.url("p"), rig.url("q")).report(rig.work().join(SAID));
     let mut job = client.verify(request);

@@ -1,4 +1,4 @@
-//! What threads that may block use.
+//! The blocking calls.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 

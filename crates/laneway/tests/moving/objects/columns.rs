@@ -1,4 +1,4 @@
-//! Columns of Parquet files, row group after row group.
+//! Columns of Parquet files, read by row group.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::stage::{DIALECTS, Stage, at_once};
 const GROUPS: usize = 24;
 const ROWS: i32 = 4000;
 
-/// Requests that a busy machine may hold up for so long that they are sent a second time.
+/// Most hedges: a busy machine may delay requests long enough that Laneway sends them again.
 const HEDGES: u64 = 2;
 
-/// A file of four columns, and where they lie.
+/// Returns a file with four columns, and their positions.
 fn file() -> (Vec<u8>, Vec<Vec<Range<u64>>>) {
     let schema =
         "message row { required double a; required double b; required double c; required double d; }";
@@ -60,7 +60,7 @@ fn read(reader: &Reader, file: &[u8], columns: &[Range<u64>]) {
     }
 }
 
-/// Opens the file and reads two row groups, so that the third is on its way: how many requests came before them, and how many each takes.
+/// Opens the file and reads two row groups, so that the third is being prefetched. Returns the requests before them and per row group.
 fn two_read(stage: &Stage, file: &[u8], groups: &[Vec<Range<u64>>]) -> (Reader, u64, u64) {
     let reader = wait(bucket(stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
     let before = stage.requests("get");
@@ -80,7 +80,7 @@ fn columns_of_the_next_row_groups_are_fetched_ahead() {
         let (reader, before, each) = two_read(&stage, &file, &groups);
         for (group, columns) in groups.iter().enumerate().skip(2) {
             read(&reader, &file, columns);
-            // Nobody has asked for these yet.
+            // Prefetched row groups, which the reader has not requested yet.
             let ahead = (group + 1).div_ceil(4).min(GROUPS - 1 - group);
             stage.wait_for("get", before + (group + 1 + ahead) as u64 * each);
         }
@@ -128,7 +128,7 @@ fn a_wrong_prediction_fetches_at_most_a_quarter_more() {
         for columns in &groups[1..8] {
             read(&reader, &file, columns);
         }
-        // Of what is ahead every request has come, so that none is counted below.
+        // Wait for all prefetch requests, so that none of them counts below.
         stage.wait_for("get", before + 1 + 10 * each);
         drop(reader);
         let asked = stage.requests("get") - before - 1;
@@ -150,7 +150,7 @@ fn columns_ahead_are_of_the_version_that_was_opened() {
         stage.object("t.parquet", &file);
         let (reader, ..) = two_read(&stage, &file, &groups);
         stage.object("t.parquet", b"another");
-        // What was ahead is of the version that was opened, if it came before.
+        // Prefetched bytes that arrived in time belong to the version that was opened.
         let ahead = [groups[2][0].clone(), groups[2][2].clone()];
         for come in wait(reader.stream_ranges(ahead.clone()).collect::<Vec<_>>()) {
             match come {

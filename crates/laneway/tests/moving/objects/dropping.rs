@@ -1,4 +1,4 @@
-//! Calls that nobody waits for any more.
+//! Dropped calls.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use laneway::{Bucket, Payload};
 use super::bucket;
 use crate::stage::{DIALECTS, Stage, at_once};
 
-/// More than there may be connections over HTTP/1.1, and streams on one of HTTP/2.
+/// More than the limits on HTTP/1.1 connections and on streams of an HTTP/2 connection.
 const CALLS: u64 = 150;
 
-/// Begins calls that the server never answers, and drops each once the server has seen it: `verb` is what it sees.
+/// Begins calls that the server never answers. Drops each once the server has received its request of this `verb`.
 fn dropped<F: Future<Output: Debug> + Unpin>(stage: &Stage, verb: &str, begin: impl Fn(&Bucket) -> F) {
     let bucket = bucket(stage, "");
     for n in 1..=CALLS {

@@ -1,4 +1,4 @@
-//! Reads that go straight into a caller's memory, and readers of what is known.
+//! Reads directly into a caller's memory, and readers of objects with known metadata.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use laneway_testkit::random_bytes;
 use super::{bucket, wait};
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once};
 
-/// Memory of somebody else's, who is told when nobody writes to it any more.
+/// Lent memory that returns to the lender once Laneway no longer writes to it.
 struct Borrowed {
     bytes: Vec<u8>,
     back: mpsc::Sender<Vec<u8>>,
@@ -33,7 +33,7 @@ impl AsMut<[u8]> for Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        // Who lent it may be gone.
+        // The lender may no longer exist.
         let _ = self.back.send(std::mem::take(&mut self.bytes));
     }
 }
@@ -84,12 +84,12 @@ fn memory_of_a_dropped_read_is_returned_and_not_written_to() {
             let (memory, given) = Borrowed::new(20 * MIB);
             let mut read = Box::pin(reader.read_into(0, memory));
             assert!(matches!(read.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
-            // Two requests bring it.
+            // The read takes two requests.
             stage.wait_for("get", 2 * n);
             drop(read);
-            let back = given.recv().expect("whoever wrote to it drops it");
+            let back = given.recv().expect("the writer drops it");
             let come = back.iter().zip(&bytes).take_while(|(back, byte)| back == byte).count();
-            assert!(come <= MIB, "{come} bytes have come of the first request");
+            assert!(come <= MIB, "{come} bytes of the first request have arrived");
         }
     });
 }
@@ -111,7 +111,7 @@ fn what_is_known_is_opened_without_a_request() {
         let footed = wait(bucket.open("k").known(&meta).footer(100).into_future()).unwrap();
         assert!(footed.footer()[..] == bytes[MIB - 100..]);
         assert_eq!(stage.server.counters().requests, before + 2);
-        // Without a state there is nothing to hold reads to.
+        // Without a version, a reader can't make its reads conditional.
         let mut stateless = meta.clone();
         stateless.version = None;
         let asked = wait(bucket.open("k").known(&stateless).into_future()).unwrap();

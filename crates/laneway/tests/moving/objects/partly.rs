@@ -1,4 +1,4 @@
-//! Reading a range of an object whose size isn't known.
+//! Reads of a range in an object of unknown size.
 
 use laneway::{ErrorKind, Verified};
 
@@ -90,7 +90,7 @@ fn the_end_of_an_object_that_is_replaced_or_breaks_off_is_never_a_mixture() {
         stage.object("k", &first);
         let bucket = bucket(&stage, "");
         let got = bucket.get("k").last(39 << 20).call().unwrap();
-        assert!(got.bytes_blocking().unwrap() == first[MIB..], "it went on where it broke off");
+        assert!(got.bytes_blocking().unwrap() == first[MIB..], "the read resumes where it broke off");
         let mut got = bucket.get("k").last(39 << 20).call().unwrap();
         let begun = got.chunk_blocking().unwrap().unwrap();
         assert!(first[MIB..].starts_with(&begun));

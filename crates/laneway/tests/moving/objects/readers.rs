@@ -66,7 +66,7 @@ fn the_footer_comes_with_the_opening_request() {
     });
 }
 
-/// S3 tells no checksum beside a range.
+/// S3 sends no checksum with a range.
 #[test]
 fn an_object_that_opens_whole_is_verified() {
     for kind in KINDS.into_iter().filter(|kind| kind.provider == Provider::Gcs) {
@@ -114,7 +114,7 @@ fn what_is_read_in_order_begins_with_the_opening_request() {
         let mut again = wait(bucket.open("small").known(&known).in_order().into_future()).unwrap();
         let mut some = Vec::new();
         wait(again.read_to_end(&mut some)).unwrap();
-        assert!(some == small, "and of what is known in one");
+        assert!(some == small, "a reader with known metadata reads all bytes");
         assert_eq!(stage.server.counters().requests - before, 2);
 
         let mut reader = open("k");
@@ -122,7 +122,7 @@ fn what_is_read_in_order_begins_with_the_opening_request() {
         read.clear();
         wait(reader.read_to_end(&mut read)).unwrap();
         assert!(read == bytes);
-        // What is here is the beginning of some reads, all of others, and nothing of the last.
+        // The footer's bytes are in memory: the beginning of some reads, all of others, and none of the last.
         for (at, len) in [(0, 3 * MIB), (500_000, MIB), (1000, 5000), (2 * MIB, 5000)] {
             let (read, buffer) = wait(reader.read_into(at as u64, vec![0; len])).unwrap();
             assert!(read == len.min(3 * MIB - at) && buffer[..read] == bytes[at..at + read], "{at}");
@@ -148,7 +148,7 @@ fn reading_on_takes_few_requests_and_jumping_about_few_bytes() {
         wait(reader.read_to_end(&mut read)).unwrap();
         assert!(read == bytes);
         let asked = requests(&stage, "get") - before;
-        // Ranges are cut by what the path has shown, which is little where the machine has other things to do.
+        // The size of ranges depends on the measured throughput, which is low on a busy machine.
         assert!((5..=24).contains(&asked), "{asked}");
         let sent = stage.server.counters().bytes_out;
         for at in [30, 3, 17] {

@@ -38,7 +38,7 @@ fn an_object_is_read_whole_streamed_and_in_part() {
         let mut read = Vec::new();
         bucket.get("large").call().unwrap().read_to_end(&mut read).unwrap();
         assert!(read == large);
-        // What a `Read` has begun goes on by any other way.
+        // A body that `Read` began can be continued by any other method.
         let mut begun = bucket.get("large").call().unwrap();
         let mut first = [0; 10];
         begun.read_exact(&mut first).unwrap();
@@ -143,7 +143,7 @@ fn a_key_that_names_nothing_is_an_error_among_many_that_are_removed() {
         let outcomes = [("a".to_owned(), None), (String::new(), refused()), ("b".to_owned(), None)];
         assert_eq!(removed("", &["a", "", "b"]), outcomes);
         assert_eq!(removed("", &[""]), [(String::new(), refused())]);
-        // Below a prefix it is the prefix's own object.
+        // With a prefix, the empty key names the prefix's own object.
         assert_eq!(removed("p/", &[""]), [(String::new(), None)]);
         assert!(stage.keys().is_empty());
     });
@@ -181,7 +181,7 @@ fn a_call_that_is_dropped_or_late_holds_nothing() {
     stage.object("k", b"told");
     let bucket = bucket(&stage, "");
     for _ in 0..300 {
-        // More than there may be connections: each gives its own back.
+        // More calls than connections. Each dropped call gives its connection back.
         let mut call = Box::pin(bucket.get("silent").into_future());
         let waker = Waker::noop();
         assert!(call.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
@@ -205,7 +205,7 @@ fn small_objects_are_all_requested_at_once_in_any_memory() {
             call
         })
         .collect();
-    // Sixty-four MiB are eight slices.
+    // 64 MiB are eight slices.
     stage.wait_for("get", 40);
     drop(calls);
 }
@@ -218,7 +218,7 @@ fn what_is_not_read_on_holds_up_nobody_else() {
         stage.object("large", &large);
         stage.object("small", b"small");
         let bucket = bucket(&stage, "");
-        // More than the engine's memory has room for.
+        // More downloads than the engine's memory can hold.
         let begun: Vec<_> = (0..12).map(|_| bucket.get("large").call().unwrap()).collect();
         assert_eq!(bucket.get("small").call().unwrap().bytes_blocking().unwrap(), "small");
         for download in begun {

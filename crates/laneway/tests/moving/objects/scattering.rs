@@ -1,4 +1,4 @@
-//! Ranges that go straight into memory of a caller's.
+//! Reads of ranges directly into a caller's memory.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use laneway_testkit::random_bytes;
 use super::{bucket, wait};
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Stage, at_once};
 
-/// Memory of somebody else's, who is told of its bytes before each write, and once nobody writes to it any more.
+/// Lent memory. The lender sees its bytes before each write, and gets it back once Laneway no longer writes to it.
 #[derive(Debug)]
 struct Lent {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ impl Lent {
 
 impl AsMut<[u8]> for Lent {
     fn as_mut(&mut self) -> &mut [u8] {
-        // Who lent it may be gone, as below.
+        // The lender may no longer exist, here and below.
         let _ = self.seen.send(Seen::Bytes(self.bytes.clone()));
         &mut self.bytes
     }
@@ -46,7 +46,7 @@ impl Drop for Lent {
     }
 }
 
-/// The memory that was given back, if it was by now.
+/// Returns the memory if it has been given back.
 fn back(seen: &Receiver<Seen>) -> Option<Vec<u8>> {
     seen.try_iter().find_map(|seen| match seen {
         Seen::Back(bytes) => Some(bytes),
@@ -54,7 +54,7 @@ fn back(seen: &Receiver<Seen>) -> Option<Vec<u8>> {
     })
 }
 
-/// Waits until some bytes of a range were there before others came.
+/// Waits until some bytes of a range are in memory before others arrive.
 fn has_begun(seen: &Receiver<Seen>, object: &[u8]) {
     let begins = |seen| matches!(seen, Seen::Bytes(bytes) if bytes[..1000] == object[..1000]);
     assert!(seen.iter().any(begins), "memory is written to while the body comes");
@@ -64,7 +64,7 @@ fn open(stage: &Stage, footer: u64) -> Reader {
     wait(bucket(stage, "").open("k").footer(footer).into_future()).unwrap()
 }
 
-/// Reads ranges into memory that is larger, and compares it.
+/// Reads ranges into buffers that are larger, and compares the bytes.
 fn read(kind: Kind, reader: &Reader, object: &[u8], asked: &[Range<u64>]) {
     let room = |range: &Range<u64>| range.end.min(object.len() as u64).saturating_sub(range.start) as usize;
     let memory = asked.iter().map(|range| (range.clone(), vec![0; room(range) + 3]));
@@ -75,12 +75,12 @@ fn read(kind: Kind, reader: &Reader, object: &[u8], asked: &[Range<u64>]) {
         let start = asked[place].start.min(object.len() as u64) as usize;
         assert!(buffer[..bytes] == object[start..start + room(&asked[place])], "{kind:?} {:?}", asked[place]);
         assert_eq!(buffer[bytes..], [0; 3], "{kind:?} {:?}", asked[place]);
-        assert!(places.insert(place), "{kind:?}: {place} came twice");
+        assert!(places.insert(place), "{kind:?}: {place} was read twice");
     }
     assert_eq!(places.len(), asked.len(), "{kind:?}");
 }
 
-/// Ranges all over an object: in no order, twice, side by side, overlapping, within each other, empty, and beyond its end.
+/// Returns ranges all over an object: unsorted, duplicate, adjacent, overlapping, nested, empty, and beyond its end.
 fn scattered(size: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = (0..200u64)
         .map(|n| {
@@ -102,7 +102,7 @@ fn ranges_of_every_kind_land_in_memory_of_their_own() {
         for footer in [0, 70_000] {
             let reader = open(&stage, footer);
             read(kind, &reader, &object, &scattered(object.len() as u64));
-            // One of them by several requests, with another inside.
+            // The first takes several requests, and the second lies inside it.
             read(kind, &reader, &object, &[5..28 << 20, 16 << 20..17 << 20]);
             read(kind, &reader, &object, &[]);
         }
@@ -140,9 +140,9 @@ fn a_body_of_another_state_or_place_ends_the_call_and_gives_memory_back() {
             let is_replaced = error.is_precondition() || error.is_not_found();
             assert_eq!(is_replaced, fault == "replace", "{kind:?} {fault}: {error}");
             for (seen, range) in [(first_seen, &object[..1000]), (other_seen, &object[10 * MIB..11 * MIB])] {
-                let bytes = back(&seen).expect("it is given back with the error");
+                let bytes = back(&seen).expect("the memory comes back with the error");
                 let come = bytes.iter().zip(range).all(|(byte, own)| byte == own || *byte == 0);
-                assert!(come, "{kind:?}: bytes of something else");
+                assert!(come, "{kind:?}: wrong bytes");
             }
             assert!(coming.next_blocking().is_none());
         }
@@ -162,19 +162,19 @@ fn bytes_land_as_they_come_and_a_range_that_is_given_up_takes_none_after() {
         has_begun(&seen, &object);
         let buffers = coming.buffers();
         assert!(buffers.give_up(1).is_none(), "there is no such range");
-        let given_up = buffers.give_up(0).expect("it has not come");
+        let given_up = buffers.give_up(0).expect("the range is still under way");
         let has_come = given_up.bytes.iter().zip(&object).all(|(byte, own)| byte == own || *byte == 0);
-        assert!(has_come, "{kind:?}: bytes of something else");
+        assert!(has_come, "{kind:?}: wrong bytes");
         drop(given_up);
         assert!(buffers.give_up(0).is_none());
-        // Its request is stalled, and ends because nobody wants it any more.
+        // The stalled request ends because no caller wants its range any more.
         assert!(coming.next_blocking().is_none(), "{kind:?}");
         let after = seen.try_iter().skip_while(|seen| !matches!(seen, Seen::Back(_))).count();
-        assert_eq!(after, 1, "{kind:?}: nothing was written after it was given back");
+        assert_eq!(after, 1, "{kind:?}: no write follows the return");
         let mut coming = reader.stream_ranges_into([(7..17, other)]);
         let range = coming.next_blocking().unwrap().unwrap();
         assert!(range.buffer.bytes == object[7..17]);
-        assert!(coming.buffers().give_up(0).is_none(), "it has come");
+        assert!(coming.buffers().give_up(0).is_none(), "the range is complete");
     });
 }
 
@@ -185,7 +185,7 @@ fn the_ranges_beside_one_that_is_given_up_come_all_the_same() {
         let object = random_bytes(6, 20 * MIB);
         stage.object("k", &object);
         let reader = open(&stage, 0);
-        // The first three are one request, of which nothing comes any more after the first 64 KiB.
+        // One request covers the first three ranges. It stalls after 64 KiB.
         let asked: [Range<u64>; 4] = [0..1000, 2000..900_000, 800_000..810_000, 10_000_000..10_001_000];
         let memory = asked.iter().map(|range| (range.clone(), vec![0; (range.end - range.start) as usize]));
         let mut coming = reader.stream_ranges_into(memory);

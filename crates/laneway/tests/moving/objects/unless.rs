@@ -1,4 +1,4 @@
-//! Reading only what the reader doesn't have.
+//! Reads that transfer only a newer version.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, noise};
 
 fn nothing_new<T>(answer: Result<T, Error>) {
     match answer {
-        Ok(_) => panic!("what the reader has came again"),
+        Ok(_) => panic!("the reader's own version was sent again"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotModified, "{error}");
             assert!(!error.is_retryable() && error.url().is_some(), "{error}");
@@ -21,7 +21,7 @@ fn nothing_new<T>(answer: Result<T, Error>) {
 fn only_another_version_than_the_readers_is_sent() {
     at_once(&KINDS, |kind| {
         let stage = Stage::new(kind);
-        // More than a first request brings.
+        // More than the first request fetches.
         let (first, second) = (noise(9 * MIB, 1), noise(9 * MIB, 2));
         stage.object("k", &first);
         let bucket = bucket(&stage, "");
@@ -45,7 +45,7 @@ fn only_another_version_than_the_readers_is_sent() {
         let end = bucket.get("k").last(5).unless_version(&version).call().unwrap();
         assert!(end.bytes_blocking().unwrap() == second[9 * MIB - 5..]);
         assert_ne!(bucket.head("k").unless_version(&version).call().unwrap().version, Some(version.clone()));
-        // The version tells more than the time, whichever is said first.
+        // The version decides over the time, in either order of the calls.
         bucket.head("k").unless_version(&version).if_modified_since(later).call().unwrap();
         bucket.head("k").if_modified_since(later).unless_version(&version).call().unwrap();
     });

@@ -1,4 +1,4 @@
-//! Writing: at once, from a file, from a stream, and byte after byte.
+//! Writes: in one call, from a file, from a stream, and in small writes.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -147,7 +147,7 @@ fn a_writer_that_has_failed_says_so_again_and_can_still_be_given_up() {
     let bucket = bucket(&stage, "");
     let bytes = random_bytes(7, 17 * MIB);
     let mut writer = bucket.writer("k");
-    // No more parts are under way than a few, so that one of these waits for the failure.
+    // Only a few parts may be under way, so a later write waits and sees the failure.
     let failed = (0..40).find_map(|_| wait(writer.write(&bytes)).err());
     assert_eq!(failed.map(|error| error.kind()), Some(ErrorKind::Permission));
     let more = wait(writer.write(b"more")).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! XML documents, written element by element.
+//! Writes XML documents element by element.
 
 use quick_xml::escape::escape;
 
@@ -11,7 +11,7 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn open(root: &'static str) -> Document {
-        // Clients expect elements in this namespace, which GCS copied from S3. Errors have none.
+        // Clients expect elements in this namespace, which GCS copied from S3. Error documents have no namespace.
         let namespace = if root == "Error" { "" } else { " xmlns='http://s3.amazonaws.com/doc/2006-03-01/'" };
         Document {
             text: format!("<?xml version='1.0' encoding='UTF-8'?><{root}{namespace}>"),

@@ -18,7 +18,7 @@ use crate::objects::precondition::Precondition;
 use crate::objects::uploads::{Part, Upload};
 use crate::objects::{NewObject, now_us};
 
-/// Enough for 10,000 parts with their ETags.
+/// The maximum size of a list of parts. It is enough for 10,000 parts with their ETags.
 const COMPLETION_BYTES_MAX: usize = 4 << 20;
 const PARTS_MAX: u32 = 10_000;
 
@@ -190,7 +190,7 @@ fn parse(body: &[u8]) -> Option<Vec<Named>> {
                 text.clear();
             }
             Event::Text(chunk) => text.push_str(&chunk.decode().ok()?),
-            // An ETag may be quoted with `&quot;`. Other entities aren't expected here.
+            // The quotes of an ETag may be written as `&quot;`. Clients use no other entities here.
             Event::GeneralRef(reference) if &*reference == b"quot" => text.push('"'),
             Event::GeneralRef(_) => return None,
             Event::End(end) => match end.local_name().as_ref() {

@@ -25,7 +25,7 @@ pub(in crate::s3) fn complete(
     let S3Request { input, headers, .. } = request;
     let precondition =
         conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
-    // If the parts have checksums, S3 needs the key to combine them.
+    // If the parts have checksums, S3 needs the customer's key to combine them.
     let key = customer_of!(input)?;
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let names = listed.iter().map(|part| {
@@ -157,7 +157,8 @@ fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
     Ok(())
 }
 
-/// Returns the checksums of the parts. Empty if the upload was begun without checksums, or if a part lacks one.
+/// Returns the checksums of the parts. The result is empty if the upload was begun without checksums, or if a part has
+/// none.
 fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
     let sum = |part: &Arc<StoredPart>| {
         let sum = part.written.sums.of(upload.checksum?.algorithm)?;
@@ -166,8 +167,8 @@ fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
     parts.iter().map(sum).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Returns the checksum of the whole object, of the kind that the client chose when the upload began. The default is
-/// CRC64NVME.
+/// Returns the checksum of the whole object, with the algorithm and type that the client chose when the upload began.
+/// The default is CRC64NVME.
 fn whole_checksum(
     upload: &Upload,
     parts: &[Arc<StoredPart>],

@@ -1,4 +1,4 @@
-//! Carries out a plan: reads files, runs programs and asks servers.
+//! Carries out the plan of [`plan`](super::plan): reads files, runs programs and asks servers for access keys.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use crate::aws_files::{AwsFiles, Chosen};
 use crate::settings::MfaPrompt;
 use crate::{AccessKey, CredentialProvider, Environment, ExpiringKey, Settings};
 
-/// The time limit of a `credential_process`, as in AWS's SDK for Go. The program may have to ask its user.
+/// The time limit of a `credential_process`, as in AWS's SDK for Go. It is long because the program may have to ask its
+/// user for input.
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
 /// The settings of the search for credentials.
 pub(super) struct Chain {
-    /// If set, it is asked instead of all other sources.
+    /// The caller's own provider. If it is set, no other source is used.
     provider: Option<Arc<dyn CredentialProvider>>,
     environment: Environment,
     profile: Option<String>,
@@ -60,7 +61,8 @@ impl Chain {
         }
     }
 
-    /// Finds the credentials. The files are read anew each time, since the user may have logged in meanwhile.
+    /// Finds the credentials. The files are read again each time, because the user may have logged in since the last
+    /// time.
     ///
     /// # Errors
     /// Returns the reason why there are none.
@@ -85,7 +87,7 @@ impl Chain {
         Ok(credential)
     }
 
-    /// Carries out a plan. It recurses, because a role's source may be another role.
+    /// Carries out a plan. It is recursive, because a role may be assumed with the credentials of another role.
     fn carry_out<'a>(
         &'a self,
         planned: &'a Planned,
@@ -119,17 +121,20 @@ impl Chain {
             (Some(serial), Some(prompt)) => {
                 let (prompt, serial) = (prompt.clone(), serial.clone());
                 let (done, answer) = tokio::sync::oneshot::channel();
-                // If the thread can't start, `answer` fails below.
+                // If the thread can't start, its closure is dropped together with `done`. Then waiting for `answer`
+                // returns an error.
                 let _ = std::thread::Builder::new().spawn(move || {
                     let _ = done.send(prompt(&serial));
                 });
-                let answer = answer.await.map_err(|_| "nobody was asked for the code of its mfa_serial")?;
+                let answer = answer.await.map_err(
+                    |_| "the code of its mfa_serial can't be asked for, because no thread can start",
+                )?;
                 Some(answer.map_err(|e| format!("the code of its mfa_serial can't be asked for: {e}"))?)
             }
             (Some(serial), None) => {
                 return Err(format!(
                     "its mfa_serial {serial} wants a code, and there is no terminal to ask for one; \
-                     aws configure export-credentials asks and gives temporary keys"
+                     aws configure export-credentials asks for it and prints temporary keys"
                 ));
             }
         };
@@ -166,7 +171,7 @@ async fn process(line: &str, variables: &[(&str, String)]) -> Result<ExpiringKey
 
 async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let mut ask = Ask::get(url)?.header("accept", "application/json")?;
-    // Read the token each time, since its issuer replaces it before it expires.
+    // Read the token's file each time, because its issuer replaces the token before it expires.
     let token = match token {
         None => None,
         Some(ContainerToken::Value(token)) => Some(token.clone()),

@@ -1,4 +1,4 @@
-//! The role of an EC2 instance, by the second version of its metadata service
+//! Fetches the temporary credentials of an EC2 instance's role from its metadata service, version 2
 //! (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html>).
 
 use http::Method;
@@ -12,19 +12,19 @@ use super::source::Instance;
 use super::temporary::answered;
 use crate::ExpiringKey;
 
-/// The life of a session with the service, in seconds. It is the longest that the service permits.
+/// The lifetime of a session with the metadata service, in seconds. It is the maximum that the service permits.
 const SESSION_S: &str = "21600";
 
-/// The likely cause of a service that accepts connections, but doesn't begin sessions. Its answers may travel one hop only,
-/// and a container is two hops away
+/// The hint for a metadata service that accepts connections but never answers the request for a session. By default its
+/// answers may travel only one network hop, and a container is two hops away
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>).
 const HOPS: &str = "in a container it needs a hop limit of 2 (aws ec2 modify-instance-metadata-options \
-                    --http-put-response-hop-limit 2); AWS_EC2_METADATA_DISABLED=true does without it";
+                    --http-put-response-hop-limit 2); AWS_EC2_METADATA_DISABLED=true turns it off";
 
 const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 
-/// Fetches the instance's keys. If no setting names the metadata service, then a service that is unreachable, turned
-/// off or without a role means no credentials. Any other failure is an error.
+/// Fetches the temporary credentials of the instance's role. Laneway treats the source as absent if no setting names
+/// the metadata service and the service is unreachable, turned off or without a role. Any other failure is an error.
 ///
 /// # Errors
 /// Returns the reason why there are none.
@@ -54,7 +54,8 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
         200..=299 => {}
         403 => return Err(nothing("it is turned off")),
         404 | 405 => return Err(nothing("it doesn't support sessions (IMDSv2)")),
-        // Other clouds have a different server at this address.
+        // On another cloud, a different server may answer at this address. So this answer means only that EC2's service
+        // is absent.
         status @ 400..=499 => return Err(nothing(&format!("it answered {status}"))),
         status => return Err(unusable(format!("{} answered {status}", session.place()))),
     }

@@ -1,6 +1,6 @@
 //! Decides which source of credentials the variables and profiles name, in botocore's order.
 //!
-//! It is a pure function and makes no requests. The result is one source with all its settings, or the reason why a
+//! It has no side effects and makes no requests. The result is one source with all its settings, or the reason why a
 //! configured source can't be used. Unlike botocore, it never skips a source that is configured.
 
 use std::time::Duration;
@@ -56,7 +56,8 @@ pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
 }
 
 impl Landscape<'_> {
-    /// Returns a profile's source. With `with_variables`, variables that name a web identity have precedence.
+    /// Returns the source of a profile's credentials, including roles to assume. If `with_variables` is true, variables
+    /// that name a web identity have precedence.
     fn source_of(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
         let mut visited = vec![profile.name.clone()];
         if is_role(profile) {
@@ -65,7 +66,7 @@ impl Landscape<'_> {
         self.own_source(profile, with_variables)
     }
 
-    /// Returns a profile's source, without assuming a role.
+    /// Returns the profile's own credential source, ignoring any role to assume.
     fn own_source(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
         if let Some(planned) = self.web_identity(profile, with_variables)? {
             return Ok(Some(planned));
@@ -147,8 +148,9 @@ impl Landscape<'_> {
         let duration = match profile.value("duration_seconds") {
             None => None,
             Some(text) => {
-                let seconds =
-                    text.parse().map_err(|_| bad(format!("duration_seconds is {text:?}, no number")))?;
+                let seconds = text
+                    .parse()
+                    .map_err(|_| bad(format!("duration_seconds is {text:?}, which isn't a number")))?;
                 Some(Duration::from_secs(seconds))
             }
         };
@@ -175,7 +177,7 @@ impl Landscape<'_> {
             "Ec2InstanceMetadata" => self.instance(true, Vec::new()),
             _ => Err(Lacking::unusable(
                 name,
-                format!("credential_source is {source:?}: it may be Environment, Ec2InstanceMetadata or EcsContainer"),
+                format!("credential_source is {source:?}: it must be Environment, Ec2InstanceMetadata or EcsContainer"),
             )),
         }
     }
@@ -287,15 +289,15 @@ impl Landscape<'_> {
             (None, "" | "ipv4") => "http://169.254.169.254".to_owned(),
             (None, _) => {
                 let cause =
-                    format!("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is {mode:?}: it may be IPv4 or IPv6");
+                    format!("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is {mode:?}: it must be IPv4 or IPv6");
                 return Err(Lacking::unusable(name, cause));
             }
         };
         Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
     }
 
-    /// Returns the STS endpoint, from variables or profiles if they set one. The keys of a profile with its own
-    /// endpoint don't belong to AWS, so AWS's STS must not see them.
+    /// Returns the STS endpoint, from variables or profiles if they set one. If a profile has its own endpoint, its
+    /// keys don't belong to AWS, so they must not be sent to AWS's STS.
     fn sts(&self, profile: &Profile) -> Service {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
@@ -348,10 +350,10 @@ fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
     }
 }
 
-/// Checks the endpoint for a container's token. The token goes only over TLS, to this machine, or to the addresses of
-/// ECS and EKS.
+/// Checks the endpoint for a container's token. The token may be sent only over TLS, to this machine, or to the
+/// addresses of ECS and EKS.
 fn may_see_tokens(url: &str) -> Result<(), String> {
-    let origin = laneway_lanes::Origin::parse(url).map_err(|_| format!("{url:?} is no URL"))?;
+    let origin = laneway_lanes::Origin::parse(url).map_err(|_| format!("{url:?} isn't a URL"))?;
     let is_local = origin.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         || matches!(&*origin.host, "localhost" | "169.254.170.2" | "169.254.170.23" | "fd00:ec2::23");
     if origin.scheme == laneway_lanes::Scheme::Https || is_local {

@@ -23,13 +23,13 @@ pub(super) enum Source {
     Instance(Instance),
 }
 
-/// Keys from a file or variables.
+/// An access key from a file or from variables.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     pub(super) id: String,
     pub(super) secret: String,
     pub(super) token: Option<String>,
-    /// `AWS_CREDENTIAL_EXPIRATION`, as written.
+    /// The text of `AWS_CREDENTIAL_EXPIRATION`, if it is set.
     pub(super) ends: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Service {
     pub(super) region: String,
 }
 
-/// A role of an account, by a login from `aws sso login`.
+/// A role in an AWS account, whose temporary credentials are fetched with the login that `aws sso login` saved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Sso {
     pub(super) profile: String,
@@ -99,7 +99,8 @@ impl std::fmt::Debug for ContainerToken {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Instance {
     pub(super) endpoint: String,
-    /// True if a setting names the metadata service. Otherwise it is the last source, tried if nothing is configured.
+    /// True if a setting names the metadata service. Otherwise it is the last source, which is tried if nothing is
+    /// configured.
     pub(super) is_asked_for: bool,
     /// The places that were searched before.
     pub(super) tried: Vec<String>,

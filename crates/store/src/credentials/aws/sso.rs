@@ -1,5 +1,6 @@
-//! Keys of an account's role, by a login from `aws sso login`. A login that is about to expire is renewed if it can be,
-//! and written back, since its refresh token works only once.
+//! Fetches temporary credentials for a role in an AWS account, with the login that `aws sso login` saved. A login that
+//! is about to expire is renewed with its refresh token. That token works only once, so the renewed login is written
+//! back to the file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::timestamp::{end_in, rfc3339, to_rfc3339};
 /// A login is renewed if it expires within this many seconds.
 const RENEW_BEFORE_S: u64 = 5 * 60;
 
-/// Fetches the role's keys.
+/// Fetches temporary credentials for the role.
 ///
 /// # Errors
 /// Fails without a valid login, or with the service's error.
@@ -51,7 +52,7 @@ pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String
     }
     let Document { role_credentials: handed } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
     let ends = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(handed.expiration));
-    let ends = ends.ok_or("the keys' expiration is no time")?;
+    let ends = ends.ok_or("the keys' expiration isn't a valid time")?;
     Temporary {
         id: handed.access_key_id,
         secret: handed.secret_access_key,
@@ -88,7 +89,7 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
         serde_json::from_slice(&text).map_err(|e| format!("{}: {}", path.display(), malformed(&e)))?;
     let text = |login: &Map<String, Value>, name: &str| Some(login.get(name)?.as_str()?.to_owned());
     let token =
-        text(&login, "accessToken").ok_or_else(|| format!("{}: it holds no accessToken", path.display()))?;
+        text(&login, "accessToken").ok_or_else(|| format!("{}: it has no accessToken", path.display()))?;
     let left = |login: &Map<String, Value>, name: &str| {
         let end = rfc3339(login.get(name)?.as_str()?)?;
         Some(end.duration_since(SystemTime::now()).ok()?.as_secs())
@@ -138,13 +139,13 @@ async fn renew(sso: &Sso, id: &str, secret: &str, refresh: &str, lanes: &Lanes) 
     if answer.status.is_success() {
         return answer.json().map_err(|e| format!("{}: {e}", ask.place()));
     }
-    // The document has an error code and a description. Only the code is shown.
+    // The document contains an error code and a description. Show only the code.
     let said: Value = answer.json().unwrap_or_default();
     let cause = said["error"].as_str().unwrap_or("no reason given").to_owned();
     Err(format!("{} answered {}: {cause}", ask.place(), answer.status.as_u16()))
 }
 
-/// Replaces the login's file in one step, readable only by its owner.
+/// Replaces the login's file in one step. Only its owner can read the new file.
 fn write(path: &Path, login: &Map<String, Value>) -> std::io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut options = std::fs::OpenOptions::new();

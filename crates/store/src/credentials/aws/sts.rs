@@ -1,4 +1,4 @@
-//! Roles, as STS issues them.
+//! Fetches a role's temporary credentials from AWS's Security Token Service (STS).
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,8 @@ use crate::{AccessKey, ExpiringKey, xml};
 
 const VERSION: &str = "2011-06-15";
 
-/// The least error of a clock that explains a refusal. Signatures are valid for 5 minutes
+/// If this machine's clock differs from the service's by at least this much, the difference may be why STS refused a
+/// signature. Signatures are valid for 5 minutes
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>).
 const SKEW_MIN: Duration = Duration::from_secs(4 * 60);
 
@@ -44,7 +45,7 @@ pub(super) async fn assume_role(
         let mut parts = ask.parts()?;
         sigv4::sign(&mut parts, base, (&role.sts.region, "sts"), time)
             .map_err(|e| format!("the request for STS can't be signed: {e}"))?;
-        // The lanes set it anew.
+        // The lanes add `Host` themselves when they send the request.
         parts.headers.remove(http::header::HOST);
         Ok::<_, String>(ask.clone().with_headers(parts.headers))
     };
@@ -53,11 +54,14 @@ pub(super) async fn assume_role(
     let Some(date) = date_of_refusal(&answer, local) else {
         return read(&answer, &ask.place(), (local, local));
     };
-    tracing::info!("this machine's clock is wrong by that of STS: the request is signed by the latter");
+    tracing::info!(
+        "this machine's clock differs from STS's clock, so the request is signed again with the time of STS"
+    );
     read(&signed(date)?.send(lanes).await?, &ask.place(), (date, local))
 }
 
-/// Returns the service's time if it refused a request and this machine's clock is wrong, which may be why.
+/// Returns the service's time if it refused a request and this machine's clock is wrong. The wrong clock may be the
+/// reason for the refusal.
 fn date_of_refusal(answer: &Answer, local: SystemTime) -> Option<SystemTime> {
     let date = httpdate::parse_http_date(answer.headers.get("date")?.to_str().ok()?).ok()?;
     let skew = date.duration_since(local).unwrap_or_else(|earlier| earlier.duration());
@@ -131,8 +135,8 @@ struct RefusalCause {
     message: String,
 }
 
-/// Reads an answer that came at these times of the service and of this machine. The keys' expiration is by the service's
-/// clock.
+/// Reads the temporary credentials from an answer. The service states their expiration by its own clock. `date` is the
+/// service's time and `local` this machine's time of the same moment.
 fn read(
     answer: &Answer,
     place: &str,
@@ -145,9 +149,9 @@ fn read(
         };
         return Err(format!("{place} answered {}: {said}", answer.status.as_u16()));
     }
-    // A document that can't be read may hold keys, so it isn't repeated.
-    let document: Document = xml::read(&answer.body)
-        .map_err(|_| format!("{place} answered something that holds no credentials"))?;
+    // A document that can't be parsed may still contain secrets, so the error doesn't repeat it.
+    let document: Document =
+        xml::read(&answer.body).map_err(|_| format!("{place} sent an answer without credentials"))?;
     let handed = document.result.credentials;
     Temporary {
         id: handed.access_key_id,

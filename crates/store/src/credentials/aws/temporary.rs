@@ -1,4 +1,4 @@
-//! Temporary keys, as services issue them.
+//! Temporary access keys, in the formats in which AWS's services and credential processes issue them.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::super::ask::Answer;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, ExpiringKey};
 
-/// Keys with their expiration (RFC 3339), if they have one.
+/// An access key with its expiration (RFC 3339), if it has one.
 pub(super) struct Temporary {
     pub(super) id: String,
     pub(super) secret: String,
@@ -17,18 +17,19 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Returns the keys as a credential for signing.
+    /// Converts the access key into a credential that can sign requests.
     ///
     /// # Errors
-    /// Fails if the keys are empty or have expired, or if the expiration isn't a time.
+    /// Fails if the key is empty or has expired, or if the expiration isn't a valid time.
     pub(super) fn into_credential(self) -> Result<ExpiringKey, String> {
         if self.id.is_empty() || self.secret.is_empty() {
-            return Err("the keys that were handed out are empty".to_owned());
+            return Err("the source returned empty keys".to_owned());
         }
         let expires_at = match &self.ends {
             None => None,
             Some(text) => {
-                let end = rfc3339(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
+                let end = rfc3339(text)
+                    .ok_or_else(|| format!("the keys' expiration {text:?} isn't a valid time"))?;
                 if end <= SystemTime::now() {
                     return Err(format!("the keys expired at {text}"));
                 }
@@ -41,7 +42,8 @@ impl Temporary {
     }
 }
 
-/// The answer of containers, instances and (with `SessionToken`) credential processes.
+/// The JSON document that container and instance metadata services return. Credential processes print the same, but
+/// call the token `SessionToken`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Document {
@@ -52,7 +54,7 @@ struct Document {
     expiration: Option<String>,
 }
 
-/// Reads keys from such a document.
+/// Reads an access key from such a document.
 ///
 /// # Errors
 /// Fails for any other document, without repeating its content.

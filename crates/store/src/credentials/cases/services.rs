@@ -30,7 +30,7 @@ pub(super) struct Services {
     record: Arc<Record>,
 }
 
-/// A request that has arrived completely.
+/// A request that has been read completely.
 struct Asked {
     method: String,
     path: String,
@@ -79,7 +79,7 @@ impl Services {
         self.record.asked.lock().expect("the record").clone()
     }
 
-    /// Answers this many requests with 503 first.
+    /// Answers the next `times` requests with 503.
     pub(super) fn fail_first(&self, times: u32) {
         self.record.failing.store(times, Ordering::SeqCst);
     }
@@ -267,8 +267,9 @@ fn signer(authorization: &str) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// Returns a name for a subject token. AWS's token is a signed request, and its name is the signer and the URL. A token
-/// of certificates is named by their number, if the client showed the first one in the handshake.
+/// Returns the name of the identity behind a subject token, so that tests can compare it. For AWS, the token is a
+/// signed request, and the name consists of the signer and the URL's region. For certificates, the name contains their
+/// number if the client presented the first one in the handshake.
 fn subject(token: &str, peer: Option<&[u8]>) -> String {
     if token.starts_with('[') {
         let chain: Vec<String> = serde_json::from_str(token).expect("certificates");

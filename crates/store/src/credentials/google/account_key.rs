@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::adc::ServiceAccount;
 
-/// An RSA key that signs for its account.
+/// The RSA key with which a service account signs.
 pub(super) struct AccountKey(KeyPair);
 
 impl AccountKey {
@@ -21,7 +21,7 @@ impl AccountKey {
     /// Fails if the text isn't a key. The error doesn't repeat it.
     pub(super) fn of(account: &ServiceAccount) -> Result<Self, String> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes())
-            .map_err(|_| "its private_key is no RSA key in PEM")?;
+            .map_err(|_| "its private_key isn't an RSA key in PEM format")?;
         let key = KeyPair::from_pkcs8(der.secret_pkcs8_der());
         key.map(Self).map_err(|e| format!("its private_key can't sign: {e}"))
     }
@@ -38,7 +38,7 @@ impl AccountKey {
         Ok(signature)
     }
 
-    /// Writes a JSON Web Token (RFC 7519) of `claims`. The header names the algorithm, `RS256`.
+    /// Returns a signed JSON Web Token (RFC 7519) with `claims`. Its header names the algorithm `RS256`.
     ///
     /// # Errors
     /// As for [`sign`](Self::sign).

@@ -14,19 +14,19 @@ use crate::Environment;
 /// The default domain, Google's own cloud.
 pub(super) const GOOGLE: &str = "googleapis.com";
 
-/// An identity and its settings.
+/// The identity that was found, with its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Adc {
-    /// The name in error messages.
+    /// The source's name in error messages.
     pub(super) name: String,
     pub(super) identity: Identity,
     /// The project that is billed for requests.
     pub(super) quota_project: Option<String>,
-    /// The domain of the cloud that the identity belongs to. `None` if only the machine knows it.
+    /// The domain of the cloud that the identity belongs to. `None` if only the machine's metadata server knows it.
     pub(super) universe: Option<String>,
 }
 
-/// The means to obtain a token.
+/// The identity, by the way in which it obtains a token.
 #[derive(Clone, Debug)]
 pub(super) enum Identity {
     User(User),
@@ -37,7 +37,7 @@ pub(super) enum Identity {
     Machine(Machine),
 }
 
-/// A user's login, as gcloud makes it.
+/// A user's login, as gcloud saves it.
 #[derive(Clone, Deserialize)]
 pub(super) struct User {
     pub(super) client_id: String,
@@ -57,7 +57,7 @@ pub(super) struct ServiceAccount {
     pub(super) token_uri: String,
 }
 
-/// An identity of another cloud or directory, whose token is exchanged for one of Google
+/// An identity of another cloud or identity provider, whose token is exchanged for a Google token
 /// (<https://google.aip.dev/auth/4117>).
 #[derive(Clone, Deserialize)]
 pub(super) struct External {
@@ -78,7 +78,7 @@ pub(super) struct Lifetime {
     pub(super) token_lifetime_seconds: Option<u64>,
 }
 
-/// The location of an external identity's token: exactly one of these fields.
+/// The location of an external identity's token. Exactly one of these fields is set.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Subject {
     pub(super) file: Option<String>,
@@ -91,12 +91,13 @@ pub(super) struct Subject {
     pub(super) region_url: Option<String>,
     pub(super) regional_cred_verification_url: Option<String>,
     pub(super) imdsv2_session_token_url: Option<String>,
-    /// The default is plain text.
+    /// The format of the token. The default is plain text.
     #[serde(default)]
     pub(super) format: Format,
 }
 
-/// A certificate that serves as a token: the location of its configuration file, and its issuers.
+/// A certificate that serves as a token: the location of the configuration that names its files, and the file of its
+/// issuers' certificates.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Certificate {
@@ -121,7 +122,7 @@ pub(super) struct Format {
     pub(super) subject_token_field_name: Option<String>,
 }
 
-/// A login of another directory, as `gcloud auth login --cred-file` makes it.
+/// A user's login through another identity provider, as `gcloud auth login --cred-file` saves it.
 #[derive(Clone, Deserialize)]
 pub(super) struct ExternalUser {
     pub(super) refresh_token: String,
@@ -130,7 +131,7 @@ pub(super) struct ExternalUser {
     pub(super) client_secret: String,
 }
 
-/// A service account, and the identity that may act as it.
+/// A service account, and the identity that may impersonate it.
 #[derive(Clone)]
 pub(super) struct Impersonated {
     pub(super) url: String,
@@ -143,7 +144,7 @@ pub(super) struct Impersonated {
 pub(super) struct Machine {
     /// The host, and the port if it isn't 80.
     pub(super) host: String,
-    /// True if a setting names the metadata server.
+    /// True if a setting names the metadata server. A server that doesn't answer is then an error.
     pub(super) is_asked_for: bool,
     /// The places that were searched before.
     pub(super) tried: Vec<String>,
@@ -154,7 +155,8 @@ fn token_uri() -> String {
 }
 
 impl External {
-    /// Returns the URL of the server that exchanges the token. Certificates have a host of their own.
+    /// Returns the URL of the server that exchanges the token. Tokens made from certificates are exchanged at a
+    /// separate host.
     pub(super) fn token_url(&self) -> &str {
         text(&self.token_url).unwrap_or(match self.credential_source.certificate {
             None => "https://sts.googleapis.com/v1/token",
@@ -166,14 +168,15 @@ impl External {
 /// Finds the identity.
 ///
 /// # Errors
-/// Returns the mistake in the configured file. No other source is tried then.
+/// Returns the mistake in the configured file. In that case no other source is tried.
 pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     let own_quota = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
     let named = environment.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
     let usual = gcloud_file(environment);
     let found = match (named, usual) {
         (Some(path), _) => Some(("GOOGLE_APPLICATION_CREDENTIALS".to_owned(), path)),
-        // A folder that can't be read may hold the file. Only a file that doesn't exist is skipped.
+        // Only a file that doesn't exist is skipped. If its folder can't be read, the file may exist, so that is an
+        // error.
         (None, Some((name, path))) if !is_absent(&path) => Some((name, path)),
         _ => None,
     };
@@ -191,7 +194,8 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     }
     let host = environment.first(&["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"]);
     let is_asked_for = host.is_some();
-    // An address, because a resolver may not know the name, or may resolve it to another host.
+    // Use the address instead of the server's name, because a resolver may not know the name or may resolve it to
+    // another host.
     let host = host.unwrap_or_else(|| "169.254.169.254".to_owned());
     Ok(Adc {
         name: "the metadata server".to_owned(),
@@ -201,8 +205,8 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     })
 }
 
-/// Returns the identity of a service account's key. Other kinds of credentials may name programs to run and servers to
-/// ask, so they are accepted only from files.
+/// Returns the identity of a service account's key that the caller passed as text. Other kinds of credentials may name
+/// programs to run and servers to ask, so Laneway accepts them only from files.
 ///
 /// # Errors
 /// Returns the mistake in the key, without the key's content.
@@ -293,7 +297,7 @@ fn identity(document: Value) -> Result<Identity, String> {
     })
 }
 
-/// Checks that there is exactly one source, and that it is supported.
+/// Checks that the settings name exactly one location of the token, and that Laneway supports it.
 fn check(subject: &Subject) -> Result<(), String> {
     if let Some(environment) = &subject.environment_id {
         return match environment.strip_prefix("aws") {
@@ -332,7 +336,7 @@ fn check(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// Returns a text that isn't empty.
+/// Returns the field's text, or `None` if it is missing or empty.
 pub(super) fn text(field: &Option<String>) -> Option<&str> {
     field.as_deref().filter(|text| !text.is_empty())
 }

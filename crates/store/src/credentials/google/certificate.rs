@@ -23,7 +23,7 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Configs {
-    /// The other entries describe key stores of laptops.
+    /// The only entry that Laneway uses. The other entries describe the key stores of desktop systems.
     workload: Option<Workload>,
 }
 
@@ -43,7 +43,7 @@ fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)
     Some((None, gcloud_folder(environment)?.join("certificate_config.json")))
 }
 
-/// Returns the files of the certificate that a credentials file means.
+/// Returns the files of the certificate to which a credentials file refers.
 ///
 /// # Errors
 /// Returns the mistake in the configuration that names them.
@@ -120,8 +120,9 @@ pub(super) struct StorageEndpoint {
     pub(super) certificate: Option<ClientCertificate>,
 }
 
-/// Returns the endpoint for mutual TLS if a workload's certificate is configured. GCS demands it only if the cloud's
-/// administrators have bound tokens to certificates. Google's own clients use it whenever they can.
+/// Returns the endpoint for mutual TLS if a workload's certificate is configured. GCS requires mutual TLS only if the
+/// organisation's administrators have bound tokens to certificates. But Google's own clients use it whenever a
+/// certificate exists, so Laneway does too.
 ///
 /// # Errors
 /// Returns the reason why a requested certificate can't be used.
@@ -147,7 +148,7 @@ pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Res
         None | Some("auto") => found.is_some(),
         Some(other) => {
             return Err(format!(
-                "GOOGLE_API_USE_MTLS_ENDPOINT is {other:?}, and neither auto, always nor never"
+                "GOOGLE_API_USE_MTLS_ENDPOINT is {other:?}: it must be auto, always or never"
             ));
         }
     };

@@ -1,4 +1,4 @@
-//! Tokens of external identities: obtains the identity's own token, and exchanges it for one of Google.
+//! Obtains the token of an external identity, and exchanges it for a Google token.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -49,7 +49,7 @@ pub(super) async fn token(
         ("subject_token", subject.as_str()),
     ];
     let options = match (&external.workforce_pool_user_project, &external.client_id) {
-        // If the client identifies itself, its own project counts.
+        // If the client identifies itself, Google uses the client's own project, so the setting isn't sent.
         (Some(project), None) => Some(component(&json!({"userProject": project}).to_string())),
         _ => None,
     };
@@ -100,12 +100,12 @@ fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
         }
         _ => String::from_utf8(text.to_vec()).map_err(|_| "it isn't UTF-8 text".to_owned())?,
     };
-    // A file that an editor wrote ends in a line break, which isn't part of the token.
+    // A file that was saved by an editor ends in a line break, which isn't part of the token.
     let token = token.trim();
     if token.is_empty() { Err("it is empty".to_owned()) } else { Ok(token.to_owned()) }
 }
 
-/// The output of an executable, which it may also keep in a file.
+/// The JSON document that an executable prints, and that it may also save in a file.
 #[derive(Deserialize)]
 struct Printed {
     version: u64,
@@ -124,7 +124,7 @@ async fn run(
     external: &External,
     environment: &Environment,
 ) -> Result<String, String> {
-    // A credentials file from a third party must not run any program.
+    // A credentials file may come from a third party, so it must not run a program unless the user allows it.
     if environment.get("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES").as_deref() != Some("1") {
         return Err(
             "its executable is not run unless GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1".to_owned()
@@ -183,7 +183,8 @@ fn printed(document: &Printed) -> Result<String, String> {
     token.clone().ok_or_else(|| "the program's output holds no token of its token_type".to_owned())
 }
 
-/// Returns AWS's proof of identity: a request to STS that is signed but not sent. Google sends it in our place.
+/// Returns AWS's proof of identity: a request to STS that is signed but not sent. Google itself sends the request to
+/// STS, to learn who signed it.
 async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
     let source = &external.credential_source;
     let session = match &source.imdsv2_session_token_url {
@@ -204,12 +205,12 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     let region = match (environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]), &source.region_url) {
         (Some(region), _) => region,
         (None, Some(url)) => {
-            // The answer is the zone, which is a region and a letter.
+            // The server answers with the zone: the region's name followed by a letter.
             let mut zone = ask(url).await?;
             zone.pop();
             zone
         }
-        (None, None) => return Err("neither AWS_REGION nor its region_url tells the region".to_owned()),
+        (None, None) => return Err("AWS_REGION isn't set, and there is no region_url".to_owned()),
     };
     let variables = (environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY"));
     let key = match (variables, &source.url) {

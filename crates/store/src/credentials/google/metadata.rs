@@ -9,8 +9,8 @@ use super::super::presence::{Cloud, first_answer, is_there};
 use super::adc::{GOOGLE, Machine};
 use super::token::{Token, granted};
 
-/// Fetches a token. If no setting names the server, then a server that is unreachable or has no account means no
-/// credentials. Any other failure is an error.
+/// Fetches a token. If no setting names the server, Laneway treats a server that is unreachable or has no account as
+/// absent. Any other failure is an error.
 ///
 /// # Errors
 /// Returns the reason why there is none.
@@ -38,7 +38,7 @@ pub(super) async fn token(
         return Err(nothing("nothing answers"));
     };
     let answer = answer.map_err(unusable)?;
-    // Other clouds have a different server at this address.
+    // On another cloud, a different server may answer at this address. Google's sends this header.
     if !machine.is_asked_for && !answer.headers.contains_key("metadata-flavor") {
         return Err(nothing("the server that answers isn't Google's"));
     }
@@ -46,7 +46,7 @@ pub(super) async fn token(
         return Err(nothing("the machine has no service account"));
     }
     let token = granted(&ask, &answer).map_err(unusable)?;
-    // The domain is only requested for clouds other than Google's.
+    // The machine's cloud is checked only if the settings name a cloud other than Google's own.
     if universe != GOOGLE {
         let ask = self::ask(machine, "universe/universe-domain").map_err(unusable)?;
         let answer = ask.send(lanes).await.map_err(unusable)?;

@@ -1,4 +1,4 @@
-//! Signs for a service account: by its key, or by IAM for an identity that may act as the account
+//! Signs for a service account: with its private key, or through IAM for an identity that may impersonate the account
 //! (<https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/signBlob>).
 
 use base64::Engine as _;
@@ -13,7 +13,7 @@ use super::account_key::AccountKey;
 use super::adc::ServiceAccount;
 use super::token::{Token, refusal};
 
-/// A service account and its means to sign.
+/// A service account, with its key or IAM's URL to sign for it.
 pub(crate) struct Signer {
     email: String,
     /// The source's name in error messages.
@@ -27,7 +27,7 @@ enum By {
     Iam(Iam),
 }
 
-/// A signature from IAM.
+/// The URL and the token with which IAM signs for the account.
 struct Iam {
     url: String,
     delegates: Vec<String>,
@@ -36,7 +36,7 @@ struct Iam {
 }
 
 impl Signer {
-    /// Returns the signer of the account whose key a file holds.
+    /// Returns a signer for a service account, with the private key from its file.
     ///
     /// # Errors
     /// Fails if the text isn't a key. The error doesn't repeat it.
@@ -46,7 +46,7 @@ impl Signer {
         Ok(Self { email, source, by: By::Key(Box::new(key)) })
     }
 
-    /// Returns the signer of the account that an IAM URL names, and for which the token may act.
+    /// Returns a signer for the account that an IAM URL names. IAM signs, and authorises the request by `token`.
     pub(super) fn of_iam(
         source: &str,
         (url, email): (String, String),
@@ -62,7 +62,8 @@ impl Signer {
         &self.email
     }
 
-    /// Returns true if Google keeps the key and replaces it regularly.
+    /// Returns true if IAM signs. Google replaces the key it signs with regularly, so signatures become invalid after a
+    /// while.
     pub(crate) fn is_rotated(&self) -> bool {
         matches!(self.by, By::Iam(_))
     }
@@ -100,7 +101,8 @@ impl Iam {
     }
 }
 
-/// Returns the signing URL and the email address of the account whose tokens IAM issues at `url`.
+/// Converts the URL at which IAM issues an account's tokens into the URL at which it signs for that account. Returns it
+/// with the account's email address.
 ///
 /// # Errors
 /// Fails if the URL names no account.
@@ -111,13 +113,13 @@ pub(super) fn beside(url: &str) -> Result<(String, String), String> {
         Some((format!("{account}:signBlob"), email.to_owned()))
     };
     named().ok_or_else(|| {
-        "its service_account_impersonation_url names no account to sign for: it should end in \
+        "its service_account_impersonation_url doesn't name the account to sign for: it must end in \
          /serviceAccounts/EMAIL:generateAccessToken"
             .to_owned()
     })
 }
 
-/// Returns the URL at which a cloud's IAM signs for an account.
+/// Returns the URL at which a cloud's IAM signs for an account, and the account's email address.
 pub(super) fn at(universe: &str, email: &str) -> (String, String) {
     let url = format!("https://iamcredentials.{universe}/v1/projects/-/serviceAccounts/{email}:signBlob");
     (url, email.to_owned())

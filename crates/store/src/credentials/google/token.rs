@@ -1,4 +1,5 @@
-//! Access tokens, and their exchange for another token or for a key's signature (RFC 6749, RFC 7523, RFC 8693).
+//! Fetches access tokens, in exchange for a refresh token, a key's signature or another token (RFC 6749, RFC 7523, RFC
+//! 8693).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,10 +15,11 @@ use super::account_key::AccountKey;
 use super::adc::{ExternalUser, ServiceAccount, User};
 use crate::timestamp::{end_in, now_s, rfc3339};
 
-/// The scope of tokens. As with gcloud, the account's roles limit what a token permits.
+/// The scope of all tokens, the same as gcloud's. It covers all services, so only the account's roles limit what a
+/// token permits.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// The life of a service account's own token, the longest that Google accepts.
+/// The lifetime of a token that a service account's key signs. It is the maximum that Google accepts.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A token, and the time of its expiration, if it has one.
@@ -50,7 +52,7 @@ pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String>
     })
 }
 
-/// Fetches a token with the refresh token of another directory's login.
+/// Fetches a token with the refresh token of a login through another identity provider.
 pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", &*user.refresh_token)];
     let ask = Ask::form(&user.token_url, &fields)?;
@@ -63,8 +65,8 @@ pub(super) fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// Returns a service account's token, by a signature of its key. Google's own cloud exchanges the signature for a
-/// token; other clouds accept it directly.
+/// Returns a service account's token. The account's key signs a JSON Web Token. Google's own cloud exchanges it for an
+/// access token, and other clouds accept it directly.
 pub(super) async fn of_service_account(
     account: &ServiceAccount,
     universe: &str,
@@ -92,7 +94,7 @@ pub(super) async fn of_service_account(
     granted(&ask, &ask.send(lanes).await?)
 }
 
-/// Fetches a service account's token with the token of an identity that may act as the account.
+/// Fetches a service account's token with the token of an identity that may impersonate the account.
 pub(super) async fn impersonated(
     url: &str,
     delegates: &[String],
@@ -118,7 +120,7 @@ pub(super) async fn impersonated(
     let Document { access_token, expire_time } =
         answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
     let expires_at =
-        rfc3339(&expire_time).ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?;
+        rfc3339(&expire_time).ok_or_else(|| format!("{}: its expireTime isn't a valid time", ask.place()))?;
     let expires_at = Some(expires_at);
     Ok(Token { access_token, expires_at })
 }
@@ -134,7 +136,7 @@ pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
     #[derive(Deserialize)]
     struct Document {
         access_token: String,
-        /// Some servers write the number as a string.
+        /// The token's lifetime in seconds. Some servers write the number as a string.
         expires_in: Option<Value>,
     }
     let Document { access_token, expires_in } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;

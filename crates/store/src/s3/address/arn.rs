@@ -1,4 +1,4 @@
-//! Access points, whose ARN takes the place of a bucket's name: `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`
+//! Access points, which are named by an ARN in place of a bucket's name: `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html>).
 
 use crate::partition::Partition;
@@ -6,18 +6,18 @@ use crate::partition::Partition;
 /// The access point that an ARN names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct AccessPoint {
-    /// Access point and account, as the host's first label.
+    /// The first label of the host name: the access point's name and the account.
     pub(super) label: String,
     pub(super) region: String,
 }
 
-/// The reason why an Object Lambda access point can't be a source. Its function decides during the read which bytes are
-/// sent.
+/// The reason why Laneway can't download through an Object Lambda access point. A function there produces the bytes
+/// during the read, so their size and checksums aren't known in advance.
 const OBJECT_LAMBDA: &str = "the answers of an Object Lambda access point have neither the size nor the checksum of an object; \
                              use the access point behind it";
-const OUTPOSTS: &str = "S3 on Outposts takes SigV4A signatures, which are not made here";
+const OUTPOSTS: &str = "S3 on Outposts requires SigV4A signatures, which Laneway doesn't support";
 
-/// Returns why an alias can't be used, if its target is unsupported. Aliases of plain access points
+/// Returns the reason why an access point's alias can't be used, or `None` if it can. Aliases of plain access points
 /// (`NAME-METADATA-s3alias`) work like bucket names.
 pub(super) fn unreachable_alias(bucket: &str) -> Option<&'static str> {
     if bucket.ends_with("--ol-s3") {
@@ -35,7 +35,7 @@ impl AccessPoint {
     /// Parses an ARN.
     ///
     /// # Errors
-    /// The fault of the ARN, or the reason why its target can't be reached.
+    /// Returns the mistake in the ARN, or the reason why its target can't be reached.
     pub(super) fn parse(arn: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("{arn:?} can't be used: {why}");
         let parts: Vec<&str> = arn.splitn(6, ':').collect();
@@ -46,31 +46,31 @@ impl AccessPoint {
             "s3" => {}
             "s3-object-lambda" => return Err(wrong(OBJECT_LAMBDA)),
             "s3-outposts" => return Err(wrong(OUTPOSTS)),
-            _ => return Err(wrong("it is not of the service s3")),
+            _ => return Err(wrong("its service isn't s3")),
         }
         let Some((kind, name)) = resource.split_once([':', '/']).filter(|(_, name)| !name.is_empty()) else {
-            return Err(wrong("it names no access point"));
+            return Err(wrong("it doesn't name an access point"));
         };
         if kind != "accesspoint" {
-            return Err(wrong("it is not that of an access point"));
+            return Err(wrong("it isn't the ARN of an access point"));
         }
         if region.is_empty() {
             return Err(wrong(
-                "a multi-region access point takes SigV4A signatures, which are not made here; \
+                "a multi-region access point requires SigV4A signatures, which Laneway doesn't support; \
                  use the access point or the bucket of one region",
             ));
         }
         if !is_label(region) {
-            return Err(wrong("it names no region"));
+            return Err(wrong("it doesn't name a region"));
         }
         if Partition::of(region).name != partition {
             return Err(wrong("its region is in another partition"));
         }
         if !is_label(account) {
-            return Err(wrong("it names no account"));
+            return Err(wrong("it doesn't name an account"));
         }
         if name.contains([':', '/']) {
-            return Err(wrong("an access point has only a name"));
+            return Err(wrong("nothing may follow the access point's name"));
         }
         if !is_label(name) {
             return Err(wrong("names of access points are made of letters, digits and hyphens"));

@@ -1,4 +1,4 @@
-//! Runs AWS's own cases, which are in `cases.txt`.
+//! Runs the test cases that AWS publishes for its endpoint rules. They are in `cases.txt`.
 
 use super::*;
 
@@ -17,7 +17,8 @@ fn cases() -> impl Iterator<Item = Case<'static>> {
         let has = |flag: char| flags.contains(flag).then_some(true);
         let endpoint = Some(endpoint).filter(|endpoint| *endpoint != "-").map(str::to_owned);
         let settings = Settings {
-            // The rules put buckets into any endpoint's host name by default.
+            // By default, AWS's rules put the bucket into the host name of any endpoint. Laneway does so only on AWS,
+            // so the cases set it.
             s3_path_style: has('p').or(endpoint.is_some().then_some(false)),
             s3_endpoint: endpoint,
             s3_dualstack: has('d'),

@@ -2,10 +2,11 @@
 
 use super::arn::is_label;
 
-/// Endings of the names of directory buckets and of their access points.
+/// The endings of the names of directory buckets and of access points to them.
 const ENDINGS: [&str; 2] = ["--x-s3", "--xa-s3"];
 
-/// Returns whether a name is that of a directory bucket. Other buckets' names can't have these endings.
+/// Returns true if a name belongs to a directory bucket. AWS reserves these endings, so no other bucket's name has
+/// them.
 pub(in super::super) fn is_directory(bucket: &str) -> bool {
     ENDINGS.iter().any(|ending| bucket.ends_with(ending))
 }
@@ -13,17 +14,17 @@ pub(in super::super) fn is_directory(bucket: &str) -> bool {
 /// Returns the zone of a directory bucket.
 ///
 /// # Errors
-/// The fault of the name.
+/// Returns the mistake in the name.
 pub(super) fn zone(bucket: &str) -> Result<&str, String> {
-    let wrong = |why: &str| Err(format!("{bucket:?} is no name of a directory bucket: {why}"));
+    let wrong = |why: &str| Err(format!("{bucket:?} isn't a valid name of a directory bucket: {why}"));
     let Some(named) = ENDINGS.iter().find_map(|ending| bucket.strip_suffix(ending)) else {
-        return wrong("it ends in no --x-s3");
+        return wrong("it doesn't end in --x-s3");
     };
     let Some((name, zone)) = named.rsplit_once("--").filter(|(name, _)| !name.is_empty()) else {
         return wrong("it names no zone");
     };
     if !is_label(bucket) || bucket.bytes().any(|b| b.is_ascii_uppercase()) || name.starts_with('-') {
-        return wrong("it fits no host name");
+        return wrong("it can't be part of a host name");
     }
     match zone.split_once('-') {
         Some((area, place)) if !area.is_empty() && !place.is_empty() => Ok(zone),
@@ -31,8 +32,8 @@ pub(super) fn zone(bucket: &str) -> Result<&str, String> {
     }
 }
 
-/// Returns the region in a zone's id: `usw2-az1` is in us-west-2. It returns `None` if the id doesn't reveal the
-/// region.
+/// Returns the region in a zone's id: `usw2-az1` is in us-west-2. Returns `None` if the region can't be derived from
+/// the id.
 pub(super) fn region_of_zone(zone: &str) -> Option<String> {
     let area = zone.split('-').next()?;
     let (continent, rest) = area.split_at_checked(2)?;

@@ -1,4 +1,6 @@
-"""The verbs of a store, one file each. Their classes exist only here: at run time the store itself has all verbs."""
+"""Type stubs for the verbs of a store, one file each. These classes don't exist at run time: `ObjectStore` itself has
+all methods.
+"""
 
 from laneway._laneway.verbs.copy import Copy as Copy
 from laneway._laneway.verbs.delete import Delete as Delete

@@ -15,7 +15,7 @@ use crate::transfer::upload::hashed_file_while;
 use crate::{Error, Location};
 
 /// Compares two entries of equal size, at least one of which is a local file. If an object's listing shows no
-/// checksum of all its bytes, requests its metadata.
+/// checksum of all its bytes, requests the object's metadata.
 ///
 /// # Errors
 /// If a file can't be read, or changes meanwhile; a store's error.
@@ -39,8 +39,8 @@ pub(super) async fn finding(
     let mut found = Finding::Same(Verified::Unverified);
     if is_comparable(&listed) {
         found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
-        // A differing ETag proves nothing, because it isn't the MD5 of an object that a KMS or customer's key
-        // encrypts.
+        // A different ETag proves nothing yet. If a KMS key or a customer's key encrypts the object, its ETag
+        // isn't an MD5. The metadata shows this.
         if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
             return Ok(found);
         }
@@ -60,7 +60,7 @@ pub(super) async fn finding(
     })
 }
 
-/// Returns the checksums of a file. Its bytes count as moved while they are read.
+/// Returns the checksums of a file. While the file is read, the job's progress counts its bytes as moved.
 async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
     let (reading, path) = (Arc::clone(job), path.to_owned());
     let size = path.metadata().map_or(0, |metadata| metadata.len());

@@ -1,4 +1,4 @@
-//! Compares two entries of one name.
+//! Compares the entries of a name on both sides.
 
 use laneway_store::{Checksums, Version};
 
@@ -8,13 +8,14 @@ use crate::transfer::sync::side::{At, Entry};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// Both sides have the name, with equal size, and with equal content if they share a kind of checksum.
+    /// Both sides have the name, with equal sizes. The checksums are equal too, unless this is `Unverified`:
+    /// then the sides have no kind of checksum in common.
     Same(Verified),
     /// The destination lacks the name.
     Missing,
     /// The source lacks the name.
     Extra,
-    /// The sizes differ: the source's, and the destination's.
+    /// The sizes differ. The first number is the source's size, the second the destination's.
     Size(u64, u64),
     /// The ETags differ. ETags are MD5s, unless a KMS or customer's key encrypts the object. Listings don't
     /// show such keys.
@@ -29,7 +30,7 @@ impl Finding {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Same(Verified::Unverified) => {
-                "the sizes are equal; there is no checksum that both sides tell".to_owned()
+                "the sizes are equal, but the sides have no kind of checksum in common".to_owned()
             }
             Self::Same(verified) => format!("size and {verified} are equal"),
             Self::Missing => "the source has it, but the destination doesn't".to_owned(),
@@ -69,7 +70,7 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
 }
 
 /// Returns whether two ETags of the form `MD5-N` are equal. If so, the content is equal. Different ones prove
-/// nothing, because the parts may differ.
+/// nothing, because the two objects may be divided into parts at other offsets.
 fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
     match (a, b) {
         (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
@@ -91,7 +92,7 @@ pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
         (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
         (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
         (Verified::Md5, "md5", pair(a.md5, b.md5)),
-        // Different digests prove nothing, because the parts may differ.
+        // Different digests prove nothing, because the parts may end at other offsets.
         (of_parts, "digest of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
     ];
     let mut same = None;

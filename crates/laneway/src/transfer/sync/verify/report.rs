@@ -1,6 +1,6 @@
-//! The report, in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus,
-//! ErrorCode, HTTPStatusCode, ResultMessage. Like those reports, it has no header and URL-encodes keys, so
-//! its rows can be the manifest of a batch job.
+//! Writes the report of a comparison, with the columns of S3 Batch Operations' completion reports: Bucket,
+//! Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage. Like those reports, it has no header
+//! and URL-encodes keys, so its rows can be the manifest of a batch job.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/batch-ops-examples-reports.html>
 
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::listing::folder_prefix;
 use crate::transfer::sync::side::{At, Entry};
 use crate::{Error, Location};
 
-/// The characters that a key keeps unencoded.
+/// The characters that are not URL-encoded in a key.
 const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The number of rows that are collected before they are written.
@@ -37,7 +37,7 @@ impl Row {
         let version = match entry.map(|entry| &entry.at) {
             Some(At::Object(meta)) => match meta.version {
                 Some(Version::Generation(generation)) => generation.to_string(),
-                // An ETag can't be requested as a version.
+                // An ETag can't be requested as a version, so leave VersionId empty.
                 _ => String::new(),
             },
             _ => String::new(),
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// Returns the name of a report until it is complete.
+/// Returns the path at which a report is written until it is complete.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
@@ -64,7 +64,8 @@ fn unfinished(path: &Path) -> PathBuf {
 
 pub(super) struct Report {
     path: PathBuf,
-    /// The path of the file until the report is complete. `None` for a pipe or device.
+    /// The path at which the report is written until it is complete. `None` for a pipe or device, which can't
+    /// be renamed.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
     waiting: Vec<Row>,
@@ -101,7 +102,7 @@ impl Report {
         let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };
         let to = self.path.clone();
         let renamed = job.engine.files.run(move || std::fs::rename(unfinished, to)).await?;
-        renamed.map_err(|e| Error::local(&self.path, "can't be given its name", e))
+        renamed.map_err(|e| Error::local(&self.path, "can't be renamed to its final name", e))
     }
 
     async fn write(&mut self, job: &Running) -> Result<(), Error> {

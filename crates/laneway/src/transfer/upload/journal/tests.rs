@@ -39,7 +39,7 @@ fn what_was_written_is_read_back_and_written_on() {
     journal.part(&part(1));
     assert_eq!(journal.kept(), 32);
     drop(journal);
-    // Add a third record that is torn.
+    // Add a third record that is incomplete.
     let mut torn = bytes_of(&folder);
     torn.extend_from_slice(b"0123 {");
     std::fs::write(folder.join(journal_name(&subject())), torn).unwrap();

@@ -16,7 +16,7 @@ final class Body implements AutoCloseable {
     this.length = length;
   }
 
-  /** Reads a body. An empty one has no handle. */
+  /** Reads a body from an answer. The engine keeps no object for an empty body, and sends the number 0. */
   static Body read(Unpacked answer) {
     long number = answer.number();
     int length = answer.count();
@@ -27,7 +27,9 @@ final class Body implements AutoCloseable {
     return taken == length;
   }
 
-  /** Copies as many bytes as are left and fit, and moves the buffer's position behind them. */
+  /**
+   * Copies bytes until the body ends or the buffer is full, and advances the buffer's position. Returns their number.
+   */
   int copyTo(ByteBuffer into) {
     int count = Math.min(length - taken, into.remaining());
     if (count == 0) {
@@ -40,7 +42,7 @@ final class Body implements AutoCloseable {
       }
       Native.bodyToMemory(handle.number(), taken, into, at, count);
     } else {
-      // A buffer that isn't direct and has no accessible array is read-only.
+      // `array` throws a ReadOnlyBufferException if the buffer is read-only. Every other heap buffer has an array.
       Native.bodyToArray(handle.number(), taken, into.array(), into.arrayOffset() + at, count);
     }
     into.position(at + count);

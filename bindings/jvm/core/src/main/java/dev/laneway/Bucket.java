@@ -14,14 +14,14 @@ import java.util.stream.Stream;
  * A bucket, or the part of a bucket below a prefix. Laneway puts the prefix in front of every key. A bucket needs no
  * closing, and any number of threads may use it.
  *
- * <p>Keys are kept byte for byte: nothing is normalised, and no slash is put between prefix and key. So a prefix that
- * means a folder must end in a slash.
+ * <p>Keys are kept byte for byte: nothing is normalised, and no slash is put between prefix and key. So the prefix of a
+ * folder must end with a slash.
  *
- * <p>If the thread is interrupted, blocking verbs throw an {@link java.io.InterruptedIOException} and leave it
- * interrupted. Other failures are {@link LanewayException}s.
+ * <p>If the thread is interrupted, blocking methods throw an {@link java.io.InterruptedIOException}, and the thread's
+ * interrupt flag stays set. Other failures are {@link LanewayException}s.
  */
 public final class Bucket {
-  /** Keys that are handed to the engine at a time. */
+  /** The maximum number of keys that are passed to the engine at a time. */
   private static final int KEYS_AT_ONCE = 50_000;
 
   private final Handle handle;
@@ -38,12 +38,12 @@ public final class Bucket {
     return new Bucket(Handle.quiet(number), made.text());
   }
 
-  /** Returns its URL, with the prefix. */
+  /** Returns the bucket's URL, with the prefix. */
   public String url() {
     return url;
   }
 
-  /** Returns the store's metadata of an object, in one request and without its bytes. */
+  /** Returns an object's metadata, with one request and without its bytes. */
   public ObjectMeta head(String key) throws IOException {
     return headCall(key).await();
   }
@@ -53,14 +53,14 @@ public final class Bucket {
     return headCall(key).asFuture();
   }
 
-  /** Opens an object for reads at any place, all of its current version, in one request. */
+  /** Opens the current version of an object for reads at any position. Sends one request. */
   public ObjectReader open(String key) throws IOException {
     return open(key, OpenOptions.NONE);
   }
 
   /**
-   * Opens an object for reads at any place, all of one version. A {@linkplain OpenOptions#known known} object takes no
-   * request.
+   * Opens one version of an object for reads at any position. For a {@linkplain OpenOptions#known known} object, sends
+   * no request.
    */
   public ObjectReader open(String key, OpenOptions options) throws IOException {
     return openCall(key, options).await();
@@ -90,9 +90,9 @@ public final class Bucket {
   }
 
   /**
-   * Writes an object from the buffer's remaining bytes, then compares the stored object with them. The object exists
-   * completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent from where
-   * they are, and must not change before the call has ended. The bytes of any other buffer are copied once.
+   * Writes the buffer's remaining bytes as an object, then compares the stored object's checksum with theirs. The
+   * object exists completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent
+   * from where they are, and must not change before the call has ended. The bytes of any other buffer are copied once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();
@@ -104,8 +104,8 @@ public final class Bucket {
   }
 
   /**
-   * Writes an object whose bytes are produced one after the other. The writer sends full parts while further bytes
-   * gather.
+   * Returns a writer for an object whose bytes aren't all known yet. It sends full parts while the caller writes
+   * further bytes.
    */
   public ObjectWriter writer(String key, PutOptions options) throws LanewayException {
     return ObjectWriter.of(this, handle, key, options);
@@ -162,7 +162,8 @@ public final class Bucket {
   }
 
   /**
-   * Removes objects in full batches, several of them at once. All are tried.
+   * Removes objects in full batches, several of them at once. If some can't be removed, the others are removed
+   * nevertheless.
    *
    * @return the failures by key, in the order of the keys; empty if all were removed
    */
@@ -185,7 +186,7 @@ public final class Bucket {
     return deleteSome(keys).asFuture();
   }
 
-  /** Copies an object. The store copies it by itself. Bytes pass through this machine only if the store can't. */
+  /** Copies an object inside the store. The bytes pass through this machine only if the store can't copy it. */
   public Written copy(String from, String to) throws IOException {
     return copy(from, to, CopyOptions.NONE);
   }
@@ -196,8 +197,8 @@ public final class Bucket {
   }
 
   /**
-   * Does the same as {@link #copy(String, String, CopyOptions)}. Many may begin at once: the engine limits how many are
-   * under way.
+   * Does the same as {@link #copy(String, String, CopyOptions)}. The caller may begin many copies at once: the engine
+   * limits how many of them run.
    */
   public CompletableFuture<Written> copyAsync(String from, String to, CopyOptions options) {
     return copyCall(Native.COPY, from, to, options).asFuture();
@@ -205,7 +206,7 @@ public final class Bucket {
 
   /**
    * Renames an object: copies it, then removes the source in the version that was copied. This takes two requests, and
-   * others may see the state in between.
+   * other clients may see both objects in between.
    */
   public Written rename(String from, String to, CopyOptions options) throws IOException {
     return copyCall(Native.RENAME, from, to, options).await();
@@ -217,8 +218,8 @@ public final class Bucket {
   }
 
   /**
-   * Begins an upload in parts. The caller numbers the parts, sends them from this process or others, and names them at
-   * the end. The upload takes no condition, because GCS's multipart uploads have none.
+   * Begins an upload in parts. The caller numbers the parts, sends them from this process or others, and lists them
+   * when it completes the upload. The upload takes no condition, because GCS's multipart uploads have none.
    */
   public MultipartUpload beginMultipart(String key, PutOptions options) throws IOException {
     Packed packed = new Packed().text(key);

@@ -14,15 +14,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. Both return
- * only once the engine no longer uses the call's buffers.
+ * A running call of the engine. Cancelling this future ends the call, and so does completing it in any other way. Both
+ * methods return only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
-  /** Makes the result of an answer. */
+  /** Converts the engine's answer to the result of the call. */
   interface Reading<T> {
     T of(Unpacked answer);
 
-    /** Handles an answer that nobody wants any more. It touches no buffer. */
+    /**
+     * Releases the result of a call that the caller has given up. Must not touch the call's buffers, because the caller
+     * may use them again.
+     */
     default void unwanted(Unpacked answer) {
       if (of(answer) instanceof AutoCloseable unwanted) {
         closed(unwanted);
@@ -31,8 +34,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Completes futures. Their dependents may block, which the queue's thread must not. As with {@link
-   * CompletableFuture}, a common pool with at most one thread isn't used.
+   * Completes futures. Code that depends on a future may block, but the thread that reads the queue must not. As in
+   * {@link CompletableFuture}, the common pool isn't used if it has at most one thread.
    */
   static final Executor COMPLETING =
       ForkJoinPool.getCommonPoolParallelism() > 1
@@ -51,7 +54,10 @@ class Call<T> extends CompletableFuture<T> {
 
   private final Reading<T> reading;
 
-  /** Objects that must stay alive until the call has ended: lent buffers, and the owners of handles. */
+  /**
+   * Objects that must not be garbage collected before the call has ended: buffers that the engine uses, and owners of
+   * handles.
+   */
   @SuppressWarnings("unused")
   private final Object[] kept;
 
@@ -60,7 +66,7 @@ class Call<T> extends CompletableFuture<T> {
   private long number;
   private boolean isBlocking = true;
 
-  /** Set once something other than the engine ends the call. The call's answer is not read then. */
+  /** Set once the caller ends the call, for example by cancelling it. The engine's answer is then dropped. */
   private boolean isGivenUp;
 
   Call(Reading<T> reading, Object... kept) {
@@ -76,15 +82,15 @@ class Call<T> extends CompletableFuture<T> {
     return number;
   }
 
-  /** Returns this call for a caller that doesn't wait by {@link #await}. */
+  /** Returns this call as a future, for a caller that won't use {@link #await}. */
   final synchronized CompletableFuture<T> asFuture() {
     isBlocking = false;
     return this;
   }
 
   /**
-   * Waits for the result. An interrupt ends the call. If the call succeeded nevertheless, this returns its result and
-   * the thread stays interrupted.
+   * Waits for the result. If the thread is interrupted, this ends the call. If the call has succeeded nevertheless,
+   * this returns its result, and the thread's interrupt flag stays set.
    */
   final T await() throws IOException {
     try {
@@ -101,7 +107,7 @@ class Call<T> extends CompletableFuture<T> {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof LanewayException failure) {
-        // No other code has the exception, so its trace may show the waiting thread instead of the queue's.
+        // Show where the caller waits, instead of the stack of the queue's thread. No other code has the exception.
         failure.fillInStackTrace();
         throw failure;
       }
@@ -109,11 +115,15 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Handles the call's end from the queue: nothing is lent to the call any more. Runs on the queue's thread. */
+  /**
+   * Handles the event that the call has ended, after which the engine uses none of its buffers. Runs on the thread that
+   * reads the queue.
+   */
   final void ended(Unpacked answer) {
     synchronized (this) {
       if (isBlocking) {
-        // Nothing depends on the future, because it was not handed out and won't be before this is over.
+        // No code depends on the future: it was not handed out, and `asFuture` waits for this lock. So completing it
+        // here can't block.
         finish(answer);
         ended.countDown();
         return;
@@ -123,7 +133,7 @@ class Call<T> extends CompletableFuture<T> {
     completing(() -> finish(answer));
   }
 
-  /** Runs the work on a thread that may block, or on this thread if there is none. */
+  /** Runs the work on a thread that may block, or on this thread if no other can be started. */
   static void completing(Runnable work) {
     try {
       COMPLETING.execute(work);
@@ -135,12 +145,13 @@ class Call<T> extends CompletableFuture<T> {
   private void finish(Unpacked answer) {
     T result = null;
     Throwable failure = null;
-    // Giving up waits until the buffers are filled, or comes before that.
+    // `giveUpForGood` takes this lock too. So it takes effect either before the caller's buffers are filled here, or
+    // afterwards.
     synchronized (this) {
       try {
         boolean isDone = answer.flag();
         if (isGivenUp) {
-          // The thread that gave it up decides how it ended.
+          // The thread that gave up the call completes the future.
           if (isDone) {
             reading.unwanted(answer);
           }
@@ -171,7 +182,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Ends the call, and waits until nothing is lent to it any more. An interrupt doesn't shorten this. */
+  /** Cancels the call, and waits until the engine no longer uses its buffers. An interrupt doesn't end this wait. */
   void giveUp() {
     Engine.cancel(this);
     boolean wasInterrupted = false;
@@ -188,7 +199,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Does the same, and drops the answer if one comes nevertheless. */
+  /** Does the same as {@link #giveUp}, and makes {@link #finish} drop the answer if one still comes. */
   private void giveUpForGood() {
     if (isDone()) {
       return;
@@ -230,8 +241,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Ends a future that isn't done after the timeout. Ending the future waits for its buffers, and must not block the
-   * JVM's only thread for timeouts.
+   * Runs {@code end} if the future isn't done after the timeout. {@code end} may have to wait until the engine no
+   * longer uses the buffers. So it doesn't run on the JVM's only thread for timeouts, which must not block.
    */
   static void after(long timeout, TimeUnit unit, CompletableFuture<?> future, Runnable end) {
     CompletableFuture<Void> timer = new CompletableFuture<Void>().completeOnTimeout(null, timeout, unit);

@@ -3,16 +3,16 @@ package dev.laneway;
 import java.util.Map;
 
 /**
- * Counts of the process's engine so far.
+ * The engine's counts since it started. All clients of the process that have the same network settings count together.
  *
- * @param requests attempts that were sent
- * @param retries attempts after the first
- * @param hedges second requests beside a slow first one
- * @param throttles answers that asked to slow down
- * @param connections connections that were opened
- * @param connectionsOpen connections that are open now
- * @param bytesReceived body bytes received
- * @param bytesSent body bytes sent
+ * @param requests Requests that were sent, counting every attempt.
+ * @param retries Attempts of each request after its first one.
+ * @param hedges Second attempts that were sent because the first one was slow.
+ * @param throttles Answers by which a store asked for fewer requests, such as 429 and 503.
+ * @param connections Connections that were opened.
+ * @param connectionsOpen Connections that are open now.
+ * @param bytesReceived Body bytes received.
+ * @param bytesSent Body bytes sent.
  */
 public record Counters(
     long requests,

@@ -10,15 +10,15 @@ import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;
 
 /**
- * An object that is read in order. A large one is fetched ahead over as many connections as pay off, all of one
- * version. A whole object's checksum is compared before the end is reported. One thread uses it at a time. Closing it
- * ends the reading.
+ * An object that is read from beginning to end. Laneway fetches a large object ahead of the reader, over several
+ * connections if that is faster. All bytes are of one version. If a whole object is read, Laneway verifies its checksum
+ * before {@link #read} returns -1. Only one thread may use a download at a time. Closing it ends the transfer.
  */
 public final class Download implements ReadableByteChannel {
-  /** The most bytes of a JVM array. */
+  /** The maximum length of a JVM array in bytes. */
   static final int ARRAY_BYTES_MAX = Integer.MAX_VALUE - 8;
 
-  /** The least room that is added if an object is longer than reported. */
+  /** The minimum length of the next array, if an object turns out to be longer than reported. */
   private static final int GROWN_BYTES = 64 << 10;
 
   private final String url;
@@ -44,7 +44,7 @@ public final class Download implements ReadableByteChannel {
     return new Download(url, handle, meta, answer.number(), answer.number());
   }
 
-  /** Returns the metadata of the whole object, as it came with the bytes. */
+  /** Returns the metadata of the whole object, from the answer that also brings the first bytes. */
   public ObjectMeta meta() {
     return meta;
   }
@@ -54,12 +54,12 @@ public final class Download implements ReadableByteChannel {
     return start;
   }
 
-  /** Returns the offset behind the last byte that is read. */
+  /** Returns the offset after the last byte that is read. */
   public long end() {
     return end;
   }
 
-  /** Reads the next bytes, as many as are there and fit. Returns -1 at the end. */
+  /** Reads at least one byte, and more if they have arrived and fit into the buffer. Returns -1 at the end. */
   @Override
   public int read(ByteBuffer into) throws IOException {
     if (!handle.isOpen()) {
@@ -73,7 +73,7 @@ public final class Download implements ReadableByteChannel {
       Body next = Engine.begin(Native.CHUNK, handle, new Packed(), Body::read).await();
       if (next.isEmpty()) {
         if (left > 0) {
-          throw new EOFException(url + ": " + left + " bytes have not come");
+          throw new EOFException(url + ": the download ended, but " + left + " bytes are missing");
         }
         return -1;
       }
@@ -84,15 +84,15 @@ public final class Download implements ReadableByteChannel {
     return read;
   }
 
-  /** Reads all bytes that have not been read yet, and closes this. */
+  /** Reads the remaining bytes, and closes the download. */
   public byte[] bytes() throws IOException {
     try (this) {
       if (left > ARRAY_BYTES_MAX) {
         throw tooLarge(url, left);
       }
       ByteBuffer all = ByteBuffer.allocate((int) left);
-      // Read to the end, which verifies the checksum. The first answer may have reported a wrong length, and the object
-      // that is then requested again may be longer.
+      // Read until -1 comes, because only then the checksum is verified. The first answer may have reported a wrong
+      // length. The object that is then requested again may be longer.
       ByteBuffer beyond = ByteBuffer.allocate(1);
       while (read(all.hasRemaining() ? all : beyond) >= 0) {
         if (!beyond.hasRemaining()) {
@@ -104,7 +104,7 @@ public final class Download implements ReadableByteChannel {
     }
   }
 
-  /** Returns the new size for an object that is longer than {@code bytes}. */
+  /** Returns the length of the next array, for an object that is longer than {@code bytes}. */
   static int larger(String url, int bytes) throws LanewayException {
     if (bytes == ARRAY_BYTES_MAX) {
       throw tooLarge(url, bytes + 1L);
@@ -113,10 +113,11 @@ public final class Download implements ReadableByteChannel {
   }
 
   private static LanewayException tooLarge(String url, long bytes) {
-    return new LanewayException(ErrorKind.USAGE, url + ": " + bytes + " bytes fit into no array");
+    return new LanewayException(
+        ErrorKind.USAGE, url + ": " + bytes + " bytes are too many for one array; read them in parts");
   }
 
-  /** Returns this as a stream, whose {@code close} closes this. */
+  /** Returns the download as a stream. Closing the stream closes the download. */
   public InputStream stream() {
     return Channels.newInputStream(this);
   }

@@ -7,11 +7,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Begins calls for this class loader, and has a thread that receives their ends. The thread runs while something is
- * open.
+ * Begins calls for this class loader. A thread reads the events of these calls from the native library's queue. It runs
+ * as long as a native object is open.
  */
 final class Engine {
-  /** Kinds of events in the queue, with the numbers in bindings/core/src/events.rs. */
+  /** Kinds of events in the queue. Their numbers are defined in bindings/core/src/events.rs. */
   private static final int CALL_ENDED = 1;
 
   private static final int RANGE_CAME = 2;
@@ -31,7 +31,7 @@ final class Engine {
 
   private Engine() {}
 
-  /** Notes that something was opened, which may have calls. */
+  /** Counts a native object that was opened. Starts the thread that reads the queue, unless it runs. */
   static void retain() {
     synchronized (LOCK) {
       if (!isListening) {
@@ -46,7 +46,7 @@ final class Engine {
     }
   }
 
-  /** Notes that something was closed. */
+  /** Counts a native object that was closed. After the last one, wakes the thread, so that it can end. */
   static void release() {
     synchronized (LOCK) {
       users--;
@@ -76,7 +76,7 @@ final class Engine {
     }
   }
 
-  /** Returns the result of an answer that is here at once, or throws its failure. */
+  /** Returns the result in an answer that a native method returned, or throws the failure in it. */
   static Unpacked now(byte[] answer) throws LanewayException {
     Unpacked unpacked = new Unpacked(answer);
     if (!unpacked.flag()) {
@@ -99,7 +99,7 @@ final class Engine {
     Native.begin(QUEUE, number, verb, of.number(), arguments.bytes());
   }
 
-  /** Begins a call with the remaining bytes of a buffer, whose position doesn't change. */
+  /** Begins a call that reads or writes the remaining bytes of a buffer. The buffer's position doesn't change. */
   static <T> Call<T> lend(
       int verb, Handle of, Packed arguments, ByteBuffer bytes, Call.Reading<T> reading) {
     Call<T> call = new Call<>(reading, of, bytes);
@@ -120,7 +120,10 @@ final class Engine {
     return call;
   }
 
-  /** Begins a call of ranges, with a direct buffer for each, which is used from its position on. */
+  /**
+   * Begins a call that reads ranges. The engine writes the bytes of each range to a direct buffer, from its position
+   * on.
+   */
   static void lend(RangesCall call, int verb, Handle of, Packed arguments) {
     long number = registered(call);
     Native.lendSeveral(QUEUE, number, verb, of.number(), arguments.bytes(), call.buffers(), call.parts());
@@ -151,14 +154,14 @@ final class Engine {
           try {
             heard(event);
           } catch (Throwable failure) {
-            // The other events belong to other calls.
-            EngineLog.warn("a message of the engine was not understood", failure);
+            // Continue, because the other events belong to other calls.
+            EngineLog.warn("an event of the engine could not be handled", failure);
           }
         }
         EngineLog.attend(QUEUE, false);
       } catch (Throwable failure) {
-        // Other calls still need this thread.
-        EngineLog.warn("a message of the engine was not understood", failure);
+        // Continue, because other calls need this thread.
+        EngineLog.warn("an event of the engine could not be handled", failure);
       }
       synchronized (LOCK) {
         if (users == 0 && CALLS.isEmpty()) {
@@ -203,13 +206,15 @@ final class Engine {
         try {
           thread.start();
         } catch (OutOfMemoryError noThread) {
-          // The call that waits for the credentials gets the failure.
+          // Report the failure to the call that waits for the credentials.
           Native.provided(ask, new Packed().flag(false).text(String.valueOf(noThread)).bytes());
         }
       }
       case PROVIDER_LEFT -> PROVIDERS.remove(event.number());
       case SAID -> EngineLog.said(event.count(), event.text());
-      default -> throw new IllegalStateException("an event of another version of the native library");
+      default ->
+          throw new IllegalStateException(
+              "the native library sent an unknown kind of event; it is of another version than the jar");
     }
   }
 
@@ -218,7 +223,7 @@ final class Engine {
     try {
       answer = isToken ? token(provider.bearerToken()) : key(provider.accessKey());
     } catch (Throwable failure) {
-      // Its message may contain secrets. It goes only to the caller, who owns the provider.
+      // The message may contain secrets. So it isn't logged, and goes only to the caller, which supplied the provider.
       answer = new Packed().flag(false).text(String.valueOf(failure));
     }
     Native.provided(ask, answer.bytes());

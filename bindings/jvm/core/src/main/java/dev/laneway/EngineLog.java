@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 final class EngineLog {
   private static final Logger LOGGER = LoggerFactory.getLogger("dev.laneway");
 
-  // slf4j's numbers of its levels, as in bindings/core/src/log.rs.
+  // slf4j's numbers for its levels. bindings/core/src/log.rs has the same.
   private static final int TRACE = 0;
   private static final int DEBUG = 10;
   private static final int INFO = 20;
@@ -19,15 +19,15 @@ final class EngineLog {
   private static final int ERROR = 40;
   private static final int NONE = Integer.MAX_VALUE;
 
-  /** The time until the logger's level is read again. */
+  /** The interval at which the logger's level is read again. */
   private static final long LEVEL_KEPT_NS = TimeUnit.MILLISECONDS.toNanos(200);
 
-  /** Records that may wait for a slow appender. Beyond it, records are dropped and counted. */
+  /** The maximum number of records that wait for a slow appender. Further records are dropped and counted. */
   private static final int WAITING_MAX = 10_000;
 
   private static final AtomicLong DROPPED = new AtomicLong();
 
-  /** One thread, so that records stay in order. It exists while there are messages. */
+  /** Logs the records on one thread, so that they stay in order. The thread exists only while there are records. */
   private static final ThreadPoolExecutor SAYING =
       new ThreadPoolExecutor(
           1,
@@ -51,7 +51,7 @@ final class EngineLog {
 
   private EngineLog() {}
 
-  /** Tells the engine which records are wanted, unless that was done recently. */
+  /** Passes the logger's level to the engine, unless that was done recently. */
   static void attend(long queue, boolean isNow) {
     long now = System.nanoTime();
     if (!isNow && now - lookedAt < LEVEL_KEPT_NS) {
@@ -65,7 +65,7 @@ final class EngineLog {
     }
   }
 
-  /** Stops the records, because nobody takes them from the queue any more. */
+  /** Makes the engine send no more records, because no thread reads the queue any more. */
   static void leave(long queue) {
     level = NONE;
     Native.logLevel(queue, NONE);
@@ -89,7 +89,7 @@ final class EngineLog {
         () -> {
           long dropped = DROPPED.getAndSet(0);
           if (dropped > 0) {
-            LOGGER.warn("{} records came faster than they could be logged, and were dropped", dropped);
+            LOGGER.warn("{} log records were dropped, because they came faster than they could be written", dropped);
           }
           log(level, text);
         });
@@ -111,7 +111,7 @@ final class EngineLog {
 
   static void leaked(String what, Throwable opened) {
     if (opened == null) {
-      LOGGER.warn("{} was not closed (-Ddev.laneway.leaks=trace tells where it was opened)", what);
+      LOGGER.warn("{} was not closed (-Ddev.laneway.leaks=trace shows where it was opened)", what);
     } else {
       LOGGER.warn("{} was not closed", what, opened);
     }

@@ -2,7 +2,10 @@ package dev.laneway;
 
 import java.util.Objects;
 
-/** Options for reading an object: its bytes, and its version. Each setter returns new options. */
+/**
+ * Options for reading an object: the range of bytes, and conditions on the object's version. Each setter returns new
+ * options.
+ */
 public final class GetOptions {
   /** Reads all bytes of the current version. */
   public static final GetOptions NONE = new GetOptions(-1, -1, null, null);
@@ -19,10 +22,10 @@ public final class GetOptions {
     this.unless = unless;
   }
 
-  /** Reads the bytes from {@code start} to before {@code end}, cut at the object's end. */
+  /** Reads the bytes from {@code start} to the one before {@code end}. A shorter object ends the range earlier. */
   public GetOptions range(long start, long end) {
     if (start < 0 || end <= start) {
-      throw new IllegalArgumentException("the range " + start + ".." + end + " holds no byte");
+      throw new IllegalArgumentException("the range " + start + ".." + end + " is empty or negative");
     }
     return new GetOptions(start, end, version, unless);
   }
@@ -32,20 +35,23 @@ public final class GetOptions {
     return range(start, Long.MAX_VALUE);
   }
 
-  /** Reads the last bytes, or all if there are fewer. */
+  /** Reads this many bytes at the object's end, or the whole object if it is shorter. */
   public GetOptions last(long bytes) {
     if (bytes <= 0) {
-      throw new IllegalArgumentException("the last " + bytes + " bytes");
+      throw new IllegalArgumentException("the number of last bytes must be positive: " + bytes);
     }
     return new GetOptions(-1, bytes, version, unless);
   }
 
-  /** Reads only this version. Otherwise it is a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /** Reads only this version. If the object has another version, the call fails with {@link ErrorKind#PRECONDITION}. */
   public GetOptions ifVersion(String version) {
     return new GetOptions(start, end, Objects.requireNonNull(version, "version"), unless);
   }
 
-  /** Reads only a version other than this one. Otherwise it is a failure of kind {@link ErrorKind#NOT_MODIFIED}. */
+  /**
+   * Reads only a version other than this one. If the object still has this version, the call fails with {@link
+   * ErrorKind#NOT_MODIFIED}.
+   */
   public GetOptions unlessVersion(String version) {
     return new GetOptions(start, end, this.version, Objects.requireNonNull(version, "version"));
   }

@@ -4,12 +4,16 @@ import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A number of a native object. It releases the object when its owner closes it, or else when it is garbage collected.
+ * A reference to a native object, which has a number. The object is released when the handle's owner closes the handle,
+ * or when the handle is garbage collected.
  */
 final class Handle implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** {@code trace} records where each object is opened, for the warning that it was not closed. */
+  /**
+   * True if the system property has the value {@code trace}. The warning that an object was not closed then shows where
+   * the object was opened.
+   */
   private static final boolean IS_TRACED = "trace".equals(System.getProperty("dev.laneway.leaks"));
 
   private final State state;
@@ -21,22 +25,24 @@ final class Handle implements AutoCloseable {
     cleanable = CLEANER.register(this, state);
   }
 
-  /** Returns a handle that its owner must close. If it isn't closed, a warning names {@code what}. */
+  /**
+   * Returns a handle that its owner must close. If it is garbage collected before that, a warning names {@code what}.
+   */
   static Handle watched(long number, String what) {
     return new Handle(number, what, here());
   }
 
-  /** Returns the same for an object that a call has opened. The warning shows where the call began. */
+  /** Returns such a handle for an object that a call has opened. The warning shows where the call began. */
   static Handle watched(Unpacked answer, String what) {
     return new Handle(answer.number(), what, answer.begun());
   }
 
-  /** Returns the thread's current place, if tracing is on. */
+  /** Returns the current stack trace, or {@code null} unless {@link #IS_TRACED}. */
   static Throwable here() {
     return IS_TRACED ? new Throwable("opened here") : null;
   }
 
-  /** Returns a handle of an object that needs no closing. */
+  /** Returns a handle that need not be closed. No warning appears if it is garbage collected. */
   static Handle quiet(long number) {
     return new Handle(number, null, null);
   }
@@ -55,7 +61,10 @@ final class Handle implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** Has no reference to the handle. Otherwise the handle could not be garbage collected. */
+  /**
+   * Releases the native object. It must not refer to the handle: the cleaner keeps this alive, so the handle would
+   * never be garbage collected.
+   */
   private static final class State implements Runnable {
     private final long number;
     private final String what;

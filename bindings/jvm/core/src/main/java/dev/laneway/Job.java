@@ -9,11 +9,11 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 
 /**
- * A running job: a copy, a sync or a removal. Closing it before its end cancels it: nothing more begins, work under way
- * is abandoned, and its leftovers are cleaned up.
+ * A running job: a copy, a sync or a removal. Closing it before its end cancels it: it begins nothing more, abandons
+ * running transfers, and cleans up.
  */
 public final class Job implements AutoCloseable {
-  /** Failures and warnings that are kept. */
+  /** The maximum number of failures that are kept, and of warnings. */
   private static final int KEPT_MAX = 1000;
 
   private final Handle handle;
@@ -72,12 +72,14 @@ public final class Job implements AutoCloseable {
     try {
       last = Progress.read(Engine.now(Native.progress(handle.number())));
     } catch (LanewayException ended) {
-      // It was read before its number was released.
+      // The job has ended, and its handle is closed. `last` was read before that.
     }
     return last;
   }
 
-  /** Begins nothing more, abandons work under way, and cleans up. The summary comes when that is done. */
+  /**
+   * Cancels the job: it begins nothing more, abandons running transfers, and cleans up. Then the summary is complete.
+   */
   public void cancel() {
     if (!summary.isDone()) {
       Native.cancelJob(handle.number());
@@ -96,7 +98,7 @@ public final class Job implements AutoCloseable {
     return "Job[" + (summary.isDone() ? "ended" : "under way") + "]";
   }
 
-  /** Takes the job's events, again and again until its end. */
+  /** Reads the job's events, repeatedly until its end. */
   private void next() {
     Engine.begin(Native.JOB_EVENTS, handle, new Packed(), this::happened, this, laneway)
         .asFuture()

@@ -7,7 +7,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** Options of a job. Each setter returns new options. A job refuses options that it doesn't have when it begins. */
+/**
+ * Options of a job. Each setter returns new options. If the description of an option begins with a kind of job, as in
+ * "Syncs:", only such jobs have it. A job with an option that it doesn't have fails when it begins.
+ */
 public final class JobOptions {
   /** No options. */
   public static final JobOptions NONE = new JobOptions(List.of(), PutOptions.NONE, null);
@@ -22,7 +25,7 @@ public final class JobOptions {
     this.progress = progress;
   }
 
-  /** Copies and removals: works on directories and prefixes with all their content. */
+  /** Copies and removals: includes all content of directories and prefixes. */
   public JobOptions recursive() {
     return with("recursive", "true");
   }
@@ -57,12 +60,17 @@ public final class JobOptions {
     return with("durable", "true");
   }
 
-  /** When the job is cancelled, keeps the bytes of large objects, so the same job can continue with them. */
+  /**
+   * When the job is cancelled, keeps the bytes of unfinished large objects, so that the same job can resume with them.
+   */
   public JobOptions keepPartial() {
     return with("keep_partial", "true");
   }
 
-  /** Keeps times, modes and owners of files with objects, and sets them on files. */
+  /**
+   * Stores the times, modes and owners of files in the metadata of their objects, and restores them in downloaded
+   * files.
+   */
   public JobOptions preserve() {
     return with("preserve", "true");
   }
@@ -118,12 +126,12 @@ public final class JobOptions {
     return with("size_only", "true");
   }
 
-  /** Syncs: leaves items alone that are newer at the destination, whatever their size. */
+  /** Syncs: leaves an item as it is if it is newer at the destination, even if the sizes differ. */
   public JobOptions update() {
     return with("update", "true");
   }
 
-  /** Syncs: leaves out symbolic links. */
+  /** Syncs: skips symbolic links. */
   public JobOptions ignoreSymlinks() {
     return with("ignore_symlinks", "true");
   }
@@ -138,37 +146,38 @@ public final class JobOptions {
   }
 
   /**
-   * Works only on the names in this file, below the one source, and lists nothing. It is a path or URL. Copies and
-   * removals take no filter, time or size together with it. A sync applies them to the names.
+   * Works only on the names in this file, and lists nothing. The names are relative to the source, and only one source
+   * is allowed. {@code file} is a path or URL. Copies and removals can't combine it with filters, times or sizes. A
+   * sync applies those to the names.
    */
   public JobOptions filesFrom(String file) {
     return with("files_from", file);
   }
 
   /**
-   * Adds a rule for names, as in a file of filters: {@code + *.parquet}, {@code - *}. The first rule that matches
-   * decides.
+   * Adds a rule that includes or excludes names, such as {@code + *.parquet} or {@code - *}. The first rule that
+   * matches a name decides.
    */
   public JobOptions filter(String rule) {
     return with("filters", rule);
   }
 
-  /** Takes only items that changed after this time. */
+  /** Includes only items that changed after this time. */
   public JobOptions newer(Instant time) {
     return with("newer", Long.toString(time.toEpochMilli()));
   }
 
-  /** Takes only items that changed before this time. */
+  /** Includes only items that changed before this time. */
   public JobOptions older(Instant time) {
     return with("older", Long.toString(time.toEpochMilli()));
   }
 
-  /** Takes only items of at least this many bytes. */
+  /** Includes only items of at least this many bytes. */
   public JobOptions minSize(long bytes) {
     return with("min_size", Long.toString(bytes));
   }
 
-  /** Takes only items of at most this many bytes. */
+  /** Includes only items of at most this many bytes. */
   public JobOptions maxSize(long bytes) {
     return with("max_size", Long.toString(bytes));
   }
@@ -179,8 +188,8 @@ public final class JobOptions {
   }
 
   /**
-   * Calls a listener with the job's progress about ten times a second, on the common pool. If the listener doesn't
-   * return, the job eventually stalls.
+   * Calls a listener with the job's progress about ten times a second, on a thread of the common pool. If the listener
+   * doesn't return, the job eventually stalls.
    */
   public JobOptions onProgress(Consumer<Progress> progress) {
     return new JobOptions(wishes, put, Objects.requireNonNull(progress, "progress"));

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * A client: settings that lead to buckets. A process may have several. One engine does the work of all of them. A
- * closed client returns no more buckets, but existing ones still work.
+ * A client, which gives access to buckets with its settings. A process may have several clients. One engine does the
+ * work of all of them. A closed client returns no more buckets, but existing ones still work.
  */
 public final class Laneway implements AutoCloseable {
   private final Handle handle;
@@ -21,14 +21,15 @@ public final class Laneway implements AutoCloseable {
    * Returns a client that is configured by the environment variables of AWS's and Google's own tools, and of the
    * program {@code laneway}.
    *
-   * @throws LanewayException if a variable, or a file that one names, can't be read
+   * @throws LanewayException If a variable is invalid, or if a file that it names can't be read.
    */
   public static Laneway fromEnvironment() throws LanewayException {
     return new Builder().fromEnvironment().build();
   }
 
   /**
-   * Starts with the public services, and reads only the variables for credentials and for AWS's region and endpoint.
+   * Returns a builder for the public services. It reads only the environment variables for credentials and for AWS's
+   * region and endpoint.
    */
   public static Builder builder() {
     return new Builder();
@@ -78,11 +79,11 @@ public final class Laneway implements AutoCloseable {
     try {
       return Counters.read(Engine.now(Native.counters(handle.number())));
     } catch (LanewayException closed) {
-      throw new IllegalStateException("it is closed", closed);
+      throw new IllegalStateException("the client is closed", closed);
     }
   }
 
-  /** Closes this: it returns no more buckets and begins no more jobs. Its buckets, readers and jobs continue. */
+  /** Closes the client: it returns no more buckets and begins no more jobs. Its buckets, readers and jobs continue. */
   @Override
   public void close() {
     handle.close();
@@ -94,7 +95,7 @@ public final class Laneway implements AutoCloseable {
     return "Laneway[]";
   }
 
-  /** Configures a {@link Laneway}. No setting has to be set for speed. */
+  /** Configures a {@link Laneway}. The defaults are as fast as any settings. */
   public static final class Builder {
     private final List<Map.Entry<String, String>> settings = new ArrayList<>();
     private CredentialProvider provider;
@@ -135,7 +136,7 @@ public final class Laneway implements AutoCloseable {
       return with("region", region);
     }
 
-    /** Uses these AWS keys, and doesn't look for others. */
+    /** Uses these AWS credentials, and doesn't look for others. */
     public Builder accessKey(String id, String secret) {
       return with("access_key_id", id).with("secret_access_key", secret);
     }
@@ -150,7 +151,7 @@ public final class Laneway implements AutoCloseable {
       return with("profile", name);
     }
 
-    /** Uses this key of a Google service account. It is the JSON text of the file that Google's console hands out. */
+    /** Uses this key of a Google service account. It is the JSON text of the file that Google's console creates. */
     public Builder serviceAccountKey(String json) {
       return with("service_account_key", json);
     }
@@ -252,22 +253,25 @@ public final class Laneway implements AutoCloseable {
       return with("stall_timeout", Long.toString(timeout.toMillis()));
     }
 
-    /** Sets how long Laneway retries while a server gives nothing. Then calls fail. Zero disables retries. */
+    /**
+     * Sets how long Laneway retries while a server makes no progress. After this time, calls fail. Zero disables
+     * retries.
+     */
     public Builder retryFor(Duration time) {
       return with("retry_for", Long.toString(time.toMillis()));
     }
 
     /**
-     * Sets the most bytes that the engine holds. It applies only if no other client of the process has started the
-     * engine before.
+     * Sets the maximum number of bytes that the engine holds in memory. It applies only if no other client of the
+     * process has started the engine before.
      */
     public Builder memory(long bytes) {
       return with("memory", Long.toString(bytes));
     }
 
     /**
-     * Sets the most connections of the engine. It applies only if no other client of the process has started the engine
-     * before.
+     * Sets the maximum number of connections of the engine. It applies only if no other client of the process has
+     * started the engine before.
      */
     public Builder connectionsMax(int connections) {
       return with("connections_max", Integer.toString(connections));

@@ -39,7 +39,7 @@ public final class LanewayException extends IOException {
     return kind;
   }
 
-  /** Returns the object, bucket or file that failed, or {@code null} if it concerns none. */
+  /** Returns the object, bucket or file that the failure concerns, or {@code null} if it concerns none. */
   public String url() {
     return url;
   }
@@ -49,7 +49,7 @@ public final class LanewayException extends IOException {
     return status;
   }
 
-  /** Returns the store's own code, such as {@code NoSuchKey}, or {@code null} if it gave none. */
+  /** Returns the store's error code, such as {@code NoSuchKey}, or {@code null} if the answer has none. */
   public String serviceCode() {
     return serviceCode;
   }

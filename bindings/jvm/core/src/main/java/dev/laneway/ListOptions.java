@@ -23,7 +23,7 @@ public final class ListOptions {
   /** Lists at most this many entries. Laneway requests no more from the store than needed. */
   public ListOptions limit(long entries) {
     if (entries <= 0) {
-      throw new IllegalArgumentException("a limit of " + entries);
+      throw new IllegalArgumentException("the limit must be positive: " + entries);
     }
     return new ListOptions(startAfter, entries);
   }

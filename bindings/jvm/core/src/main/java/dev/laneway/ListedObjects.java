@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Objects of a listing as they arrive, in batches. The next batch is fetched while one is read. */
+/** The objects of a listing, which arrive in batches. The engine fetches the next batch while the caller reads one. */
 final class ListedObjects extends Spliterators.AbstractSpliterator<ObjectMeta> {
   private final Handle handle;
   private final Queue<ObjectMeta> here = new ArrayDeque<>();

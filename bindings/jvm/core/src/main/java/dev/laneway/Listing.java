@@ -19,7 +19,7 @@ public final class Listing {
     return objects;
   }
 
-  /** Returns the common beginnings of keys further down. Each ends in a slash. */
+  /** Returns the common prefixes of keys further down, like subdirectories. Each ends with a slash. */
   public List<String> prefixes() {
     return prefixes;
   }

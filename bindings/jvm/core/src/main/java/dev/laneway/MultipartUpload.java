@@ -6,10 +6,10 @@ import java.util.Collection;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * An unfinished multipart upload in the store. Its parts may be sent in any order, several at once, also from other
- * processes, which use {@link Bucket#multipart} and its id. Nothing is visible in the store before {@link #complete}
- * has succeeded. The upload stays in the store, and is paid for there, until it is completed or aborted. It needs no
- * closing here.
+ * An unfinished multipart upload in the store. Its parts may be sent in any order, several at once, and by any process.
+ * Other processes open the upload by its id, with {@link Bucket#multipart}. Nothing is visible in the store before
+ * {@link #complete} has succeeded. The upload stays in the store, and is paid for there, until it is completed or
+ * aborted. This object needs no closing.
  */
 public final class MultipartUpload {
   private final Bucket bucket;
@@ -24,21 +24,21 @@ public final class MultipartUpload {
     this.id = id;
   }
 
-  /** Returns the key of the object that it will become. */
+  /** Returns the key of the object that the upload will create. */
   public String key() {
     return key;
   }
 
-  /** Returns the id that finds it again in any process. It isn't secret. */
+  /** Returns the id, by which any process can open the upload. It isn't secret. */
   public String id() {
     return id;
   }
 
   /**
    * Sends a part with its checksum. {@code number} is from 1 to 10000. A part has at least 5 MiB, unless it is the last
-   * one. Sending a number again replaces the part. The buffer is treated as in {@link Bucket#put}.
+   * one. Sending a number again replaces the part. The same rules hold for the buffer as in {@link Bucket#put}.
    *
-   * @return the argument for {@link #complete}, as text that can be handed to another process
+   * @return the argument for {@link #complete}, as text that can be passed to another process
    */
   public String uploadPart(int number, ByteBuffer bytes) throws IOException {
     return partCall(number, bytes).await();

@@ -3,13 +3,15 @@ package dev.laneway;
 import java.nio.ByteBuffer;
 
 /**
- * The native methods. Native objects are named by numbers, which are never reused. So the number of a closed object is
- * unknown, and never points to memory. Native code doesn't call into Java: events are {@linkplain #take taken}.
+ * The native methods. Java refers to native objects by numbers, which are never reused. So using a closed object is an
+ * error, and never an access to freed memory. Native code doesn't call into Java: Java fetches events with {@link
+ * #take}.
  *
- * <p>{@code Answer} below is {@link Packed}: a flag, followed by the result, or by a failure if the flag isn't set.
+ * <p>An answer below is an array written like {@link Packed}. It contains a flag for success, followed by the result or
+ * the failure.
  */
 final class Native {
-  // Verbs, with the numbers in bindings/core/src/verbs.rs.
+  // Verbs. Their numbers are defined in bindings/core/src/verbs.rs.
   static final int HEAD = 1;
   static final int OPEN = 2;
   static final int GET = 3;
@@ -42,22 +44,28 @@ final class Native {
 
   private Native() {}
 
-  /** Returns the queue for the answers to a class loader's calls. */
+  /** Creates a queue for the events of a class loader's calls. Returns its number. */
   static native long queue();
 
-  /** Returns the next event. Waits until there is one, or until it is {@linkplain #wake woken}. */
+  /** Returns all events in the queue. Waits until there is one, or until {@link #wake} is called. */
   static native byte[] take(long queue);
 
-  /** Ends the wait of {@link #take}, now or the next time. */
+  /** Makes {@link #take} return. If no thread waits in it, its next call returns at once. */
   static native void wake(long queue);
 
-  /** Sets the lowest of slf4j's levels whose records the engine sends. */
+  /** Sets the lowest slf4j level of the log records that the engine puts into the queue. */
   static native void logLevel(long queue, int level);
 
-  /** Makes a client. Returns an answer with its number. {@code provider} is asked through the queue, unless it is 0. */
+  /**
+   * Makes a client. Returns an answer with its number. The engine requests credentials from the provider of this
+   * number, with an event in the queue. The number 0 means that there is no provider.
+   */
   static native byte[] client(long queue, byte[] settings, long provider);
 
-  /** Answers a request to a provider: a flag whether there are credentials, followed by them. */
+  /**
+   * Answers a request for credentials. The answer's result is a flag whether the provider has credentials, followed by
+   * them.
+   */
   static native void provided(long ask, byte[] answer);
 
   /** Makes a bucket. Returns an answer with its number and URL. */
@@ -75,27 +83,27 @@ final class Native {
   /** Returns the progress of a job. */
   static native byte[] progress(long job);
 
-  /** Cancels a job: begins nothing more, abandons work under way, and cleans up. */
+  /** Cancels a job: it begins nothing more, abandons running transfers, and cleans up. */
   static native void cancelJob(long job);
 
   static native byte[] counters(long client);
 
-  /** Releases the object of a number, and ends its work. */
+  /** Releases the object with this number, and ends its work. */
   static native void close(long number);
 
-  /** Begins a call. Its end is taken from the queue. */
+  /** Begins a call. An event in the queue reports its end. */
   static native void begin(long queue, long call, int verb, long of, byte[] arguments);
 
   /**
-   * Begins a call with the memory of a direct buffer. The verb reads or writes that memory until the call's end is in
-   * the queue. The buffer must stay alive until then.
+   * Begins a call with the memory of a direct buffer. The verb reads or writes that memory until the queue reports the
+   * call's end. The buffer must stay alive until then.
    */
   static native void lend(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer memory, int at, int length);
 
   /**
-   * Begins a call with a part of a direct buffer for each of several ranges. {@code parts} has each part's place and
-   * length.
+   * Begins a call with a part of a direct buffer for each of several ranges. {@code parts} has two numbers for each
+   * part: its offset in the buffer, and its length.
    */
   static native void lendSeveral(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer[] memory, int[] parts);
@@ -114,7 +122,7 @@ final class Native {
 
   static native void bodyToArray(long body, int from, byte[] array, int at, int length);
 
-  /** Reads bytes that are here already. Returns how many, or -1 if the call must wait for them. */
+  /** Reads bytes that the engine has already received. Returns their number, or -1 if the caller must wait for some. */
   static native int readNowToMemory(long reader, long position, ByteBuffer memory, int at, int length);
 
   static native int readNowToArray(long reader, long position, byte[] array, int at, int length);
@@ -122,12 +130,12 @@ final class Native {
   /** Frees bytes that were read ahead of a reader. */
   static native void dropAhead(long reader);
 
-  /** Returns how many bytes a writer has taken at once. The others must wait. */
+  /** Writes as many bytes as a writer accepts without waiting. Returns their number. */
   static native int writeNowFromMemory(long writer, ByteBuffer memory, int at, int length);
 
   static native int writeNowFromArray(long writer, byte[] array, int at, int length);
 
-  /** Does the same with a buffer. */
+  /** Does the same with any kind of buffer. Returns 0 if the buffer's memory can't be accessed from here. */
   static int writeNow(long writer, ByteBuffer bytes, int length) {
     int at = bytes.position();
     if (bytes.isDirect()) {

@@ -19,11 +19,11 @@ import java.util.UUID;
 /**
  * Loads the native library of this platform from the jar.
  *
- * <p>Each version of the library is unpacked once, into a folder of the user's that nobody else may write to. It is
- * moved into place when it is complete. A JVM loads a path for one class loader only. So each class loader gets its own
- * name for the same file, a hard link that is removed once it is loaded. The system's loader identifies the file and
- * not its name, so all class loaders share one library and its one engine. If a file can't be linked, a copy is loaded,
- * which has its own engine.
+ * <p>Each version of the library is unpacked once, into a folder that no other user may write to. A temporary file is
+ * renamed when it is complete. A JVM loads a path for only one class loader. So each class loader loads the file
+ * through its own hard link, which is removed afterwards. The operating system's loader recognises the file by its
+ * inode. So all class loaders share one library and its one engine. If the file can't be linked, further class loaders
+ * load a copy, which has its own engine.
  *
  * <p>{@code -Ddev.laneway.native.folder} names another folder, and {@code -Ddev.laneway.native.library} a library
  * outside the jar.
@@ -44,19 +44,19 @@ final class NativeLibrary {
     }
   }
 
-  /** Returns the path of the library, which this process or another unpacked. */
+  /** Returns the path of the unpacked library. Unpacks it unless this process or another one has done so. */
   private static Path unpacked() throws IOException {
     String name = System.mapLibraryName("laneway_jvm");
     String resource = "native/" + platform() + "/" + name;
     String hash;
     try (InputStream listed = NativeLibrary.class.getResourceAsStream(resource + ".sha256")) {
       if (listed == null) {
-        throw failed("the jar has none for " + platform(), null);
+        throw failed("the jar doesn't contain it for " + platform(), null);
       }
       hash = new String(listed.readAllBytes(), StandardCharsets.US_ASCII).strip();
     }
     if (!hash.matches("[0-9a-f]{64}")) {
-      throw failed("the jar has no valid hash of it", null);
+      throw failed("its hash in the jar is missing or invalid", null);
     }
     Path library = folder().resolve(hash.substring(0, 32)).resolve(name);
     if (!Files.isRegularFile(library, LinkOption.NOFOLLOW_LINKS)) {
@@ -68,24 +68,25 @@ final class NativeLibrary {
   private static void unpack(String resource, Path library) throws IOException {
     Files.createDirectories(library.getParent());
     if (System.getProperty("dev.laneway.native.temporary") != null) {
-      // Files are removed in reverse order.
+      // When the JVM exits, it removes these in reverse order: the file before its folder.
       library.getParent().toFile().deleteOnExit();
       library.toFile().deleteOnExit();
     }
     Path partial = library.resolveSibling(UUID.randomUUID() + ".tmp");
     try (InputStream packed = NativeLibrary.class.getResourceAsStream(resource)) {
       if (packed == null) {
-        throw failed("the jar has none for " + platform(), null);
+        throw failed("the jar doesn't contain it for " + platform(), null);
       }
       Files.copy(packed, partial);
-      // Two processes that unpack at the same time put the same content there.
+      // If another process unpacks the library at the same time, one file replaces the other, and both have the same
+      // content.
       Files.move(partial, library, StandardCopyOption.ATOMIC_MOVE);
     } finally {
       Files.deleteIfExists(partial);
     }
   }
 
-  /** Returns a folder that nobody else can write to, because libraries run from it. */
+  /** Returns a folder that no other user can write to, because this process runs the code in it. */
   private static Path folder() throws IOException {
     String given = System.getProperty("dev.laneway.native.folder");
     if (given != null) {
@@ -104,8 +105,8 @@ final class NativeLibrary {
   }
 
   /**
-   * Returns a folder of this process's own, which is removed with it. In a container, users often have no home. All
-   * class loaders share it.
+   * Returns a temporary folder for this process, which the JVM removes when it exits. It is needed if the user has no
+   * home, as is common in containers. All class loaders share it.
    */
   private static Path temporary() throws IOException {
     try {
@@ -129,9 +130,9 @@ final class NativeLibrary {
   }
 
   /**
-   * Creates a folder, if it doesn't exist.
+   * Creates a folder if it doesn't exist, and checks that it is safe.
    *
-   * @throws IOException if somebody else owns it or may write to it
+   * @throws IOException if another user owns it or may write to it
    */
   private static Path owned(Path folder) throws IOException {
     if (!isPosix(folder)) {
@@ -150,12 +151,12 @@ final class NativeLibrary {
         EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
     others.retainAll(Files.getPosixFilePermissions(real));
     if (!others.isEmpty()) {
-      throw new IOException(real + ": others may write to it");
+      throw new IOException(real + ": other users may write to this folder");
     }
     Path probe = Files.createTempFile(real, "owner-", ".tmp");
     try {
       if (!Files.getOwner(probe).equals(Files.getOwner(real))) {
-        throw new IOException(real + ": it belongs to somebody else");
+        throw new IOException(real + ": another user owns this folder");
       }
     } finally {
       Files.delete(probe);

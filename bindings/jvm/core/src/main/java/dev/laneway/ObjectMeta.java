@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 
-/** The store's metadata of an object. */
+/** An object's metadata, as the store reports it. */
 public final class ObjectMeta {
   private final String key;
   private final long size;
@@ -32,43 +32,46 @@ public final class ObjectMeta {
     this.metadata = metadata;
   }
 
-  /** Returns an object whose size and version are known from elsewhere, such as a table's list of files. */
+  /**
+   * Makes the metadata of an object whose size and version are known without a request, such as from a table's list of
+   * files.
+   */
   public static ObjectMeta of(String key, long size, String version) {
     if (size < 0) {
-      throw new IllegalArgumentException("a size of " + size + " bytes");
+      throw new IllegalArgumentException("the size must not be negative: " + size);
     }
     return new ObjectMeta(key, size, version, null, null, Map.of(), null);
   }
 
-  /** Returns its key, without its bucket's prefix. */
+  /** Returns the object's key, without its bucket's prefix. */
   public String key() {
     return key;
   }
 
-  /** Returns its stored size in bytes. */
+  /** Returns the object's stored size in bytes. */
   public long size() {
     return size;
   }
 
   /**
-   * Returns its version, which conditions accept: a generation on GCS, an ETag without quotes on S3. It is {@code null}
-   * if the store reports none.
+   * Returns the object's version, for conditions such as {@link GetOptions#ifVersion}. It is the generation on GCS, and
+   * the ETag without quotes on S3. It is {@code null} if the store reports none.
    */
   public String version() {
     return version;
   }
 
-  /** Returns the ETag of the answer, without quotes, or {@code null} if there is none. */
+  /** Returns the object's ETag without quotes, or {@code null} if the store's answer doesn't contain it. */
   public String etag() {
     return etag;
   }
 
-  /** Returns the time of its last change, or {@code null} if the answer doesn't have it. */
+  /** Returns the time of the object's last change, or {@code null} if the store's answer doesn't contain it. */
   public Instant updated() {
     return updated;
   }
 
-  /** Returns {@code Content-Type}, or {@code null} if the answer doesn't have it, as in S3's listings. */
+  /** Returns {@code Content-Type}, or {@code null} if the store's answer doesn't contain it, as in S3's listings. */
   public String contentType() {
     return attributes.get("content-type");
   }
@@ -93,14 +96,14 @@ public final class ObjectMeta {
     return attributes.get("cache-control");
   }
 
-  /** Returns the storage class by the store's name. */
+  /** Returns the storage class, by the store's name for it. */
   public String storageClass() {
     return attributes.get("storage-class");
   }
 
   /**
-   * Returns the user metadata; names are in lower case on S3. It is {@code null} if the answer doesn't include it, as
-   * in GCS's answers to reads and S3's listings. {@link Bucket#head} always does.
+   * Returns the user metadata, whose names are in lower case on S3. It is {@code null} if the store's answer doesn't
+   * contain it, as in GCS's answers to reads and in S3's listings. {@link Bucket#head} always returns it.
    */
   public Map<String, String> metadata() {
     return metadata;

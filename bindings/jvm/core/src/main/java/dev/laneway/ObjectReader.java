@@ -15,11 +15,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 
 /**
- * An object that is open for reads, all of one version. Once it has been replaced, reads fail with {@link
- * ErrorKind#PRECONDITION}.
+ * One version of an object, open for reads. If the object is replaced, reads fail with {@link ErrorKind#PRECONDITION}.
  *
- * <p>Any number of threads may read at positions ({@link #readAt}, {@link #readRanges}). As a channel, which reads
- * ahead, it is for one thread at a time. Closing it ends reads under way.
+ * <p>Any number of threads may read at positions ({@link #readAt}, {@link #readRanges}). Only one thread at a time may
+ * use it as a channel, which reads ahead. Closing it ends running reads.
  */
 public final class ObjectReader implements SeekableByteChannel {
   private final String url;
@@ -44,7 +43,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return meta;
   }
 
-  /** Returns its size in bytes. */
+  /** Returns the object's size in bytes. */
   @Override
   public long size() {
     return meta.size();
@@ -52,7 +51,7 @@ public final class ObjectReader implements SeekableByteChannel {
 
   /**
    * Reads into the buffer from a position of the object on, until the buffer is full or the object ends. Moves the
-   * buffer's position behind the bytes read. The engine itself writes to a direct buffer's memory. For another buffer,
+   * buffer's position after the bytes read. The engine itself writes to a direct buffer's memory. For another buffer,
    * the bytes are copied once.
    *
    * @return the number of bytes; -1 if the object ends at or before the position, unless the buffer has no room
@@ -104,20 +103,19 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Reads ranges together, in as few requests as pay off. It joins neighbours if the bytes between them cost less than
-   * another request, and cuts long ones. Each future is done as soon as its range is there, with the buffer that {@code
-   * allocate} made, from 0 to the range's length. Ranges may repeat or overlap. If one reaches beyond the object's end,
-   * all fail with an {@link EOFException} before anything is read.
+   * Reads ranges together. It fetches neighbouring ranges with one request if the bytes between them cost less than
+   * another request, and divides long ranges. A future completes as soon as its range has arrived. Its value is the
+   * buffer from {@code allocate}, whose remaining bytes are the range. Ranges may repeat or overlap. If one reaches
+   * beyond the object's end, all fail with an {@link EOFException} before anything is read.
    *
    * <p>Laneway reads ahead in a Parquet file whose footer came with the opening request ({@link OpenOptions#footer}).
-   * It does so for a program that reads the same columns of one row group after the other. The more was read, the more
-   * it fetches, up to 16 MiB.
+   * It does so for a program that reads the same columns of one row group after the other. The more the program has
+   * read, the more Laneway fetches ahead, up to 16 MiB.
    *
    * <p>If all buffers are direct and none overlap, the engine writes to them itself. It copies only columns that were
    * read ahead and bytes that came with the opening request. Ranges for other buffers are copied once.
    *
-   * <p>A range whose future is cancelled is not written to its buffer afterwards. If all are cancelled, the reading
-   * ends.
+   * <p>After a future is cancelled, nothing writes to its buffer. If all futures are cancelled, the requests end.
    *
    * @return futures in the order of the ranges
    */
@@ -139,7 +137,7 @@ public final class ObjectReader implements SeekableByteChannel {
         Engine.begin(call, Native.READ_RANGES, handle, packed);
       }
       noted(call);
-      // Ranges are copied to their buffers after the call itself has ended.
+      // Ranges may be copied to their buffers after the call itself has ended. So wait for all ranges.
       CompletableFuture.allOf(call.futures().toArray(CompletableFuture[]::new))
           .whenComplete((done, failure) -> underWay.remove(call));
     }
@@ -175,7 +173,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return position;
   }
 
-  /** Moves to another position, which may lie beyond the end, where nothing is read. Sends no request. */
+  /** Moves to another position, which may lie beyond the end. Reads return -1 there. Sends no request. */
   @Override
   public SeekableByteChannel position(long position) throws IOException {
     opened();
@@ -187,16 +185,16 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Returns a stream that reads in order. Its {@code close} closes this. Both share one position, so use only one of
-   * them.
+   * Returns a stream that reads in order. Closing the stream closes the reader. Both share one position, so use only
+   * one of them.
    */
   public ObjectStream stream() {
     return new ObjectStream(this);
   }
 
   /**
-   * Frees the bytes that the engine read ahead for {@link #read} and {@link #readRanges}, and abandons fetches under
-   * way. It doesn't end a running read.
+   * Frees the bytes that the engine read ahead for {@link #read} and {@link #readRanges}, and abandons running fetches.
+   * It doesn't end a running read.
    */
   public void dropAhead() {
     Native.dropAhead(handle.number());
@@ -219,7 +217,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return handle.isOpen();
   }
 
-  /** Ends reads under way, and returns once nothing writes to their buffers any more. */
+  /** Ends running reads, and returns once nothing writes to their buffers any more. */
   @Override
   public void close() {
     handle.close();
@@ -267,7 +265,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return noted(Engine.lend(Native.READ_INTO, handle, new Packed().number(position), into, reading));
   }
 
-  /** Reads bytes that are copied when they are here. */
+  /** Reads bytes that are copied to the buffer when they have arrived. */
   private <T> Call<T> fetched(long position, ByteBuffer into, Call.Reading<T> reading) {
     Packed packed = new Packed().number(position).number(into.remaining());
     return noted(Engine.begin(Native.READ_AT, handle, packed, reading));
@@ -276,7 +274,7 @@ public final class ObjectReader implements SeekableByteChannel {
   private <T> Call<T> noted(Call<T> call) {
     underWay.add(call);
     if (!handle.isOpen()) {
-      // Another thread closed this meanwhile, and didn't see the call.
+      // Another thread closed the reader meanwhile, and didn't end this call.
       call.completeExceptionally(closed());
     }
     return call;
@@ -294,7 +292,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new LanewayException(ErrorKind.CANCELLED, url + ": its reader was closed");
   }
 
-  /** Handles the end of a read that no thread waits for: moves the buffer's position behind the bytes. */
+  /** Handles the end of a read, and moves the buffer's position after the bytes. */
   private static final class Landing implements Call.Reading<Integer> {
     private final ByteBuffer into;
     private final boolean hasRoom;

@@ -6,18 +6,19 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * An {@link ObjectReader} as a stream that can seek. It reads ahead in order. Small reads come from a buffer, which one
- * call out of the JVM fills. One thread uses it at a time. Closing it closes the reader.
+ * An {@link ObjectReader} as a stream that can seek. The engine fetches the bytes that follow its position ahead. Small
+ * reads come from a buffer, so that few of them need a native call. Only one thread may use a stream at a time. Closing
+ * it closes the reader.
  */
 public final class ObjectStream extends InputStream {
-  /** Smaller reads go through the buffer. */
+  /** The size of the buffer. Smaller reads go through it. */
   private static final int BUFFER_BYTES = 8 << 10;
 
   private static final byte[] NOTHING = new byte[0];
 
   private final ObjectReader reader;
 
-  /** The position of the next byte. The reader itself is behind the buffered bytes. */
+  /** The position of the next byte. The reader's own position is after the buffered bytes. */
   private long position;
 
   private byte[] buffer = NOTHING;
@@ -33,7 +34,7 @@ public final class ObjectStream extends InputStream {
     return position;
   }
 
-  /** Moves to another position, which may lie beyond the end, where nothing is read. Sends no request. */
+  /** Moves to another position, which may lie beyond the end. Reads return -1 there. Sends no request. */
   public void position(long to) {
     if (to < 0) {
       throw new IllegalArgumentException("the position is before the beginning: " + to);
@@ -63,7 +64,7 @@ public final class ObjectStream extends InputStream {
     return read(ByteBuffer.wrap(into, at, length));
   }
 
-  /** Reads at least one byte, and as many more as are here and fit. Returns -1 at the end. */
+  /** Reads at least one byte, and more if they have arrived and fit into the buffer. Returns -1 at the end. */
   public int read(ByteBuffer into) throws IOException {
     int wanted = into.remaining();
     if (wanted == 0) {
@@ -89,13 +90,13 @@ public final class ObjectStream extends InputStream {
     return skipped;
   }
 
-  /** Returns how many bytes of the object are left. */
+  /** Returns how many bytes of the object follow, even if they have not arrived yet. */
   @Override
   public int available() {
     return (int) Math.max(0, Math.min(Integer.MAX_VALUE, reader.size() - position));
   }
 
-  /** Frees bytes that were read ahead, and abandons fetches under way. Reading continues at the same position. */
+  /** Frees bytes that were read ahead, and abandons running fetches. Reading continues at the same position. */
   public void unbuffer() {
     buffer = NOTHING;
     bufferAt = 0;
@@ -113,7 +114,7 @@ public final class ObjectStream extends InputStream {
     return "ObjectStream[" + reader + ", position=" + position + "]";
   }
 
-  /** Fills the buffer if it is empty. Returns how many bytes are in it then. */
+  /** Fills the buffer if it is empty. Returns how many unread bytes it then contains. */
   private int fill() throws IOException {
     if (bufferAt == bufferEnd) {
       if (buffer.length == 0) {

@@ -8,7 +8,8 @@ import java.nio.channels.WritableByteChannel;
 
 /**
  * Writes an object from bytes that the caller writes to it. Nothing is visible in the store before {@link #finish} has
- * succeeded. A writer that is closed or aborted before leaves nothing behind. One thread uses it at a time.
+ * succeeded. If the writer is closed or aborted before that, nothing stays in the store. Only one thread may use it at
+ * a time.
  */
 public final class ObjectWriter implements WritableByteChannel {
   private final String url;
@@ -16,8 +17,8 @@ public final class ObjectWriter implements WritableByteChannel {
   private boolean isOver;
 
   /**
-   * Set while a write is under way, and for good after a failed one, because it is unknown how many of its bytes were
-   * taken.
+   * Set while a write is running. It stays set after a failed write, because it is unknown how many bytes the engine
+   * accepted.
    */
   private boolean hasFailed;
 
@@ -36,8 +37,8 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Writes all remaining bytes. Waits while too many are on their way. After a write that failed or was interrupted,
-   * the object can only be aborted.
+   * Writes all remaining bytes. Waits while too many bytes are being sent. After a write that failed or was
+   * interrupted, the object can only be aborted.
    *
    * @return the number of bytes
    */
@@ -46,7 +47,7 @@ public final class ObjectWriter implements WritableByteChannel {
     check();
     int length = bytes.remaining();
     hasFailed = true;
-    // Bytes that fit into the current part are taken at once.
+    // The engine accepts bytes that fit into the current part without waiting.
     int taken = Native.writeNow(handle.number(), bytes, length);
     while (taken < length) {
       ByteBuffer rest = bytes.duplicate();
@@ -69,7 +70,7 @@ public final class ObjectWriter implements WritableByteChannel {
     }
   }
 
-  /** Aborts the object, and waits until the store has nothing unfinished of it. */
+  /** Aborts the object, and waits until the store has removed its unfinished parts. */
   public void abort() throws IOException {
     if (isOver) {
       return;
@@ -105,7 +106,7 @@ public final class ObjectWriter implements WritableByteChannel {
     return url;
   }
 
-  /** @throws IOException if the object takes no more bytes */
+  /** @throws IOException if the writer is closed, or if a write has failed */
   void check() throws IOException {
     if (isOver) {
       throw new ClosedChannelException();

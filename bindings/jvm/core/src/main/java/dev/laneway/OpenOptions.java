@@ -28,31 +28,32 @@ public final class OpenOptions {
     return new OpenOptions(Objects.requireNonNull(meta, "meta"), version, footer, inOrder);
   }
 
-  /** Does the same with a size, and a version or {@code null}. */
+  /** Does the same for an object of this size and version. The version may be {@code null}. */
   public OpenOptions known(long size, String version) {
     return known(ObjectMeta.of("", size, version));
   }
 
-  /** Opens only this version. An object that was replaced is a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /** Opens only this version. If the object has another version, the call fails with {@link ErrorKind#PRECONDITION}. */
   public OpenOptions ifVersion(String version) {
     return new OpenOptions(known, Objects.requireNonNull(version, "version"), footer, inOrder);
   }
 
   /**
-   * Fetches this many last bytes with the opening request, or all if there are fewer. Reads within them cost nothing.
-   * For a {@linkplain #known(ObjectMeta) known} object, opening then takes one request.
+   * Fetches this many bytes at the object's end with the opening request, or the whole object if it is shorter. Reads
+   * of these bytes need no further request. Opening a {@linkplain #known(ObjectMeta) known} object then sends one
+   * request instead of none.
    */
   public OpenOptions footer(long bytes) {
     if (bytes < 0) {
-      throw new IllegalArgumentException("a footer of " + bytes + " bytes");
+      throw new IllegalArgumentException("the footer's size must not be negative: " + bytes);
     }
     return new OpenOptions(known, version, bytes, inOrder);
   }
 
   /**
-   * Prepares for a read from beginning to end. The first 512 KiB come with the opening request, in place of a
-   * {@linkplain #footer(long) footer}. That is the whole of most small objects. The bytes behind them are fetched
-   * ahead. For a {@linkplain #known(ObjectMeta) known} object, opening sends no request.
+   * Prepares for a read from beginning to end. The opening request fetches the first 512 KiB, instead of a {@linkplain
+   * #footer(long) footer}. Most small objects are then complete. Laneway fetches the bytes that follow ahead. Opening a
+   * {@linkplain #known(ObjectMeta) known} object sends no request.
    */
   public OpenOptions inOrder() {
     return new OpenOptions(known, version, footer, true);

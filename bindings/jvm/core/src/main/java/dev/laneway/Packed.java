@@ -24,7 +24,10 @@ final class Packed {
     return this;
   }
 
-  /** Refuses text that isn't valid Unicode: a replacement character would name another object. */
+  /**
+   * Adds a text. Refuses one that isn't valid Unicode, because a replacement character would make it another object's
+   * key.
+   */
   Packed text(String text) {
     for (int at = 0; at < text.length(); at++) {
       char one = text.charAt(at);
@@ -34,7 +37,7 @@ final class Packed {
                 && at + 1 < text.length()
                 && Character.isLowSurrogate(text.charAt(at + 1));
         if (!isPair) {
-          throw new IllegalArgumentException("half of a character at " + at + " of a text");
+          throw new IllegalArgumentException("the text isn't valid Unicode: half of a surrogate pair at index " + at);
         }
         at++;
       }

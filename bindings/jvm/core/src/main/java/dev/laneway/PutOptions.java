@@ -20,12 +20,15 @@ public final class PutOptions {
     this.tags = tags;
   }
 
-  /** Writes only if there is no such object. Otherwise it is a failure of kind {@link ErrorKind#ALREADY_EXISTS}. */
+  /** Writes only if the object doesn't exist. Otherwise the call fails with {@link ErrorKind#ALREADY_EXISTS}. */
   public PutOptions ifAbsent() {
     return with("if-absent", "");
   }
 
-  /** Replaces only this version of the object. Otherwise it is a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /**
+   * Replaces only this version of the object. If it has another one, the call fails with {@link
+   * ErrorKind#PRECONDITION}.
+   */
   public PutOptions ifVersion(String version) {
     return with("if-version", version);
   }
@@ -55,17 +58,17 @@ public final class PutOptions {
     return with("cache-control", value);
   }
 
-  /** Sets the storage class by the store's name. */
+  /** Sets the storage class, by the store's name for it. */
   public PutOptions storageClass(String value) {
     return with("storage-class", value);
   }
 
-  /** Sets a canned ACL by the store's name. */
+  /** Sets a canned ACL, by the store's name for it. */
   public PutOptions acl(String value) {
     return with("acl", value);
   }
 
-  /** Sets the key of a key management service that encrypts the object, by the store's name. */
+  /** Sets the key of the key management service (KMS) that encrypts the object, by the store's name for it. */
   public PutOptions kmsKey(String value) {
     return with("kms-key", value);
   }

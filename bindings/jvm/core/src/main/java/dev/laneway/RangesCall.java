@@ -14,12 +14,14 @@ import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/** Ranges of a reader that are read together. */
+/** A call that reads several ranges of an object together, with a future for each. */
 final class RangesCall extends Call<Void> {
   private final List<OneRange> futures = new ArrayList<>();
+
+  /** The number of ranges that have neither arrived nor been ended by the caller. */
   private final AtomicInteger wanted;
 
-  /** True if the engine itself writes to the buffers. */
+  /** True if the engine itself writes to the buffers, all of which are direct. Otherwise the bytes are copied here. */
   private final boolean isLent;
 
   RangesCall(Handle reader, List<Range> ranges, IntFunction<ByteBuffer> allocate) {
@@ -28,18 +30,18 @@ final class RangesCall extends Call<Void> {
       ByteBuffer buffer = allocate.apply(range.length());
       if (buffer.remaining() < range.length()) {
         throw new IllegalArgumentException(
-            "a buffer of " + buffer.remaining() + " bytes was made for " + range.length());
+            "a range of " + range.length() + " bytes got a buffer of only " + buffer.remaining());
       }
       futures.add(new OneRange(futures.size(), buffer, range.length()));
     }
     isLent = futures.stream().allMatch(range -> range.buffer.isDirect() && !range.buffer.isReadOnly());
     wanted = new AtomicInteger(futures.size());
     asFuture();
-    // Ranges that haven't arrived when the call ends fail with it.
+    // When the call ends, the ranges that haven't arrived fail with the call's failure.
     whenComplete(
         (done, failure) -> {
           Throwable why =
-              failure == null ? new LanewayException(ErrorKind.INTERNAL, "a range has not come") : failure;
+              failure == null ? new LanewayException(ErrorKind.INTERNAL, "the call ended without this range") : failure;
           futures.forEach(range -> range.failed(why));
         });
   }
@@ -52,34 +54,37 @@ final class RangesCall extends Call<Void> {
     return isLent;
   }
 
-  /** Returns the buffers that are lent. */
+  /** Returns the buffers to which the engine writes. */
   ByteBuffer[] buffers() {
     return futures.stream().map(range -> range.buffer).toArray(ByteBuffer[]::new);
   }
 
-  /** Returns each range's place in its buffer, and its length. */
+  /** Returns two numbers for each range: its offset in its buffer, and its length. */
   int[] parts() {
     return futures.stream().flatMapToInt(range -> IntStream.of(range.buffer.position(), range.length)).toArray();
   }
 
-  /** Ends the call. Once this returns, bytes that are here already are not copied any more. */
+  /** Ends the call. Once this returns, bytes that have already arrived are no longer copied to the buffers. */
   @Override
   void giveUp() {
     super.giveUp();
     giveUpCopies();
   }
 
-  /** Abandons copies. Once this returns, bytes that are here already are not copied any more. */
+  /** Abandons copies. Once this returns, bytes that have arrived are no longer copied to the buffers. */
   void giveUpCopies() {
     futures.forEach(OneRange::giveUp);
   }
 
-  /** Handles a range that is here. Runs on the queue's thread, which receives the call's end later. */
+  /** Handles a range that has arrived. Runs on the thread that reads the queue, before the event of the call's end. */
   void came(int at, Body body) {
     futures.get(at).has(body);
   }
 
-  /** Handles a range that the engine wrote to its buffer, with this number of bytes. Runs on the queue's thread too. */
+  /**
+   * Handles the event that the engine has written this many bytes to a range's buffer. Runs on the thread that reads
+   * the queue, too.
+   */
   void filled(int at, int bytes) {
     futures.get(at).isFilled(bytes);
   }
@@ -89,16 +94,19 @@ final class RangesCall extends Call<Void> {
     private final ByteBuffer buffer;
     private final int length;
 
-    /** Set once the bytes are here. They are copied after that. */
+    /** Set once the bytes have arrived. They are copied to the buffer after that. */
     private boolean isHere;
 
-    /** Set once they must not be copied any more. */
+    /** Set once the bytes must no longer be copied to the buffer. */
     private boolean isGivenUp;
 
-    /** Set once this range no longer counts in {@code wanted}. */
+    /** Set once {@code wanted} no longer counts this range, because it has arrived or was ended. */
     private boolean isCounted;
 
-    /** Set once a caller ends this range. The caller's outcome then holds, even if the whole call ends before it. */
+    /**
+     * Set once the caller ends this range, for example by cancelling it. The future then ends as the caller chose, even
+     * if the whole call ends first.
+     */
     private boolean isEnding;
 
     OneRange(int place, ByteBuffer buffer, int length) {
@@ -121,7 +129,10 @@ final class RangesCall extends Call<Void> {
       landed(Body.NONE, () -> bytes);
     }
 
-    /** Ends the range once its bytes are in the buffer. {@code landing} puts them there, and returns their number. */
+    /**
+     * Completes the range's future. Before that, {@code landing} puts the bytes into the buffer, and returns their
+     * number.
+     */
     private void landed(Body body, IntSupplier landing) {
       synchronized (this) {
         isHere = true;
@@ -129,7 +140,7 @@ final class RangesCall extends Call<Void> {
       completing(
           () -> {
             Throwable failure = null;
-            // Giving up waits for the copy, or comes before it.
+            // `giveUp` takes this lock too. So it takes effect either before the copy or after it.
             synchronized (this) {
               try (body) {
                 if (isGivenUp || isDone()) {
@@ -137,7 +148,7 @@ final class RangesCall extends Call<Void> {
                 } else if (landing.getAsInt() == length) {
                   buffer.limit(buffer.position() + length);
                 } else {
-                  failure = new LanewayException(ErrorKind.INTERNAL, "a range came with another length");
+                  failure = new LanewayException(ErrorKind.INTERNAL, "a range arrived with another length");
                 }
               } catch (RuntimeException unfit) {
                 // The buffer no longer takes the bytes: its limit was changed, or it is read-only.
@@ -171,7 +182,7 @@ final class RangesCall extends Call<Void> {
       super.completeExceptionally(why);
     }
 
-    /** Makes the engine stop writing to the lent buffer. */
+    /** Makes the engine stop writing to this range's buffer. */
     private void takeBack() {
       synchronized (this) {
         isEnding = true;
@@ -255,11 +266,11 @@ final class RangesCall extends Call<Void> {
       return this;
     }
 
-    /** Ends the call if nobody waits for any of its ranges. */
+    /** Ends the whole call if the caller has ended the last range that had not arrived. */
     private boolean unwanted(boolean isEnded) {
       boolean isLast;
       synchronized (this) {
-        // A range that is here has been counted, or will be.
+        // If the bytes have arrived, `landed` lowers the count.
         boolean counts = isEnded && !isHere && !isCounted;
         isCounted |= counts;
         isLast = counts && wanted.decrementAndGet() == 0;

@@ -15,17 +15,17 @@ public final class Summary {
     this.warnings = List.copyOf(warnings);
   }
 
-  /** Items that were done (in a dry run: planned). */
+  /** Returns the number of items that were done. In a dry run, it is the number of planned items. */
   public long files() {
     return count("files");
   }
 
-  /** Items that failed. */
+  /** Returns the number of items that failed. */
   public long failed() {
     return count("failed");
   }
 
-  /** Items that were left as they were. */
+  /** Returns the number of items that were left as they were. */
   public long skipped() {
     return count("skipped");
   }
@@ -40,22 +40,22 @@ public final class Summary {
     return count("unchanged");
   }
 
-  /** Bytes of the items that were done. */
+  /** Returns the bytes of the items that were done. */
   public long bytes() {
     return count("bytes");
   }
 
-  /** Returns the requests that the job sent, counting every attempt. */
+  /** Returns the number of requests that the job sent, counting every attempt. */
   public long requests() {
     return count("requests");
   }
 
-  /** Connections that it opened. */
+  /** Returns the number of connections that the job opened. */
   public long connections() {
     return count("connections");
   }
 
-  /** Returns the items that were found but not done, because the job was cancelled or stopped before. */
+  /** Returns the number of items that were found but not done, because the job was cancelled or stopped first. */
   public long notDone() {
     return count("not_done");
   }
@@ -70,12 +70,12 @@ public final class Summary {
     return count("interrupted") != 0;
   }
 
-  /** Returns whether the job stopped at a failure that every other item would have met too. */
+  /** Returns whether the job stopped early, because of a failure that every other item would have had too. */
   public boolean isStopped() {
     return count("stopped") != 0;
   }
 
-  /** Returns any of the counts by its name in the program's records, or 0 for an unknown name. */
+  /** Returns a count by its name in the JSON records of the program {@code laneway}, or 0 for an unknown name. */
   public long count(String name) {
     return counts.getOrDefault(name, 0L);
   }
@@ -86,15 +86,15 @@ public final class Summary {
   }
 
   /**
-   * Returns the warnings, at most the first 1000: something was left out that the caller may have meant, or was done
-   * differently than requested.
+   * Returns the warnings, at most the first 1000. A warning says that the job left out something that the caller may
+   * have wanted, or did something differently than requested.
    */
   public List<String> warnings() {
     return warnings;
   }
 
   /**
-   * Returns this, if nothing failed and all was done.
+   * Returns this summary if no item failed and the job was completed.
    *
    * @throws LanewayException the first failure, with the others as suppressed exceptions
    */

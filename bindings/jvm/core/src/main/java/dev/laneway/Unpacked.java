@@ -20,7 +20,7 @@ final class Unpacked {
     this.bytes = bytes;
   }
 
-  /** Returns the place where the answered call began, if tracing is on. */
+  /** Returns the stack trace of the start of the answered call, or {@code null} if tracing is off. */
   Throwable begun() {
     return begun;
   }

@@ -1,6 +1,6 @@
 package dev.laneway;
 
-/** A stored object after a write. */
+/** The result of a write: facts about the stored object. */
 public final class Written {
   private final long size;
   private final String version;
@@ -14,24 +14,28 @@ public final class Written {
     this.isAtomic = isAtomic;
   }
 
-  /** Returns its size in bytes. */
+  /** Returns the object's size in bytes. */
   public long size() {
     return size;
   }
 
-  /** Returns its version, which conditions accept, or {@code null} if the store reports none. */
+  /** Returns the object's version, for use in conditions, or {@code null} if the store reports none. */
   public String version() {
     return version;
   }
 
   /**
-   * Returns the checksum that verified its bytes, such as {@code crc32c}, or {@code unverified} if the store gave none.
+   * Returns the name of the checksum that verified the bytes, such as {@code crc32c}. It is {@code unverified} if the
+   * store returned no checksum.
    */
   public String verified() {
     return verified;
   }
 
-  /** Returns whether the store itself enforced the condition, so that no other writer could come between. */
+  /**
+   * Returns whether the store itself enforced the condition. Otherwise another write may have come between check and
+   * write.
+   */
   public boolean isAtomic() {
     return isAtomic;
   }

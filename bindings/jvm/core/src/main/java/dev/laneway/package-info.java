@@ -11,13 +11,13 @@
  * }
  * }</pre>
  *
- * <p>One engine serves the process. Its threads do the work, and its budgets bound memory and connections, for any number of
- * {@link dev.laneway.Laneway}s and class loaders. Every verb blocks the thread that calls it. Its {@code ...Async} form returns
- * a {@link java.util.concurrent.CompletableFuture}. An interrupt ends a blocking call with an {@link
- * java.io.InterruptedIOException}, and cancelling a future ends its call. After that, or once a call has returned or thrown, the
- * engine uses none of the buffers that were handed to it.
+ * <p>One engine serves the whole process, with any number of {@link dev.laneway.Laneway} clients and class loaders. Its threads
+ * do the work, and its limits bound the memory and the connections of all of them together. Each operation blocks the thread
+ * that calls it. Its {@code ...Async} form returns a {@link java.util.concurrent.CompletableFuture} instead. If the thread is
+ * interrupted, a blocking call ends with an {@link java.io.InterruptedIOException}. Cancelling a future ends its call. Once a
+ * call has ended in any of these ways, the engine no longer uses the buffers that were passed to it.
  *
- * <p>The engine logs to slf4j's logger {@code dev.laneway}. Failures are {@link dev.laneway.LanewayException}s of a {@link
- * dev.laneway.ErrorKind}. Neither contains a secret.
+ * <p>The engine logs to slf4j's logger {@code dev.laneway}. Failures are {@link dev.laneway.LanewayException}s with an {@link
+ * dev.laneway.ErrorKind}. Neither log records nor failures contain secrets.
  */
 package dev.laneway;

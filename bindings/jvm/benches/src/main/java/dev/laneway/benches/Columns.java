@@ -20,7 +20,7 @@ import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
 
-/** Three of fifty columns of a Parquet file with 64 row groups. */
+/** Reads three of the fifty columns of a Parquet file with 64 row groups. */
 final class Columns {
   private static final int COLUMNS = 50;
   private static final int GROUPS = 64;

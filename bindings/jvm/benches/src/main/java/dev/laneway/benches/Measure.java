@@ -18,8 +18,8 @@ import org.apache.hadoop.fs.FileSystem;
  * {@code Measure JOB CONNECTOR URL [ARGUMENT...]} runs a job through Hadoop's FileSystem. It reports the measurements
  * as a line of JSON, or in the file that {@code RIG_EXTRA} names. Connectors are {@code laneway}, {@code s3a}, {@code
  * s3a-tuned}, {@code s3a-analytics} (with AWS's analytics accelerator), {@code gcs} (Google's connector) and {@code
- * local}. Endpoint and keys come from AWS's variables, and from {@code STORAGE_EMULATOR_HOST}. The start of the JVM and
- * the first request don't count.
+ * local}. The endpoint and the credentials come from AWS's environment variables, and from {@code
+ * STORAGE_EMULATOR_HOST}. The times don't include the start of the JVM and the first request.
  */
 public final class Measure {
   private Measure() {}
@@ -45,7 +45,7 @@ public final class Measure {
       case "mixedheavy" -> Mixed.byFutures(files, place);
       case "read" -> Whole.read(files, place);
       case "commit" -> Commit.run(files, place, conf, Integer.parseInt(arguments[3]));
-      default -> throw new IllegalArgumentException(job + " is no job");
+      default -> throw new IllegalArgumentException("unknown job: " + job);
     });
     told.putIfAbsent("t0_s", (System.nanoTime() - begun) / 1e9);
     told.put("job_cpu_s", (process.getProcessCpuTime() - cpuBefore) / 1e9);
@@ -83,10 +83,10 @@ public final class Measure {
         conf.set("fs.gs.impl", LanewayFileSystem.class.getName());
         conf.set("mapreduce.outputcommitter.factory.scheme.s3a", UploadCommitterFactory.class.getName());
       }
-      // Files of file:// only: the time of the job without a network.
+      // This connector reads only file:// URLs, to measure the job without a network.
       case "local" -> {}
       case "gcs" -> {
-        // Google's connector, for gs:// only.
+        // Google's connector reads only gs:// URLs.
         conf.set("fs.gs.impl", "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem");
       }
       case "s3a", "s3a-tuned", "s3a-analytics" -> {
@@ -104,7 +104,7 @@ public final class Measure {
           conf.setBoolean("fs.s3a.create.performance", true);
         }
       }
-      default -> throw new IllegalArgumentException(connector + " is no connector");
+      default -> throw new IllegalArgumentException("unknown connector: " + connector);
     }
     return conf;
   }

@@ -17,7 +17,8 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Large objects, and small ones behind them, each read as a whole: by 50 threads, or all at once with a future each.
+ * Reads large objects and, after them in the queue, small ones. Either 50 threads read them, or all are read at once,
+ * with a future for each.
  */
 final class Mixed {
   private static final int THREADS = 50;
@@ -34,7 +35,7 @@ final class Mixed {
     this.place = place;
   }
 
-  /** Reads four objects of 256 MiB and 200 small ones, by threads that take one after the other. */
+  /** Reads four objects of 256 MiB and 200 small ones. Each thread takes the next object when it has read one. */
   static Map<String, Object> byThreads(FileSystem files, Path place) throws InterruptedException {
     Mixed mixed = new Mixed(files, place);
     mixed.name("L%d", 4);
@@ -57,7 +58,7 @@ final class Mixed {
     return mixed.told(204);
   }
 
-  /** Reads 64 objects of 64 MiB and 500 small ones. */
+  /** Reads 64 objects of 64 MiB and 500 small ones, all at once. */
   static Map<String, Object> byFutures(FileSystem files, Path place) {
     Mixed mixed = new Mixed(files, place);
     mixed.name("L%02d", 64);

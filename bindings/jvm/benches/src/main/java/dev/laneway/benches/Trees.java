@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 
-/** Many files at a time: a recursive listing, and a directory's deletion. */
+/** Lists many files recursively, and deletes a directory with many files. */
 final class Trees {
   private Trees() {}
 

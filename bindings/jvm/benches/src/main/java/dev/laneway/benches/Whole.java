@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Options.OpenFileOptions;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.util.functional.FutureIO;
 
-/** A large file from its beginning to its end. */
+/** Reads a large file from its beginning to its end. */
 final class Whole {
   private Whole() {}
 

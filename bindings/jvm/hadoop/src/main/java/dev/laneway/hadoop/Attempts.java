@@ -7,33 +7,33 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The files that task attempts in this process have written and not committed. A task commits in the process that wrote
- * its files, as in MapReduce and Spark, so no other place needs this. If a process is killed, its job finds the files
- * in the store.
+ * The files that task attempts in this process have written but not committed. In MapReduce and Spark, a task commits
+ * in the process that wrote its files, so no other process needs this list. If the process is killed, the job's
+ * committer finds the unfinished uploads in the store and aborts them.
  */
 final class Attempts {
-  /** By the bucket's URL and the attempt's key, and then by the key that a file will have. */
+  /** The files by the bucket's URL with the attempt's key, and then by the key that a file will have. */
   private static final Map<String, Map<String, PendingFile>> FILES = new HashMap<>();
 
   private Attempts() {}
 
   /**
-   * Notes a file that was written to its end.
+   * Adds a file that was written completely.
    *
    * @param bucket the URL of its bucket
-   * @return the file that it replaces, whose upload is no longer needed
+   * @return the file that it replaces, if any; the upload of that file is no longer needed
    */
   static synchronized Optional<PendingFile> wrote(String bucket, Uncommitted file, PendingFile pending) {
     Map<String, PendingFile> files = FILES.computeIfAbsent(bucket + file.attempt(), attempt -> new LinkedHashMap<>());
     return Optional.ofNullable(files.put(file.place(), pending));
   }
 
-  /** Returns the file that an attempt has written; empty if it has written none there. */
+  /** Returns a file that an attempt has written; empty if it has written none under this key. */
   static synchronized Optional<PendingFile> file(String bucket, Uncommitted file) {
     return Optional.ofNullable(FILES.getOrDefault(bucket + file.attempt(), Map.of()).get(file.place()));
   }
 
-  /** Returns the file and forgets it here. */
+  /** Returns the file, and removes it from this list. */
   static synchronized Optional<PendingFile> take(String bucket, Uncommitted file) {
     Optional<PendingFile> taken = file(bucket, file);
     if (taken.isPresent()) {
@@ -45,7 +45,7 @@ final class Attempts {
     return taken;
   }
 
-  /** Returns whether an attempt has written a file. */
+  /** Returns whether an attempt has written any file. */
   static synchronized boolean hasWritten(String bucket, String attempt) {
     return FILES.containsKey(bucket + attempt);
   }
@@ -55,7 +55,7 @@ final class Attempts {
     return List.copyOf(FILES.getOrDefault(bucket + attempt, Map.of()).values());
   }
 
-  /** Returns the files of an attempt and forgets them here. */
+  /** Returns the files of an attempt, and removes them from this list. */
   static synchronized List<PendingFile> take(String bucket, String attempt) {
     List<PendingFile> files = files(bucket, attempt);
     FILES.remove(bucket + attempt);

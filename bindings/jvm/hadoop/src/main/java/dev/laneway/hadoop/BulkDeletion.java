@@ -27,7 +27,7 @@ final class BulkDeletion implements BulkDelete {
   /** @throws IllegalArgumentException if the page size isn't positive */
   BulkDeletion(Path base, int pageSize, Bucket bucket, Keys keys, Tally tally) {
     if (pageSize < 1) {
-      throw new IllegalArgumentException("a page of " + pageSize + " files");
+      throw new IllegalArgumentException("the page size must be positive: " + pageSize);
     }
     this.base = base;
     this.pageSize = pageSize;

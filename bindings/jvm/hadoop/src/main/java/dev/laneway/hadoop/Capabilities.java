@@ -20,17 +20,17 @@ final class Capabilities {
       CreateFileOptionKeys.FS_OPTION_CREATE_IN_CLOSE,
       CreateParameters.HEADER,
       CreateParameters.PERFORMANCE,
-      // Streams of this filesystem have these. Callers also ask about them for paths.
+      // Streams of this filesystem have these capabilities. Callers also query them for paths.
       StreamCapabilities.IOSTATISTICS,
       StreamCapabilities.VECTOREDIO,
-      // S3A's names for a client that accepts markers anywhere, and keeps them.
+      // S3A's names for a client that accepts directory markers even in directories with files, and keeps them.
       "fs.s3a.capability.directory.marker.aware",
       "fs.s3a.capability.directory.marker.policy.keep",
       "fs.s3a.capability.directory.marker.action.keep");
 
   private Capabilities() {}
 
-  /** Returns whether the filesystem has a capability, whose name is in lower case. */
+  /** Returns whether the filesystem has a capability. The name must be in lower case. */
   static boolean has(String capability, Settings.Files files) {
     return ALWAYS.contains(capability)
         || (capability.equals(CommonPathCapabilities.FS_CHECKSUMS) && files.checksums());

@@ -21,7 +21,7 @@ import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Commits files that tasks have written as uploads, first task by task and then for the whole job. */
+/** Commits files that tasks have written as multipart uploads. Each task commits first, and then the whole job. */
 final class Commits {
   private static final Logger LOG = LoggerFactory.getLogger(Commits.class);
 
@@ -47,7 +47,8 @@ final class Commits {
     List<PendingFile> files = Attempts.files(bucket.url(), keys.of(attempt));
     tally.put();
     Failures.await(task, bucket.putAsync(keys.of(task), ByteBuffer.wrap(PendingFile.write(files)), PutOptions.NONE));
-    // Not earlier: an attempt that couldn't commit is aborted, or commits again.
+    // Forget the files only now. If the record can't be written, the attempt is aborted or commits again, and needs
+    // them.
     Attempts.take(bucket.url(), keys.of(attempt));
   }
 
@@ -155,8 +156,8 @@ final class Commits {
     try {
       return bucket.multipartUploads(Keys.inside(keys.of(output)));
     } catch (IOException refused) {
-      // The permission to write doesn't include the permission to list uploads. The job's result is right without it.
-      LOG.warn("uploads that tasks of {} may have left are not looked for", output, refused);
+      // Credentials that may write may have no permission to list uploads. The job's result is right nevertheless.
+      LOG.warn("no permission to list uploads: unfinished uploads below {} are not aborted", output, refused);
       return List.of();
     }
   }

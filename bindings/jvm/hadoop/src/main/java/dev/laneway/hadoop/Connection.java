@@ -41,7 +41,7 @@ final class Connection implements Closeable {
     return bucket;
   }
 
-  /** Returns the properties of every new object besides its bytes. */
+  /** Returns the options for every new object, such as its storage class. */
   PutOptions described() {
     return described;
   }
@@ -109,7 +109,7 @@ final class Connection implements Closeable {
       }
       case "SSE-C" -> builder.customerKey(
           encryption.key().orElseThrow(() -> new IOException("SSE-C needs a key in fs.s3a.encryption.key")));
-      default -> throw new IOException("objects can't be encrypted by " + algorithm + " here");
+      default -> throw new IOException("the encryption algorithm " + algorithm + " isn't supported");
     }
   }
 }

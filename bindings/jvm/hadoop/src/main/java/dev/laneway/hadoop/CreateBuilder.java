@@ -11,9 +11,9 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIOException;
 
-/** Collects the options of a {@code createFile} call, until the file begins. */
+/** Collects the options of a {@code createFile} call, and then opens the file for writing. */
 final class CreateBuilder extends FSDataOutputStreamBuilder<FSDataOutputStream, CreateBuilder> {
-  /** Begins the file. */
+  /** Opens the file for writing. */
   interface Begin {
     FSDataOutputStream begin(Path path, CreateParameters parameters) throws IOException;
   }
@@ -44,7 +44,7 @@ final class CreateBuilder extends FSDataOutputStreamBuilder<FSDataOutputStream, 
       throw new UnsupportedOperationException("an object can't be appended to: " + path);
     }
     if (!flags.contains(CreateFlag.CREATE) && !flags.contains(CreateFlag.OVERWRITE)) {
-      throw new PathIOException(path.toString(), "is neither to be created nor to be overwritten");
+      throw new PathIOException(path.toString(), "the builder has neither the flag CREATE nor OVERWRITE");
     }
     boolean overwrites = flags.contains(CreateFlag.OVERWRITE);
     return begin.begin(path, CreateParameters.of(getOptions(), overwrites, isRecursive(), skipsChecks));

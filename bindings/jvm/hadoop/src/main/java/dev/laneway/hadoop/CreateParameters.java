@@ -12,13 +12,13 @@ import org.apache.hadoop.fs.Options.CreateFileOptionKeys;
 /**
  * The options of a {@code create} or {@code createFile} call for a new file.
  *
- * @param overwrites true if an existing file may be replaced
- * @param isRecursive true if the directories above need not exist
- * @param skipsChecks true if nothing is looked up first; without {@code overwrites} the store then refuses the file at
- *     its end
- * @param isConditional true if the file is created only if none exists at its end
- * @param version the only version that the file may replace
- * @param headers headers of the object
+ * @param overwrites True if an existing file may be replaced.
+ * @param isRecursive True if the directories above need not exist.
+ * @param skipsChecks True if nothing is looked up before the file is written. Without {@code overwrites}, the store
+ *     then refuses to replace an existing file when the stream is closed.
+ * @param isConditional True if the file is created only if none exists when the stream is closed.
+ * @param version The only version of an existing file that may be replaced.
+ * @param headers Headers of the new object.
  */
 record CreateParameters(
     boolean overwrites,
@@ -31,10 +31,10 @@ record CreateParameters(
   /** S3A's option that skips the checks of one file. */
   static final String PERFORMANCE = "fs.s3a.create.performance";
 
-  /** The beginning of S3A's options that become headers of the object. */
+  /** The prefix of S3A's options that set headers of the object. */
   static final String HEADER = "fs.s3a.create.header";
 
-  /** The options that may be mandatory. Those that begin with {@link #HEADER} may be mandatory too. */
+  /** The options that a caller may set with {@code must}. Options that begin with {@link #HEADER} are also allowed. */
   static final Set<String> KNOWN = Set.of(
       CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE,
       CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE_ETAG,
@@ -43,7 +43,7 @@ record CreateParameters(
       PERFORMANCE,
       HEADER);
 
-  /** Returns the options of a file without further ones. */
+  /** Returns the options of a {@code create} call, which has no other options. */
   static CreateParameters plain(boolean overwrites, boolean isRecursive, boolean skipsChecks) {
     return new CreateParameters(overwrites, isRecursive, skipsChecks, false, Optional.empty(), Map.of());
   }
@@ -57,7 +57,7 @@ record CreateParameters(
     Optional<String> version =
         Optional.ofNullable(options.get(CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE_ETAG));
     if (version.filter(String::isEmpty).isPresent()) {
-      throw new IllegalArgumentException("the etag that is to be replaced is empty");
+      throw new IllegalArgumentException("the ETag of the file to replace must not be empty");
     }
     Map<String, String> headers = new TreeMap<>();
     for (Map.Entry<String, String> option : options) {
@@ -89,8 +89,8 @@ record CreateParameters(
   }
 
   /**
-   * Returns the options for the object. If nothing may be replaced, the store enforces that too. So another writer who
-   * comes between the lookup and the file's end is not overwritten.
+   * Returns the options for the upload. If no file may be replaced, the store enforces that too. So a file that another
+   * writer creates between the lookup and the end of the upload is not overwritten.
    */
   PutOptions put(PutOptions base) {
     PutOptions put = described(base);

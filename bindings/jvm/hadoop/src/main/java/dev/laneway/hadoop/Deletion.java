@@ -25,10 +25,10 @@ import org.slf4j.LoggerFactory;
 final class Deletion {
   private static final Logger LOG = LoggerFactory.getLogger(Deletion.class);
 
-  /** One request on S3, or ten on GCS that are sent together. */
+  /** The number of keys in a batch: one request on S3, or ten on GCS that are sent together. */
   static final int KEYS_OF_A_BATCH = 1000;
 
-  /** Batches under way. The library sends fewer of one caller's keys at once. */
+  /** The maximum number of batches that are passed to the library at once. It sends fewer of them at a time. */
   private static final int BATCHES_AT_ONCE = 16;
 
   private final Bucket bucket;
@@ -49,7 +49,7 @@ final class Deletion {
    * Deletes a file, or a directory with everything in it. The directory that contained it stays. The root is never
    * deleted, not even recursively.
    *
-   * @return whether something existed and is deleted
+   * @return true if something existed and was deleted
    * @throws PathIsNotEmptyDirectoryException for a directory that isn't empty, without {@code isRecursive}
    */
   boolean delete(Path path, boolean isRecursive) throws IOException {
@@ -81,9 +81,10 @@ final class Deletion {
   }
 
   /**
-   * Deletes keys, in full batches and all at once. Missing ones count as deleted.
+   * Deletes keys in full batches, many of them at once. Missing keys count as deleted.
    *
-   * @throws IOException the first failure, with the number of failures; the other keys are deleted then
+   * @throws IOException if keys could not be deleted: the first failure, with the number of failures; all other keys
+   *     are deleted
    */
   void deleteAll(Path path, Iterator<String> going) throws IOException {
     Deque<CompletableFuture<Map<String, LanewayException>>> under = new ArrayDeque<>();
@@ -127,7 +128,7 @@ final class Deletion {
     if (!isRecursive) {
       throw new PathIsNotEmptyDirectoryException(path.toString());
     }
-    LOG.warn("{} is the root of a bucket, and not emptied: name what is to be deleted", path);
+    LOG.warn("{} is the root of a bucket, which is never deleted: name the paths to delete", path);
     return false;
   }
 

@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes directories, and keeps a directory when its last file goes. It uses markers, as S3A and the GCS connector do:
- * empty objects whose keys end with a slash. Markers stay when files are added.
+ * Makes directories, and keeps a directory when its last entry is removed. It uses markers, as S3A and the GCS
+ * connector do. A marker is an empty object whose key ends with a slash. It stays when files are added.
  */
 final class Directories {
   private static final Logger LOG = LoggerFactory.getLogger(Directories.class);
@@ -39,11 +39,11 @@ final class Directories {
   }
 
   /**
-   * Makes a directory. The directories above exist as prefixes of its key. An existing directory doesn't change. If the
-   * directory exists, this takes one request, and otherwise two more round trips.
+   * Makes a directory. The directories above it need no markers: they exist as prefixes of its key. An existing
+   * directory doesn't change. If the directory exists, this takes one request, and otherwise two more round trips.
    *
-   * @throws FileAlreadyExistsException if a file is in its place
-   * @throws ParentNotDirectoryException if a file is above it
+   * @throws FileAlreadyExistsException if a file has its name
+   * @throws ParentNotDirectoryException if a directory above it is a file
    */
   void make(Path path) throws IOException {
     String key = keys.of(path);
@@ -61,7 +61,7 @@ final class Directories {
   }
 
   /**
-   * Checks that none of some directories is a file, in one round trip.
+   * Checks in one round trip that none of these directories is a file.
    *
    * @throws ParentNotDirectoryException if one is
    */
@@ -69,29 +69,29 @@ final class Directories {
     checkAbove(path, above, files(above));
   }
 
-  /** Makes a marker, in one request. */
+  /** Writes the marker of a directory. Takes one request. */
   CompletableFuture<Written> mark(String key) {
     tally.put();
     return bucket.putAsync(Keys.inside(key), ByteBuffer.allocate(0), described);
   }
 
   /**
-   * Returns whether a directory remains when one of its entries goes, by a marker or by another entry. Takes one
-   * request.
+   * Returns whether the directory of an entry still exists after the entry is removed, because it has a marker or
+   * another entry. Takes one request.
    */
   CompletableFuture<Boolean> staysWithout(String going) {
     String directory = above(going);
     return directory.isEmpty() ? CompletableFuture.completedFuture(true) : lookup.outlives(directory, going);
   }
 
-  /** Does the same for an entry that moves to another place, which may be in the same directory. */
+  /** Does the same for an entry that is renamed. Its new name may be in the same directory. */
   CompletableFuture<Boolean> staysWithout(String going, String to) {
     return Keys.isInside(to, above(going)) ? CompletableFuture.completedFuture(true) : staysWithout(going);
   }
 
   /**
-   * Keeps the directory of an entry that is about to go, as a file system would. If it wouldn't remain by itself, it
-   * gets a marker.
+   * Keeps the directory of an entry that is about to be removed, as a file system would. The directory gets a marker if
+   * it wouldn't exist otherwise.
    *
    * @param stays the result of {@link #staysWithout}
    */
@@ -120,8 +120,8 @@ final class Directories {
           throw new ParentNotDirectoryException(path + " can't be below " + above.get(i) + ", which is a file");
         }
       } catch (AccessDeniedException denied) {
-        // The permission to write below a place doesn't include the permission to look above it.
-        LOG.debug("not looked for a file at {}", above.get(i), denied);
+        // Credentials that may write to a prefix may have no permission to read above it. Then this check is skipped.
+        LOG.debug("no permission to check whether {} is a file", above.get(i), denied);
       }
     }
   }

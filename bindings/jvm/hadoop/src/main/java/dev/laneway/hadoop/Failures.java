@@ -15,7 +15,7 @@ import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIOException;
 
-/** Converts the library's failures to Hadoop's exceptions, with the library's own as cause. */
+/** Converts the library's failures to Hadoop's exceptions, with the library's exception as the cause. */
 final class Failures {
   private Failures() {}
 
@@ -57,7 +57,7 @@ final class Failures {
   }
 
   /**
-   * Waits for a future's result. An interrupt cancels it, and the thread stays interrupted.
+   * Waits for a future's result. If the thread is interrupted, cancels the future and keeps the interrupt flag set.
    *
    * @throws IOException its failure, as {@link #of} converts it
    */

@@ -15,7 +15,10 @@ import org.apache.hadoop.fs.statistics.StreamStatisticNames;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 
-/** A file that is being written. After a failed write or an abort it takes no more bytes, and leaves nothing. */
+/**
+ * A file that is being written. After a failed write or an abort, it accepts no more bytes, and the store keeps nothing
+ * of it.
+ */
 abstract class FileOutput extends OutputStream implements Abortable, StreamCapabilities, IOStatisticsSource {
   private final Path path;
   private final Tally tally;
@@ -124,7 +127,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw failure;
     } catch (RuntimeException | Error failed) {
-      // It is unknown how many of the bytes were taken, so closing the file must not succeed.
+      // It is unknown how many of the bytes were accepted, so closing the file must not succeed.
       failure = Failures.of(path, failed);
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw failed;

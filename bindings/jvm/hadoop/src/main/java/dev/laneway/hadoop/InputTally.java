@@ -10,7 +10,10 @@ import org.apache.hadoop.fs.statistics.StreamStatisticNames;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 
-/** Counts the reads of one open file. Its filesystem and the thread that opened it get the counts at the end. */
+/**
+ * Counts the reads of one open file. When the file is closed, the counts are added to those of the filesystem and of
+ * the thread that opened the file.
+ */
 final class InputTally implements IOStatisticsSource {
   private final Tally all;
   private final FileSystem.Statistics ofThread;
@@ -48,7 +51,7 @@ final class InputTally implements IOStatisticsSource {
     ofThread.incrementBytesRead(wanted);
   }
 
-  /** Counts bytes of such a range. */
+  /** Counts bytes of a range of {@link #vectored} that has arrived. */
   void arrived(int more) {
     bytes.addAndGet(more);
   }

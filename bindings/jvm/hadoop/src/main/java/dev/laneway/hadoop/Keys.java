@@ -40,7 +40,7 @@ final class Keys {
     return key.isEmpty() ? "" : key + SLASH;
   }
 
-  /** Returns whether an object stands for a directory, not a file. */
+  /** Returns whether the object of a key is a directory's marker. */
   static boolean isMarker(String key) {
     return key.endsWith(SLASH);
   }
@@ -48,7 +48,7 @@ final class Keys {
   /**
    * Returns the path of a key, or of a marker.
    *
-   * @return empty if no path leads back to the key: Hadoop's paths can't have empty names, {@code .} or {@code ..}
+   * @return empty if no path has this key, because Hadoop's paths can't contain empty names, {@code .} or {@code ..}
    */
   Optional<Path> path(String key) {
     String named = isMarker(key) ? key.substring(0, key.length() - 1) : key;

@@ -102,7 +102,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return uri;
   }
 
-  /** Returns null: a store's credentials are not Hadoop's delegation tokens. */
+  /** Returns null, because object stores have no delegation tokens. */
   @Override
   public String getCanonicalServiceName() {
     return null;
@@ -154,14 +154,15 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return Failures.await(path, open(path, parameters));
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
-        throw new InvalidPathHandleException(path + " is another one by now", failed);
+        throw new InvalidPathHandleException(path + " was replaced or moved after the handle was made", failed);
       }
       throw failed;
     }
   }
 
   /**
-   * @throws UnsupportedOperationException for a file that may have moved, because objects are identified by name only
+   * @throws UnsupportedOperationException if the file may be moved, because a handle identifies an object only by its
+   *     key
    */
   @Override
   protected PathHandle createPathHandle(FileStatus status, HandleOpt... options) {
@@ -172,7 +173,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     boolean mayChange = HandleOpt.getOpt(HandleOpt.Data.class, options).map(HandleOpt.Data::allowChange).orElse(false);
     OpenParameters known = OpenParameters.of(status);
     if (mayMove || (!mayChange && known.version().isEmpty())) {
-      throw new UnsupportedOperationException("a handle of an object names its key, and a version");
+      throw new UnsupportedOperationException(
+          "a handle can't follow a moved file, and can exclude changes only with a status from this filesystem");
     }
     return new PinnedHandle(keys.of(makeQualified(status.getPath())), mayChange ? null : known.version().get());
   }
@@ -191,7 +193,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new VersionChecksum(status.getEtag());
   }
 
-  // Looking.
+  // Looking up and listing.
 
   @Override
   public FileStatus getFileStatus(Path at) throws IOException {
@@ -291,7 +293,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new UploadsBuilder(this, path, () -> new Uploads(path, connection, keys, lookup, tally));
   }
 
-  // Changing.
+  // Making directories, renaming and deleting.
 
   @Override
   public boolean mkdirs(Path directory, FsPermission permission) throws IOException {
@@ -329,7 +331,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new BulkDeletion(path, settings.files().pageSize(), connection.bucket(), keys, tally);
   }
 
-  // Telling.
+  // Capabilities, statistics and the end.
 
   @Override
   public boolean hasPathCapability(Path at, String capability) throws IOException {
@@ -379,7 +381,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     if (parameters.bytes().isEmpty()) {
       tally.head();
     }
-    // Counts for this thread, not for the one that receives the answer.
+    // The reads count for this thread, not for the thread that receives the answer.
     InputTally ofFile = new InputTally(tally);
     CompletableFuture<FSDataInputStream> opened = new CompletableFuture<>();
     connection.bucket().openAsync(key, options).whenComplete((reader, failure) -> {
@@ -398,7 +400,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
         parameters.isRecursive() ? StoreStatisticNames.OP_CREATE : StoreStatisticNames.OP_CREATE_NON_RECURSIVE);
     String key = keys.of(path);
     if (key.isEmpty()) {
-      throw new PathIOException(path.toString(), "the root is no file");
+      throw new PathIOException(path.toString(), "the root isn't a file");
     }
     Optional<Uncommitted> uncommitted = Uncommitted.of(key);
     if (uncommitted.isPresent()) {
@@ -410,13 +412,13 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new FSDataOutputStream(output, statistics);
   }
 
-  /** Writes a file that appears when its job commits. Looks nothing up, because no other attempt writes there. */
+  /** Writes a file that appears when its job commits. Sends no lookups, because no other attempt writes there. */
   private UploadOutput upload(Path path, Uncommitted uncommitted, CreateParameters parameters) throws IOException {
     Bucket bucket = connection.bucket();
     if (!parameters.overwrites() && Attempts.file(bucket.url(), uncommitted).isPresent()) {
-      throw new FileAlreadyExistsException(path + " is there already");
+      throw new FileAlreadyExistsException(path + " already exists");
     }
-    // There is no condition: multipart uploads have none, and a committed job replaces existing files.
+    // The upload has no condition, because multipart uploads allow none. A committed job replaces existing files.
     PutOptions described = parameters.described(connection.described());
     CompletableFuture<MultipartUpload> upload = CompletableFuture.supplyAsync(() -> {
       try {
@@ -434,13 +436,13 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
           commits.abort(path, replaced.get());
         }
       } catch (IOException failed) {
-        LOG.warn("the upload that {} replaces is left", path, failed);
+        LOG.warn("the upload of an earlier file {} could not be aborted", path, failed);
       }
     };
     return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
   }
 
-  /** Looks up everything that may be in the way of a file, all at once. */
+  /** Checks at once that no file or directory has the file's name, and that its parent isn't a file. */
   private void check(Path path, String key, CreateParameters parameters) throws IOException {
     CompletableFuture<Boolean> isFile = parameters.looksForFile()
         ? lookup.file(key).thenApply(Optional::isPresent)
@@ -458,7 +460,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       throw new FileAlreadyExistsException(path + " is a directory");
     }
     if (Failures.await(path, isFile)) {
-      throw new FileAlreadyExistsException(path + " is there already");
+      throw new FileAlreadyExistsException(path + " already exists");
     }
   }
 

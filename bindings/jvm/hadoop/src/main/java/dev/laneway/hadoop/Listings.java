@@ -22,8 +22,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 
 /**
- * Lists directories. Keys that no path can name (with an empty name, {@code .} or {@code ..}) are left out. A recursive
- * delete or a rename of their directory includes them.
+ * Lists directories. Leaves out keys that no path can name, because they contain an empty name, {@code .} or {@code
+ * ..}. A recursive delete or a rename of their directory includes them.
  */
 final class Listings {
   private final Bucket bucket;
@@ -39,8 +39,8 @@ final class Listings {
   }
 
   /**
-   * Returns the entries directly in a directory, in the order of their names; for a file, itself. A directory takes one
-   * request for each page, a file one more.
+   * Returns the entries directly in a directory, in the order of their names. For a file, returns only that file. A
+   * directory takes one request for each page. A file takes one more request.
    *
    * @throws FileNotFoundException if nothing exists there
    */
@@ -68,8 +68,8 @@ final class Listings {
   }
 
   /**
-   * Returns all files below a directory, as pages of the flat listing arrive; for a file, itself. It must be closed if
-   * it isn't read to its end.
+   * Returns all files below a directory, as pages of the flat listing arrive. For a file, returns only that file. The
+   * caller must close the iterator if it doesn't read it to its end.
    *
    * @param as converts each file
    * @throws FileNotFoundException if nothing exists there
@@ -121,7 +121,7 @@ final class Listings {
         ObjectMeta object = all.next();
         directories.add(key);
         for (int at = object.key().lastIndexOf('/'); at > inside.length(); at = object.key().lastIndexOf('/', at - 1)) {
-          // If a directory is known, those above it are known too.
+          // If this directory was counted before, so were those above it.
           if (!directories.add(object.key().substring(0, at))) {
             break;
           }
@@ -149,7 +149,7 @@ final class Listings {
         .build();
   }
 
-  /** The files of a flat listing, read one ahead of its caller. */
+  /** The files of a flat listing. Fetches one file ahead, so that it knows whether there is another. */
   private final class Files<T> implements RemoteIterator<T>, Closeable {
     private final Path path;
     private final Stream<ObjectMeta> stream;

@@ -63,11 +63,11 @@ final class Lookup {
   }
 
   /**
-   * Returns whether a directory remains when one of its entries goes, by a marker or by another entry. Takes one
-   * request.
+   * Returns whether a directory still exists after one of its entries is removed, because it has a marker or another
+   * entry. Takes one request.
    */
   CompletableFuture<Boolean> outlives(String directory, String going) {
-    // The entry that goes may exist as an object and as a directory, so a third entry is another one.
+    // The removed entry may exist both as an object and as a directory. So of three entries, at least one is another.
     return few(directory, ENTRIES + 1).thenApply(listing -> {
       boolean byObject = listing.objects().stream().anyMatch(object -> !object.key().equals(going));
       return byObject || listing.prefixes().stream().anyMatch(prefix -> !prefix.equals(Keys.inside(going)));

@@ -29,8 +29,8 @@ import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.IOStatisticsSource;
 
 /**
- * Reads a file, all of one version. It reads in order (the library then reads ahead), at positions by any number of
- * threads, and ranges together. Closing it ends reads under way.
+ * Reads a file, all bytes of one version. Callers can read in order, and the library then reads ahead. They can also
+ * read at positions, with any number of threads, or several ranges together. Closing the stream ends running reads.
  */
 final class ObjectInput extends FSInputStream
     implements ByteBufferReadable,
@@ -62,7 +62,7 @@ final class ObjectInput extends FSInputStream
   /**
    * Moves to another position. Sends no request.
    *
-   * @throws EOFException for a position before the beginning or behind the end
+   * @throws EOFException for a position before the beginning or after the end
    */
   @Override
   public synchronized void seek(long to) throws IOException {
@@ -76,7 +76,7 @@ final class ObjectInput extends FSInputStream
     inOrder.position(to);
   }
 
-  /** Returns false: there is no other source. */
+  /** Returns false, because there is no other copy to read from. */
   @Override
   public boolean seekToNewSource(long to) {
     return false;
@@ -133,7 +133,7 @@ final class ObjectInput extends FSInputStream
     }
   }
 
-  /** Returns how much of the file is left, as HDFS and S3A do. */
+  /** Returns how many bytes of the file follow, even if they have not arrived. HDFS and S3A do the same. */
   @Override
   public synchronized int available() throws IOException {
     check();
@@ -146,11 +146,12 @@ final class ObjectInput extends FSInputStream
   }
 
   /**
-   * Reads ranges together, in as few requests as pay off. Each range is done as soon as it has arrived, in a buffer of
-   * its own from {@code allocate}. Buffers of failed ranges are returned by {@code release}.
+   * Reads ranges together, with one request for neighbouring ranges where that is faster. The future of a range
+   * completes as soon as the range has arrived, with a buffer of its own from {@code allocate}. If a range fails, its
+   * buffer is passed to {@code release}.
    *
-   * @throws EOFException for a range that begins before the file or ends behind it; nothing is read then
-   * @throws IllegalArgumentException for ranges that overlap
+   * @throws EOFException If a range begins before the file or ends after it. Nothing is read then.
+   * @throws IllegalArgumentException If ranges overlap.
    */
   @Override
   public void readVectored(
@@ -207,7 +208,7 @@ final class ObjectInput extends FSInputStream
       return;
     }
     isClosed = true;
-    // Not under the lock, so that a read that waits for bytes ends.
+    // Don't take the lock here: a read that waits for bytes holds it, and this must end that read.
     reader.close();
     tally.closed();
   }

@@ -39,12 +39,12 @@ final class ObjectStatus extends FileStatus implements EtagSource {
     return version;
   }
 
-  /** Returns the status with the place of its single block: all stores are equally far from all machines. */
+  /** Returns the status with a single block on localhost, because no machine is nearer to the store than others. */
   LocatedFileStatus located() {
     return new Located(this);
   }
 
-  /** Returns the blocks of a file that lies on no machine. */
+  /** Returns one block on localhost, which is Hadoop's default for files that aren't on any machine. */
   static BlockLocation[] blocks(long start, long bytes) {
     String[] names = {"localhost:9866"};
     String[] hosts = {"localhost"};

@@ -16,13 +16,13 @@ import org.apache.hadoop.fs.impl.OpenFileParameters;
 /**
  * The options of an {@code openFile} call.
  *
- * <p>A status from this filesystem is used: opening then reads exactly its version, and sends no request. Another
- * filesystem's status, and {@code fs.option.openfile.length}, tell no version, and their lengths have been wrong. For
- * these, the opening request brings both.
+ * <p>If the caller passes a status from this filesystem, opening reads exactly its version, and sends no request. A
+ * status from another filesystem and {@code fs.option.openfile.length} have no version, and their lengths have been
+ * wrong. They are ignored, and the opening request fetches size and version.
  *
- * @param bytes the file's size, if it can be relied on
- * @param version the version to read, if it is known
- * @param policy the expected way of reading
+ * @param bytes The file's size, if it is known for certain.
+ * @param version The version to read, if it is known.
+ * @param policy The expected way of reading.
  */
 record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy policy) {
   /** S3A's name for {@code fs.option.openfile.read.policy}. */
@@ -38,9 +38,9 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
   /**
    * Reads a builder's options.
    *
-   * @throws IllegalArgumentException for a mandatory option that isn't known, and for the status of a file of another
-   *     name
-   * @throws FileNotFoundException for the status of a directory
+   * @throws IllegalArgumentException if a mandatory option isn't supported, or if the status belongs to a file of
+   *     another name
+   * @throws FileNotFoundException if the status belongs to a directory
    */
   static OpenParameters of(Path path, OpenFileParameters given, ReadPolicy otherwise) throws FileNotFoundException {
     AbstractFSBuilderImpl.rejectUnknownMandatoryKeys(given.getMandatoryKeys(), KNOWN, "for " + path);
@@ -50,7 +50,7 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
       return unknown(policy);
     }
     if (!status.getPath().getName().equals(path.getName())) {
-      throw new IllegalArgumentException("the status of " + status.getPath() + " says nothing of " + path);
+      throw new IllegalArgumentException("the status of " + status.getPath() + " can't be used to open " + path);
     }
     if (status.isDirectory()) {
       throw new FileNotFoundException(path + " is a directory");
@@ -59,7 +59,7 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
     return new OpenParameters(known.bytes, known.version, policy);
   }
 
-  /** Returns the facts in a file's status that can be relied on. */
+  /** Returns the size and version in a file's status, if the status is from this filesystem. */
   static OpenParameters of(FileStatus status) {
     boolean isOurs = status instanceof EtagSource && status.getClass().getName().startsWith(ObjectStatus.class.getName());
     String version = isOurs ? ((EtagSource) status).getEtag() : null;
@@ -69,9 +69,9 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
   }
 
   /**
-   * Returns the library's options. The last bytes come with the opening request: all of a small file, and the index of
-   * a table. For reads in order, the first bytes come instead. A known file opens without a request, unless its index
-   * is wanted.
+   * Returns the library's options. The opening request fetches the last bytes, which are all of a small file or the
+   * index of a columnar file. For reads in order, it fetches the first bytes instead. A file whose size and version are
+   * known opens without a request, unless its index is needed.
    */
   OpenOptions options() {
     boolean isInOrder = policy == ReadPolicy.SEQUENTIAL;

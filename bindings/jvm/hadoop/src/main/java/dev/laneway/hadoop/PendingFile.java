@@ -9,20 +9,21 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A file whose bytes are in the store, as an upload that is neither completed nor aborted.
+ * A file whose bytes are in the store, in a multipart upload that is neither completed nor aborted.
  *
- * @param key the key that it will have
- * @param upload its upload's id
- * @param parts its upload's parts, in their order
- * @param bytes its size
+ * @param key The key that the file will have.
+ * @param upload The id of the upload.
+ * @param parts The parts of the upload, in their order.
+ * @param bytes The size of the file.
  */
 record PendingFile(String key, String upload, List<String> parts, long bytes) {
   /**
-   * The beginning of a list of such files. It names the format, so that an older library refuses a newer one's list.
+   * The first bytes of a list of such files. They identify the format, so that an older library refuses a list in a
+   * newer format.
    */
   private static final int MAGIC = 0x6c777031;
 
-  /** Writes the list of a task's committed files, for its job. */
+  /** Encodes the list of files that a task has committed, for the commit of its job. */
   static byte[] write(List<PendingFile> files) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
@@ -42,14 +43,14 @@ record PendingFile(String key, String upload, List<String> parts, long bytes) {
   }
 
   /**
-   * Reads such a list.
+   * Decodes such a list.
    *
    * @throws IOException if it isn't a list, or isn't complete
    */
   static List<PendingFile> read(byte[] bytes) throws IOException {
     DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
     if (in.readInt() != MAGIC) {
-      throw new IOException("no list of files that a task has committed");
+      throw new IOException("this isn't a list of a task's committed files, or its format is newer");
     }
     List<PendingFile> files = new ArrayList<>();
     for (int left = in.readInt(); left > 0; left--) {
@@ -63,7 +64,7 @@ record PendingFile(String key, String upload, List<String> parts, long bytes) {
       files.add(new PendingFile(key, upload, List.copyOf(parts), size));
     }
     if (in.read() >= 0) {
-      throw new IOException("more follows the list of files that a task has committed");
+      throw new IOException("unexpected bytes follow the list of a task's committed files");
     }
     return files;
   }

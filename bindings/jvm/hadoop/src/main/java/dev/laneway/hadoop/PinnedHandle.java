@@ -13,7 +13,8 @@ import org.apache.hadoop.fs.InvalidPathHandleException;
 import org.apache.hadoop.fs.PathHandle;
 
 /**
- * A file by its name and, if requested, its version. A versioned handle doesn't open a file that was replaced or moved.
+ * A handle of a file, with its key and, if requested, its version. A handle with a version can't open a file that was
+ * replaced or moved.
  *
  * @param key the file's key
  * @param version the version that it must have; null for any
@@ -21,13 +22,13 @@ import org.apache.hadoop.fs.PathHandle;
 record PinnedHandle(String key, String version) implements PathHandle {
   private static final long serialVersionUID = 1;
 
-  /** The beginning of a handle's bytes. */
+  /** The first bytes of an encoded handle, which distinguish it from other filesystems' handles. */
   private static final int MAGIC = 0x6c776831;
 
   /**
-   * Reads the bytes of a handle.
+   * Decodes the bytes of a handle.
    *
-   * @throws InvalidPathHandleException if they are another filesystem's
+   * @throws InvalidPathHandleException if they belong to another filesystem, or are incomplete
    */
   static PinnedHandle of(PathHandle handle) throws IOException {
     if (handle instanceof PinnedHandle ours) {
@@ -36,12 +37,12 @@ record PinnedHandle(String key, String version) implements PathHandle {
     byte[] bytes = handle.toByteArray();
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       if (in.readInt() != MAGIC) {
-        throw new InvalidPathHandleException("a handle of another filesystem");
+        throw new InvalidPathHandleException("the handle belongs to another filesystem");
       }
       String key = in.readUTF();
       return new PinnedHandle(key, in.readBoolean() ? in.readUTF() : null);
     } catch (EOFException | UTFDataFormatException ended) {
-      throw new InvalidPathHandleException("no handle of a file", ended);
+      throw new InvalidPathHandleException("the handle is incomplete or damaged", ended);
     }
   }
 

@@ -4,15 +4,15 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 
-/** The expected way of reading a file, as named at opening (fs.option.openfile.read.policy). */
+/** The expected way of reading a file. Callers name it when they open the file (fs.option.openfile.read.policy). */
 enum ReadPolicy {
-  /** In order until a seek: the usual case, about which nothing is known. */
+  /** Unknown: in order until the first seek. This is the usual case. */
   ADAPTIVE,
-  /** Most of it, in order. */
+  /** Most of the file, in order. */
   SEQUENTIAL,
   /** At random positions. */
   RANDOM,
-  /** By columns, whose index is at the end. */
+  /** By columns. Their index is at the file's end. */
   COLUMNAR;
 
   /**
@@ -25,9 +25,9 @@ enum ReadPolicy {
   }
 
   /**
-   * Returns how many last bytes come with the opening request, unless the file is read in order. 128 KiB take a
-   * millisecond at 1 Gbit/s, and save most small files a second request. The index of a table of 50 columns and 64 row
-   * groups has some 400 KiB.
+   * Returns how many bytes at the file's end the opening request fetches, unless the file is read in order. 128 KiB
+   * take a millisecond at 1 Gbit/s, and most small files then need no second request. The index of a Parquet file with
+   * 50 columns and 64 row groups has about 400 KiB.
    */
   long footerBytes() {
     return this == COLUMNAR ? 512 << 10 : 128 << 10;

@@ -22,14 +22,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Renames files and directories by copies that the store makes by itself, all of them at once. Sources are removed only
- * when everything is copied, so a failed rename leaves its source unchanged. Meanwhile other clients see source and
- * copies, as with any object store.
+ * Renames files and directories: the store copies all objects, many at once, and then the sources are removed. The
+ * sources are removed only when everything is copied, so a failed rename leaves its source unchanged. During a rename,
+ * other clients see both the sources and the copies, as with any object store.
  */
 final class Renaming {
   private static final Logger LOG = LoggerFactory.getLogger(Renaming.class);
 
-  /** Copies that begin before the first of them is waited for. The library limits how many are under way. */
+  /**
+   * The maximum number of copies that have begun and were not awaited yet. The library limits how many of them run at
+   * once.
+   */
   private static final int COPIES_BEGUN = 10_000;
 
   private final Bucket bucket;
@@ -51,14 +54,15 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>If the destination is a directory, the source goes into it under its own name. A directory replaces an empty
-   * one. The directory that contained the source stays.
+   * <p>If the destination is a directory, the source moves into it under its own name. But a source that is a directory
+   * replaces an empty destination. The directory that contained the source stays, even if it is now empty.
    *
-   * @return false for the root, for a directory into itself, and if a directory that isn't empty is in its place
-   *     already
-   * @throws FileNotFoundException if there is nothing to rename
-   * @throws FileAlreadyExistsException if a file is in its place
-   * @throws ParentNotDirectoryException if a file is above its place
+   * <p>Returns false for the root, for a directory that would move into itself, and if a directory that isn't empty
+   * already has the new name.
+   *
+   * @throws FileNotFoundException If the source doesn't exist.
+   * @throws FileAlreadyExistsException If a file already has the new name.
+   * @throws ParentNotDirectoryException If a directory above the new name is a file.
    */
   boolean rename(Path source, Path place) throws IOException {
     String from = keys.of(source);
@@ -102,7 +106,7 @@ final class Renaming {
     there.check(place, from);
     Optional<Lookup.Folder> taken = there.folder(place);
     if (taken.isPresent() && (isFile || !taken.get().isEmpty())) {
-      LOG.warn("{} can't be renamed to {}, where a directory is", source, place);
+      LOG.warn("{} can't be renamed to {}, because a directory has that name", source, place);
       return false;
     }
     move(source, from, isFile, inside);
@@ -115,14 +119,15 @@ final class Renaming {
       directories.keepWithout(source, from, stays);
       tally.copied();
       tally.deleting(1);
-      // This removes the source only in the version that was copied. If two clients rename to one place, only one
-      // succeeds.
+      // The store removes the source only if it still has the version that was copied. If two clients rename to the
+      // same name, only one succeeds.
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
       } catch (IOException failed) {
-        // The store doesn't say which condition failed: the source's version, or that the place is empty.
+        // The store doesn't report which condition failed: the source's version, or that the destination doesn't exist.
         if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
-          throw (IOException) new FileAlreadyExistsException(bucket.url() + to + " is a file by now").initCause(failed);
+          throw (IOException)
+              new FileAlreadyExistsException(bucket.url() + to + " was created by another writer").initCause(failed);
         }
         throw failed;
       }
@@ -162,22 +167,22 @@ final class Renaming {
       throw Failures.of(source, failed.getCause());
     } finally {
       if (!isDone) {
-        // The marker of an empty directory that was in its place stays.
+        // If the destination was an empty directory before, its marker stays.
         Stream<String> copies = begun.stream().map(key -> moved(key, from, to)).filter(key -> !key.equals(Keys.inside(to)));
         giveUp(source, under, copies.iterator());
       }
     }
   }
 
-  /** Removes the copies of a failed rename, so that nothing is in the way of another try. */
+  /** Removes the copies of a failed rename, so that they don't block another attempt. */
   private void giveUp(Path source, Deque<CompletableFuture<Written>> under, Iterator<String> copies) {
     under.forEach(copy -> copy.cancel(true));
-    // An interrupt may have caused the failure, and must not prevent this.
+    // An interrupt may have caused the failure. Clear it, because it would also end the removal.
     boolean isInterrupted = Thread.interrupted();
     try {
       deletion.deleteAll(source, copies);
     } catch (IOException failed) {
-      LOG.warn("copies are left of {}, whose renaming failed", source, failed);
+      LOG.warn("renaming {} failed, and some of its copies could not be removed", source, failed);
     } finally {
       if (isInterrupted) {
         Thread.currentThread().interrupt();
@@ -189,7 +194,7 @@ final class Renaming {
     return Keys.inside(to) + key.substring(Keys.inside(from).length());
   }
 
-  /** The findings at the destination, all requested at once. */
+  /** The file and the directory with a destination's name. Both are requested at once. */
   private final class Found {
     private final String key;
     private final CompletableFuture<Optional<ObjectMeta>> file;
@@ -201,10 +206,13 @@ final class Renaming {
       this.folder = lookup.folder(key);
     }
 
-    /** Checks that no file is in the way. Everything above the source is known to be a directory. */
+    /**
+     * Checks that neither the destination nor a directory above it is a file. The directories above the source are
+     * known to be directories.
+     */
     void check(Path place, String from) throws IOException {
       if (Failures.await(place, file).isPresent()) {
-        throw new FileAlreadyExistsException(place + " is a file already");
+        throw new FileAlreadyExistsException(place + " already exists as a file");
       }
       if (Failures.await(place, folder).isEmpty()) {
         List<String> above = new ArrayList<>(Keys.above(key));

@@ -1,13 +1,13 @@
 package dev.laneway.hadoop;
 
 /**
- * The schemes of this library alone, for which Hadoop finds the filesystem by itself. Other schemes, such as {@code
- * s3a}, need configuration, so this module's presence changes nothing.
+ * The schemes that only this library has, so Hadoop finds the filesystem without configuration. For other schemes, such
+ * as {@code s3a}, Laneway must be configured. Having this module on the class path doesn't change them.
  */
 public final class Schemes {
   private Schemes() {}
 
-  /** {@code laneway+gs://bucket}. */
+  /** The filesystem of {@code laneway+gs://bucket}. */
   public static final class Gs extends LanewayFileSystem {
     @Override
     public String getScheme() {
@@ -15,7 +15,7 @@ public final class Schemes {
     }
   }
 
-  /** {@code laneway+s3://bucket}. */
+  /** The filesystem of {@code laneway+s3://bucket}. */
   public static final class S3 extends LanewayFileSystem {
     @Override
     public String getScheme() {
@@ -23,7 +23,7 @@ public final class Schemes {
     }
   }
 
-  /** {@code laneway+s3a://bucket}, which is the same. */
+  /** The filesystem of {@code laneway+s3a://bucket}, which is the same as {@code laneway+s3}. */
   public static final class S3a extends LanewayFileSystem {
     @Override
     public String getScheme() {

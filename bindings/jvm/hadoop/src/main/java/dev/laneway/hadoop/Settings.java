@@ -7,20 +7,20 @@ import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * The configuration of one filesystem: its store, the credentials, and how files are written. Keys of the S3A and GCS
- * connectors are read if they mean the same here. Sizes of pools, buffers and threads have no meaning here.
+ * The configuration of one filesystem: its store, the credentials, and how files are written. It reads those keys of
+ * the S3A and GCS connectors that mean the same for Laneway. It ignores sizes of pools, buffers and threads.
  *
- * @param store the kind of store
- * @param bucket the bucket's name
- * @param endpoint the store's endpoint, or empty for the library's default
- * @param region S3's region, or empty if the library must find it
- * @param pathStyle true if bucket names are in the path of URLs instead of the host name
- * @param fips true for AWS's FIPS endpoints
- * @param login the credentials
- * @param requesterPays true if the caller pays for requests to requester-pays buckets
- * @param userProject GCS: the project that pays
- * @param encryption the encryption of new objects
- * @param files how files are written and looked up
+ * @param store The kind of store.
+ * @param bucket The bucket's name.
+ * @param endpoint The store's endpoint, or empty for the library's default.
+ * @param region S3's region, or empty if the library must find it.
+ * @param pathStyle True if bucket names are in the path of URLs instead of the host name.
+ * @param fips True for AWS's FIPS endpoints.
+ * @param login The credentials.
+ * @param requesterPays True if the caller pays for requests to requester-pays buckets.
+ * @param userProject The project that GCS bills.
+ * @param encryption The encryption of new objects.
+ * @param files The settings for writing and looking up files.
  */
 record Settings(
     Store store,
@@ -76,13 +76,13 @@ record Settings(
   /**
    * Settings for writing and looking up files.
    *
-   * @param blockBytes the size of the blocks that files report, by which jobs are split
-   * @param readPolicy the default way of reading files: one of {@link ReadPolicy}'s names
-   * @param skipsChecks true if {@code create} doesn't look up existing files
-   * @param pageSize how many files a bulk delete takes at once
-   * @param storageClass the storage class of new objects
-   * @param acl the ACL of new objects
-   * @param checksums true if files show their versions as checksums
+   * @param blockBytes The size of the blocks that files report. Jobs split files at these blocks.
+   * @param readPolicy The default way of reading files.
+   * @param skipsChecks True if {@code create} doesn't look up existing files.
+   * @param pageSize The maximum number of files in a bulk delete.
+   * @param storageClass The storage class of new objects.
+   * @param acl The ACL of new objects.
+   * @param checksums True if files show their versions as checksums.
    */
   record Files(
       long blockBytes,

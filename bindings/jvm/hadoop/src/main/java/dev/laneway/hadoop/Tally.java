@@ -53,13 +53,13 @@ final class Tally implements IOStatisticsSource {
     this.ofThread = ofThread;
   }
 
-  /** Counts an operation that only reads: one of StoreStatisticNames. */
+  /** Counts an operation that only reads. Its name is one of StoreStatisticNames. */
   void looked(String operation) {
     counts.incrementCounter(operation);
     ofThread.incrementReadOps(1);
   }
 
-  /** Counts an operation that changes something: one of StoreStatisticNames. */
+  /** Counts an operation that changes something. Its name is one of StoreStatisticNames. */
   void changed(String operation) {
     counts.incrementCounter(operation);
     ofThread.incrementWriteOps(1);

@@ -15,10 +15,10 @@ record Uncommitted(String attempt, String place) {
   /** The beginning of a job directory's name. MapReduce, Spark and Hive ignore names that begin with an underscore. */
   static final String JOB = "_laneway-";
 
-  /** The directory whose content gets its place in the output. */
+  /** The name of an attempt's directory whose content moves to the output directory. */
   static final String BASE = "base";
 
-  /** Returns the meaning of a key; empty for an ordinary file. */
+  /** Returns the uncommitted file with this key; empty if it is the key of an ordinary file. */
   static Optional<Uncommitted> of(String key) {
     if (!key.contains(JOB)) {
       return Optional.empty();

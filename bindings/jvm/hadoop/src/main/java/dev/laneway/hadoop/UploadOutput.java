@@ -21,7 +21,7 @@ final class UploadOutput extends FileOutput {
   /** The size of a part. A file holds two of them in memory. Ten thousand parts are 80 GiB. */
   private static final int PART_BYTES = 8 << 20;
 
-  /** The most parts under way, not counting the one that gathers. */
+  /** The maximum number of parts that are being sent, without the part that is being filled. */
   private static final int PARTS_AT_ONCE = 2;
 
   /** The initial buffer of a part, so that a small file doesn't hold 8 MiB. */
@@ -87,7 +87,10 @@ final class UploadOutput extends FileOutput {
     Failures.await(path(), begun().abortAsync());
   }
 
-  /** Returns the upload. Abandoning the wait doesn't cancel its beginning, so it can still be found and aborted. */
+  /**
+   * Returns the upload, once it has begun. If the wait is interrupted, its beginning isn't cancelled. So the upload can
+   * still be found and aborted.
+   */
   private MultipartUpload begun() throws IOException {
     return Failures.await(path(), upload.copy());
   }
@@ -100,7 +103,7 @@ final class UploadOutput extends FileOutput {
     };
   }
 
-  /** Returns the gathering buffer, with room for at least some of the bytes. A full part is sent first. */
+  /** Returns the buffer that is being filled, with room for at least some of the bytes. A full part is sent first. */
   private ByteBuffer room(int wanted) throws IOException {
     if (gathered.position() == PART_BYTES) {
       send(ByteBuffer.allocate(PART_BYTES));
@@ -112,7 +115,7 @@ final class UploadOutput extends FileOutput {
     return gathered;
   }
 
-  /** Sends the gathered part, and continues in another buffer. It sends an empty part if the file is empty. */
+  /** Sends the part that was filled, and continues with another buffer. If the file is empty, sends an empty part. */
   private void send(ByteBuffer next) throws IOException {
     if (gathered.position() == 0 && begun > 0) {
       return;

@@ -27,7 +27,7 @@ import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.StoreStatisticNames;
 import org.apache.hadoop.util.functional.FutureIO;
 
-/** Uploads files in parts, which may come from several processes: the store's own multipart uploads. */
+/** Uploads files in parts, which several processes may send. Uses the store's multipart uploads. */
 final class Uploads extends AbstractMultipartUploader {
   private final Bucket bucket;
   private final Keys keys;
@@ -51,14 +51,17 @@ final class Uploads extends AbstractMultipartUploader {
     return FutureIO.eval(() -> handle(path, bucket.beginMultipart(keys.of(path), described)));
   }
 
-  /** Reads a part completely (less than 2 GiB), because it is sent with its checksum and may have to be sent again. */
+  /**
+   * Reads a part completely into memory, because it is sent with its checksum and may have to be sent again. So a part
+   * must have less than 2 GiB.
+   */
   @Override
   public CompletableFuture<PartHandle> putPart(
       UploadHandle upload, int number, boolean isLast, Path path, InputStream from, long bytes) throws IOException {
     checkPutArguments(path, from, number, upload, bytes);
     MultipartUpload under = under(upload, path);
     if (bytes > Integer.MAX_VALUE - 8) {
-      throw new PathIOException(path.toString(), "a part of " + bytes + " bytes is too long to be held");
+      throw new PathIOException(path.toString(), "a part of " + bytes + " bytes is too large: the maximum is 2 GiB");
     }
     ByteBuffer part;
     try (from) {
@@ -72,7 +75,7 @@ final class Uploads extends AbstractMultipartUploader {
         text -> BBPartHandle.from(ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8)))));
   }
 
-  /** Completes a file. It replaces an existing file. A directory in its place stays, and that is a failure. */
+  /** Completes a file, and replaces an existing file. Fails if a directory has that name. */
   @Override
   public CompletableFuture<PathHandle> complete(UploadHandle upload, Path path, Map<Integer, PartHandle> parts)
       throws IOException {
@@ -81,7 +84,7 @@ final class Uploads extends AbstractMultipartUploader {
     MultipartUpload under = under(upload, path);
     List<String> named = new TreeMap<>(parts).values().stream().map(Uploads::text).toList();
     if (named.stream().distinct().count() < named.size()) {
-      throw new IllegalArgumentException("a part of " + path + " is named twice");
+      throw new IllegalArgumentException("a part of " + path + " is listed twice");
     }
     String key = keys.of(path);
     return named(path, lookup.folder(key).thenCompose(folder -> folder.isPresent()
@@ -149,7 +152,7 @@ final class Uploads extends AbstractMultipartUploader {
     return named;
   }
 
-  /** Converts a failure. An id that the library has never issued counts as an unknown upload. */
+  /** Converts a failure. If the library didn't issue the upload's id, the upload is reported as missing. */
   private static IOException of(Path path, Throwable failure) {
     boolean isUnknown =
         Failures.unwrapped(failure) instanceof LanewayException failed && failed.kind() == ErrorKind.USAGE;

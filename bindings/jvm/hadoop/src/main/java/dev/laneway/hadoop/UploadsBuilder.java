@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.impl.MultipartUploaderBuilderImpl;
 
-/** Begins {@link Uploads}. None of the options of Hadoop's builder applies to an object. */
+/** Makes {@link Uploads}. Ignores the options of Hadoop's builder, because none of them applies to an object. */
 final class UploadsBuilder extends MultipartUploaderBuilderImpl<Uploads, UploadsBuilder> {
   private final Supplier<Uploads> uploads;
 

@@ -29,8 +29,8 @@ final class Values {
 
   /**
    * Returns the value of a key, without surrounding spaces; empty if it isn't set, or is blank. Values from Hadoop's
-   * own file of defaults are ignored, because nobody chose them. An example is that S3A doesn't put bucket names into
-   * paths.
+   * own file of defaults are ignored, because the user didn't choose them. For example, these say that S3A doesn't put
+   * bucket names into paths.
    */
   Optional<String> text(String key) {
     return first(said(ours + key), said(all + key));
@@ -55,10 +55,10 @@ final class Values {
   }
 
   /**
-   * Returns a secret: from Hadoop's credential providers if one has it, or else as {@link #text} does. {@code
-   * security.credential.provider.path} names providers of this family alone, which are asked first.
+   * Returns a secret from Hadoop's credential providers, or else the value that {@link #text} returns. {@code
+   * security.credential.provider.path} names providers for only this family of keys. They are searched first.
    *
-   * @throws IOException if a provider can't be read
+   * @throws IOException If a provider can't be read.
    */
   Optional<String> secret(String key) throws IOException {
     Configuration asked = withOwnProviders();

@@ -7,8 +7,8 @@ import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.fs.FileChecksum;
 
 /**
- * The version of a file as its checksum. Equal checksums mean the same bytes in the same store. They can't be compared
- * with another store's.
+ * A file's version, used as its checksum. Within one store, equal checksums mean equal bytes. Checksums of different
+ * stores can't be compared.
  */
 public final class VersionChecksum extends FileChecksum {
   private String version;

@@ -7,13 +7,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Buckets of the process. All {@link LanewayFileIO}s with the same settings share one. A task deserialises its FileIO,
- * uses it for a file or two and never closes it, so it must not look for credentials each time.
+ * The buckets of the process. All {@link LanewayFileIO}s with the same settings share one. A task deserialises its
+ * FileIO, uses it for a file or two, and never closes it. So a new FileIO must not load credentials again.
  */
 final class Buckets {
   /**
-   * The most buckets that are kept. Catalogs that hand out credentials make new ones each hour, and the least recently
-   * used are dropped.
+   * The maximum number of buckets that are kept; the least recently used is dropped first. Some catalogs issue new
+   * credentials each hour, which need new buckets.
    */
   private static final int BUCKETS_MAX = 256;
 
@@ -41,7 +41,7 @@ final class Buckets {
 
   private static Bucket open(String name, StoreProperties properties) {
     String scheme = properties.store() == Location.Store.S3 ? "s3://" : "gs://";
-    // A bucket outlives the closing of its client.
+    // A bucket can still be used after its client is closed.
     try (Laneway laneway = properties.client()) {
       return laneway.bucket(scheme + name + "/");
     } catch (LanewayException failed) {

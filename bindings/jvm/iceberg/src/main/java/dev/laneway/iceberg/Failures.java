@@ -12,7 +12,7 @@ import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.exceptions.RuntimeIOException;
 
-/** Converts the library's failures to Iceberg's exceptions, with the library's own as cause. */
+/** Converts the library's failures to Iceberg's exceptions, with the library's exception as the cause. */
 final class Failures {
   private Failures() {}
 
@@ -34,19 +34,19 @@ final class Failures {
     return new RuntimeIOException(io, "%s: %s", location, io.getMessage());
   }
 
-  /** Returns whether a failure means that nothing exists. */
+  /** Returns whether a failure means that the object doesn't exist. */
   static boolean isNotFound(Throwable failure) {
     return unwrapped(failure) instanceof LanewayException failed && failed.isNotFound();
   }
 
-  /** Waits for a future's result. An interrupt cancels it, and the thread stays interrupted. */
+  /** Waits for a future's result. If the thread is interrupted, cancels the future and keeps the interrupt flag set. */
   static <T> T await(String location, CompletableFuture<T> future) {
     try {
       return future.get();
     } catch (InterruptedException stop) {
       future.cancel(true);
       Thread.currentThread().interrupt();
-      throw new RuntimeIOException(new InterruptedIOException(location + " was given up"));
+      throw new RuntimeIOException(new InterruptedIOException(location + ": the call was interrupted"));
     } catch (ExecutionException | CancellationException failed) {
       throw of(location, failed);
     }

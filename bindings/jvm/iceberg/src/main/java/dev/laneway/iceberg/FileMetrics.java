@@ -9,7 +9,7 @@ import org.apache.iceberg.metrics.MetricsContext.Unit;
 
 /**
  * Counts bytes that are read and written. If Hadoop is present, it counts them in Hadoop's statistics of the thread, as
- * Iceberg's own FileIOs do. Spark takes the bytes of its tasks from there.
+ * Iceberg's own FileIOs do. Spark reads the bytes of its tasks from there.
  */
 final class FileMetrics {
   private final Counter readBytes;

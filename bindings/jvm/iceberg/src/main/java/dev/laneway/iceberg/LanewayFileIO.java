@@ -26,21 +26,22 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Iceberg's files in Google Cloud Storage and S3, at locations that begin with {@code gs}, {@code s3}, {@code s3a} or
- * {@code s3n}. A catalog selects it by {@code io-impl}. Its properties are those of Iceberg's own FileIOs.
+ * Reads and writes Iceberg's files in Google Cloud Storage and S3, at locations with the scheme {@code gs}, {@code s3},
+ * {@code s3a} or {@code s3n}. A catalog selects this class with the property {@code io-impl}. Its properties are those
+ * of Iceberg's own FileIOs.
  *
- * <p>It holds nothing that must be closed, and can be serialised to any number of processes. Keys are the locations'
- * text, byte for byte.
+ * <p>It need not be closed, and can be serialised to any number of processes. An object's key is the text after the
+ * bucket in its location, byte for byte.
  */
 public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileIO.class);
 
-  /** Keys that are handed to the library at a time, of any bucket. */
+  /** The maximum number of keys that are passed to the library at a time, in all buckets together. */
   private static final int KEYS_AT_ONCE = 10_000;
 
   private SerializableMap<String, String> properties = SerializableMap.copyOf(Map.of());
 
-  /** Credentials that the catalog hands out for prefixes. Kryo needs a mutable list. */
+  /** Credentials that the catalog issued for prefixes. The list is mutable, because Kryo can't deserialise another. */
   private List<StorageCredential> credentials = new ArrayList<>();
 
   private transient volatile Map<Location.Store, FileMetrics> metrics;
@@ -64,8 +65,8 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
   }
 
   /**
-   * Sets credentials for prefixes, which override the properties' own. They aren't renewed here: a catalog that is
-   * asked again sets new ones.
+   * Sets credentials for prefixes, which take precedence over those in the properties. This class doesn't renew them.
+   * The catalog sets new ones when it loads the table again.
    */
   @Override
   public void setCredentials(List<StorageCredential> given) {
@@ -95,7 +96,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return new LanewayOutputFile(location, Buckets.of(location.bucket(), said), said.described(), metrics(location));
   }
 
-  /** Deletes a file. A missing one counts as deleted. */
+  /** Deletes a file. A missing file counts as deleted. */
   @Override
   public void deleteFile(String path) {
     Location location = Location.of(path);
@@ -106,14 +107,14 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     try {
       Failures.await(path, Buckets.of(location.bucket(), said).deleteAsync(location.key()));
     } catch (NotFoundException gone) {
-      LOG.debug("{} was not there", path);
+      LOG.debug("{} didn't exist", path);
     }
   }
 
   /**
-   * Deletes files in as few requests as the store takes, of all buckets at once. Missing ones count as deleted.
+   * Deletes files in as few requests as the store allows, in all buckets at once. Missing files count as deleted.
    *
-   * @throws BulkDeletionFailureException with the number of files that are left
+   * @throws BulkDeletionFailureException with the number of files that could not be deleted
    */
   @Override
   public void deleteFiles(Iterable<String> paths) throws BulkDeletionFailureException {
@@ -177,7 +178,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     }
   }
 
-  /** Does nothing: others share the process's connections for these properties. */
+  /** Does nothing, because other FileIOs with the same properties share the connections. */
   @Override
   public void close() {}
 
@@ -191,7 +192,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return Buckets.of(location.bucket(), said(location));
   }
 
-  /** Returns the settings of a location: those of the longest prefix with credentials, or else the properties. */
+  /** Returns the settings of a location: the properties, with the credentials of the longest prefix that matches. */
   private StoreProperties said(Location location) {
     StorageCredential closest = null;
     for (StorageCredential credential : credentials) {
@@ -217,7 +218,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return known.computeIfAbsent(location.store(), store -> FileMetrics.of(store.family, properties));
   }
 
-  /** Returns how many files are left. */
+  /** Deletes keys of several buckets. Returns how many of them could not be deleted. */
   private static int delete(Map<Bucket, List<String>> batches) {
     Map<Bucket, CompletableFuture<Map<String, LanewayException>>> under = new HashMap<>();
     batches.forEach((bucket, keys) -> under.put(bucket, bucket.deleteAllAsync(keys)));

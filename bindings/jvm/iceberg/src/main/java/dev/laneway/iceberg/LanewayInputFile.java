@@ -11,10 +11,13 @@ import org.apache.iceberg.io.SeekableInputStream;
 
 /** A file of a table. Its length may be known from the table's metadata. */
 final class LanewayInputFile implements InputFile {
-  /** Bytes that come with the opening request of files with an index at the end: the footer, and all of small files. */
+  /**
+   * The number of last bytes that the opening request fetches if the file has an index at its end. They include the
+   * index, or all of a small file.
+   */
   private static final long FOOTER_BYTES = 512 << 10;
 
-  /** The same for other files, which are manifests and metadata that are read completely. Most take one request. */
+  /** The same for other files: manifests and metadata, which are read completely. Most of them take one request. */
   private static final long WHOLE_BYTES = 1 << 20;
 
   private final Location location;
@@ -38,7 +41,7 @@ final class LanewayInputFile implements InputFile {
     return length;
   }
 
-  /** Opens the file. The opening request brings its end. A small file needs no other request. */
+  /** Opens the file. The opening request also fetches the last bytes, so a small file needs no other request. */
   @Override
   public SeekableInputStream newStream() {
     try {

@@ -16,8 +16,8 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * Reads a file, all of one version: in order, which is read ahead, at positions, and ranges together. Closing it ends
- * reads under way.
+ * Reads a file, all bytes of one version. Callers can read in order (the library then reads ahead), at positions, or
+ * several ranges together. Closing the stream ends running reads.
  */
 final class LanewayInputStream extends SeekableInputStream implements RangeReadable {
   private final String location;
@@ -97,11 +97,11 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
   }
 
   /**
-   * Reads ranges together, in as few requests as pay off. Each range is done as soon as it has arrived, in a buffer of
-   * its own from {@code allocate}.
+   * Reads ranges together, with one request for neighbouring ranges where that is faster. The future of a range
+   * completes as soon as the range has arrived, with a buffer of its own from {@code allocate}.
    *
-   * @throws EOFException for a range that reaches beyond the file's end; nothing is read then
-   * @throws IllegalArgumentException for ranges that overlap
+   * @throws EOFException If a range reaches beyond the file's end. Nothing is read then.
+   * @throws IllegalArgumentException If ranges overlap.
    */
   @Override
   public void readVectored(List<FileRange> ranges, IntFunction<ByteBuffer> allocate) throws IOException {
@@ -119,7 +119,7 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
       }
     }
     List<CompletableFuture<ByteBuffer>> coming = reader.readRanges(wanted, allocate);
-    // They count for the thread that requests them, even if another thread receives them.
+    // The bytes count for the thread that requests them, even if another thread receives them.
     counted(bytes);
     for (int i = 0; i < asked.size(); i++) {
       CompletableFuture<ByteBuffer> into = asked.get(i).byteBuffer();

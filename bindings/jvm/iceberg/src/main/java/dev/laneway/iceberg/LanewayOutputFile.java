@@ -8,7 +8,7 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 
-/** A file to write. */
+/** A file of a table that can be written. */
 final class LanewayOutputFile implements OutputFile {
   private final Location location;
   private final Bucket bucket;
@@ -24,7 +24,7 @@ final class LanewayOutputFile implements OutputFile {
 
   /**
    * Creates a file that must not exist yet. The store itself enforces that when the stream is closed, so only one of
-   * several writers succeeds. Looks nothing up before.
+   * several writers succeeds. No request checks this before.
    *
    * @throws AlreadyExistsException when the stream is closed, if the file exists
    */

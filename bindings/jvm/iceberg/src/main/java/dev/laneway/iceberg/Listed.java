@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 import org.apache.iceberg.io.CloseableIterator;
 import org.apache.iceberg.io.FileInfo;
 
-/** Files of a listing as they arrive. Reading it to the end, or closing it, frees the listing. */
+/** The files of a listing, as they arrive. The listing is released when it is read to its end, or closed. */
 final class Listed implements CloseableIterator<FileInfo> {
   private final Location prefix;
   private final Stream<ObjectMeta> objects;
@@ -48,7 +48,10 @@ final class Listed implements CloseableIterator<FileInfo> {
     return new FileInfo(prefix.sibling(object.key()), object.size(), made);
   }
 
-  /** Returns whether an object is empty and stands for a directory, which isn't a table's file. */
+  /**
+   * Returns whether an object is a directory's marker: empty, with a slash at the key's end. It isn't a file of a
+   * table.
+   */
   private static boolean isMarker(ObjectMeta object) {
     return object.size() == 0 && object.key().endsWith("/");
   }

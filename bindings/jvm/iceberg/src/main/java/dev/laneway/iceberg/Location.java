@@ -6,10 +6,10 @@ import org.apache.iceberg.exceptions.ValidationException;
 /**
  * A location in a table's metadata, which names an object or a prefix.
  *
- * @param text the location as it was given
- * @param store the store that it is in
- * @param bucket the bucket's name
- * @param key the text after the bucket's name, unchanged
+ * @param text The location as it was given.
+ * @param store The store that contains it.
+ * @param bucket The bucket's name.
+ * @param key The text after the bucket's name, unchanged.
  */
 record Location(String text, Store store, String bucket, String key) {
   /** The supported stores, each with its own protocol. */
@@ -17,7 +17,7 @@ record Location(String text, Store store, String bucket, String key) {
     S3("s3"),
     GCS("gcs");
 
-    /** The beginning of the properties of Iceberg's own FileIO for it, and the name of its metrics. */
+    /** The prefix of the properties of Iceberg's own FileIO for this store. It is also the name of the metrics. */
     final String family;
 
     Store(String family) {
@@ -25,21 +25,25 @@ record Location(String text, Store store, String bucket, String key) {
     }
   }
 
-  /** @throws ValidationException if it names no object store or no bucket */
+  /**
+   * Parses a location.
+   *
+   * @throws ValidationException if it contains no bucket, or no scheme of a supported store
+   */
   static Location of(String text) {
     int scheme = text.indexOf("://");
     if (scheme < 0) {
-      throw new ValidationException("%s is no location in an object store", text);
+      throw new ValidationException("%s: a location must begin with a scheme, such as s3:// or gs://", text);
     }
     Store store = switch (text.substring(0, scheme).toLowerCase(Locale.ROOT)) {
       case "s3", "s3a", "s3n" -> Store.S3;
       case "gs" -> Store.GCS;
-      default -> throw new ValidationException("%s: no store is known by its scheme", text);
+      default -> throw new ValidationException("%s: the scheme must be gs, s3, s3a or s3n", text);
     };
     int slash = text.indexOf('/', scheme + 3);
     String bucket = text.substring(scheme + 3, slash < 0 ? text.length() : slash);
     if (bucket.isEmpty()) {
-      throw new ValidationException("%s names no bucket", text);
+      throw new ValidationException("%s: the location contains no bucket", text);
     }
     return new Location(text, store, bucket, slash < 0 ? "" : text.substring(slash + 1));
   }

@@ -12,18 +12,20 @@ import java.util.TreeMap;
 import org.apache.iceberg.exceptions.ValidationException;
 
 /**
- * A catalog's properties for a store: those of Iceberg's S3FileIO and GCSFileIO that mean the same here. Sizes of
- * parts, pools and threads, and retries, have no meaning here and are ignored. Properties that would send requests
- * under another identity, or to another place, are refused.
+ * A catalog's properties for a store, with the names of Iceberg's S3FileIO and GCSFileIO. Sizes of parts and pools,
+ * numbers of threads, and retries are ignored, because Laneway chooses them itself. Properties that aren't supported
+ * and would change the identity or the destination of requests are refused.
  */
 final class StoreProperties {
-  /** The beginnings of the names of properties that matter here. */
+  /** The prefixes of the properties that are read for a store. */
   private static final Map<Location.Store, Set<String>> FAMILIES =
       Map.of(Location.Store.S3, Set.of("s3.", "client."), Location.Store.GCS, Set.of("gcs.", "gcp."));
 
   private static final String WRITE_TAGS = "s3.write.tags.";
 
-  /** Providers of credentials that are found here anyway. */
+  /**
+   * The AWS SDK's providers whose credentials Laneway finds by itself. Their names are accepted, and change nothing.
+   */
   private static final Set<String> FOUND = Set.of(
       "DefaultCredentialsProvider",
       "EnvironmentVariableCredentialsProvider",
@@ -34,14 +36,14 @@ final class StoreProperties {
 
   private static final String AWS_PROVIDERS = "software.amazon.awssdk.auth.credentials.";
 
-  /** Properties that change the identity or the place of requests in ways that aren't supported. */
+  /** Properties that change the identity or the destination of requests in ways that aren't supported. */
   private static final Set<String> REFUSED =
       Set.of("client.factory", "s3.client-factory-impl", "gcp.impersonate.service-account");
 
-  /** Flags of that kind, which are refused if they are true. */
+  /** Flags that are refused if they are true, for the same reason. */
   private static final Set<String> REFUSED_FLAGS = Set.of("s3.remote-signing-enabled", "s3.access-grants.enabled");
 
-  /** The beginnings of such properties' names. */
+  /** The prefixes of further properties that are refused. */
   private static final Set<String> REFUSED_FAMILIES = Set.of("s3.access-points.", "s3.delete.tags.");
 
   private final Location.Store store;
@@ -57,7 +59,7 @@ final class StoreProperties {
     });
   }
 
-  /** Returns the values that distinguish these properties from others. They include secrets. */
+  /** Returns the properties that are read for the store. Their values include secrets. */
   Map<String, String> said() {
     return said;
   }
@@ -67,9 +69,9 @@ final class StoreProperties {
   }
 
   /**
-   * Returns a client configured by these properties, and by the environment otherwise.
+   * Returns a client that is configured by these properties, and by the environment if they don't set a value.
    *
-   * @throws ValidationException for properties that aren't supported here
+   * @throws ValidationException for properties that aren't supported
    * @throws LanewayException for invalid values
    */
   Laneway client() throws LanewayException {
@@ -80,7 +82,9 @@ final class StoreProperties {
   }
 
   /**
-   * @throws ValidationException for properties that aren't supported here, alone or together, and for invalid values
+   * Checks the properties without a request.
+   *
+   * @throws ValidationException if a property or a combination isn't supported, or if a value is invalid
    */
   void check() {
     if (said.isEmpty()) {
@@ -106,7 +110,7 @@ final class StoreProperties {
     }
   }
 
-  /** Returns the properties of every new object besides its bytes. */
+  /** Returns the options for every new object, such as its storage class. */
   PutOptions described() {
     PutOptions options = PutOptions.NONE;
     if (store != Location.Store.S3) {
@@ -129,7 +133,7 @@ final class StoreProperties {
     return options;
   }
 
-  /** Returns whether files are deleted at all, or left to the store's own rules. */
+  /** Returns whether files are deleted. Otherwise they are left to the bucket's lifecycle rules. */
   boolean deletes() {
     return store != Location.Store.S3 || Boolean.parseBoolean(said.getOrDefault("s3.delete-enabled", "true"));
   }
@@ -178,7 +182,8 @@ final class StoreProperties {
         }
         builder.customerKey(key);
       }
-      default -> throw new ValidationException("s3.sse.type: objects can't be encrypted by %s here", type);
+      default -> throw new ValidationException(
+          "s3.sse.type: %s isn't supported; use none, s3, kms, dsse-kms or custom", type);
     }
   }
 
@@ -194,7 +199,7 @@ final class StoreProperties {
     String token = said.get("gcs.oauth2.token");
     if (Boolean.parseBoolean(said.get("gcs.no-auth"))) {
       if (token != null) {
-        throw new ValidationException("gcs.no-auth and gcs.oauth2.token contradict each other");
+        throw new ValidationException("gcs.no-auth and gcs.oauth2.token cannot be combined");
       }
       builder.anonymous(true);
     } else if (token != null) {
@@ -203,7 +208,7 @@ final class StoreProperties {
     String encrypts = said.get("gcs.encryption-key");
     String decrypts = said.getOrDefault("gcs.decryption-key", encrypts);
     if (encrypts != null && !encrypts.equals(decrypts)) {
-      throw new ValidationException("gcs.encryption-key and gcs.decryption-key have to be the same key");
+      throw new ValidationException("gcs.encryption-key and gcs.decryption-key must be the same key");
     }
     if (decrypts != null) {
       builder.customerKey(decrypts);
@@ -215,7 +220,7 @@ final class StoreProperties {
     try {
       return end == null ? null : Instant.ofEpochMilli(Long.parseLong(end));
     } catch (NumberFormatException unreadable) {
-      throw new ValidationException(unreadable, "gcs.oauth2.token-expires-at is no number of milliseconds");
+      throw new ValidationException(unreadable, "gcs.oauth2.token-expires-at isn't a number of milliseconds");
     }
   }
 
@@ -227,7 +232,8 @@ final class StoreProperties {
           || REFUSED_FAMILIES.stream().anyMatch(name::startsWith)
           || (name.equals("client.credentials-provider") && !isKnown(one.getValue()));
       if (isRefused) {
-        throw new ValidationException("%s can't be done here: see the page of laneway-iceberg for what can", name);
+        throw new ValidationException(
+            "%s isn't supported; the README of laneway-iceberg lists the supported properties", name);
       }
     }
   }
@@ -244,7 +250,7 @@ final class StoreProperties {
     return "StoreProperties[" + store + ", " + said.keySet() + "]";
   }
 
-  /** A token that a catalog has handed out. */
+  /** A token that a catalog has issued. */
   private record Token(String token, Instant end) implements CredentialProvider {
     @Override
     public BearerToken bearerToken() {

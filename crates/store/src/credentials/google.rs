@@ -333,7 +333,7 @@ const GCLOUD_LIFETIME: Duration = Duration::from_secs(50 * 60);
 /// Asks gcloud for a token.
 ///
 /// # Errors
-/// That there are no credentials if nobody has logged in with gcloud; otherwise the failure of gcloud.
+/// `Nothing` if nobody has logged in with gcloud; otherwise the failure of gcloud.
 async fn gcloud_token(environment: &Environment, mut tried: Vec<String>) -> Result<Token, Lacking> {
     let has_logins = gcloud_folder(environment).is_some_and(|folder| !is_absent(&folder.join(LOGINS)));
     if !has_logins {

@@ -110,8 +110,8 @@ impl Gcs {
     }
 
     /// Begins to rename a folder with everything in it, and returns the operation's name. Returns `None` if the objects
-    /// must be moved one by one: in a flat bucket, or if the folder doesn't exist, the new name is taken or lacks a
-    /// parent, or the caller may not.
+    /// must be moved one by one. That is so in a flat bucket, if the folder doesn't exist, and if the new name is taken
+    /// or lacks a parent. It is also so if the caller may not rename folders.
     pub(crate) async fn begin_rename_folder(
         &self,
         bucket: &str,

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::kept::Kept;
+use crate::kept::DroppableObject;
 
 /// Writable buffers up to this size are copied. Without a copy, the engine may hold the buffer even after the call has
 /// ended. Until the engine releases it, a `bytearray` can't be resized, and an `mmap` can't be closed.
@@ -18,18 +18,18 @@ const COPIED_MAX: usize = 1 << 20;
 
 /// The memory of a Python object. The object is kept alive, and its buffer is exported, so that the memory doesn't
 /// move.
-struct Lent {
+struct BorrowedBuffer {
     start: *const u8,
     len: usize,
-    _object: Kept,
+    _object: DroppableObject,
 }
 
 // SAFETY: the memory is only read, and the pointer is valid for as long as `_object` is kept.
-unsafe impl Send for Lent {}
+unsafe impl Send for BorrowedBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for BorrowedBuffer {}
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for BorrowedBuffer {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's length. A
         // program that writes to the buffer meanwhile breaks the rule in the package's README. The store then refuses
@@ -48,7 +48,7 @@ pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
         let (start, len) = (bytes.as_bytes().as_ptr(), bytes.as_bytes().len());
-        let lent = Lent { start, len, _object: Kept::new(object.clone().unbind()) };
+        let lent = BorrowedBuffer { start, len, _object: DroppableObject::new(object.clone().unbind()) };
         return Ok(Some(Bytes::from_owner(lent)));
     }
     let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
@@ -60,7 +60,7 @@ pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if len == 0 {
         return Ok(Some(Bytes::new()));
     }
-    let lent = Lent { start, len, _object: Kept::new(view.into_any().unbind()) };
+    let lent = BorrowedBuffer { start, len, _object: DroppableObject::new(view.into_any().unbind()) };
     if !buffer.readonly() && len <= COPIED_MAX {
         return Ok(Some(Bytes::copy_from_slice(lent.as_ref())));
     }
@@ -68,16 +68,16 @@ pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
 }
 
 /// A buffer of the caller, into which the engine writes.
-pub(crate) struct Into {
+pub(crate) struct WritableBuffer {
     start: *mut u8,
     len: usize,
-    _object: Kept,
+    _object: DroppableObject,
 }
 
 // SAFETY: only the owner of this value writes to the memory from Rust, and it may do so on any thread.
-unsafe impl Send for Into {}
+unsafe impl Send for WritableBuffer {}
 
-impl Into {
+impl WritableBuffer {
     /// # Errors
     /// Fails if the object has no buffer, or one that is read-only or not contiguous.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -90,7 +90,7 @@ impl Into {
             return Err(PyBufferError::new_err("the buffer is not contiguous"));
         }
         let (start, len) = (buffer.buf_ptr().cast::<u8>(), buffer.len_bytes());
-        Ok(Self { start, len, _object: Kept::new(view.into_any().unbind()) })
+        Ok(Self { start, len, _object: DroppableObject::new(view.into_any().unbind()) })
     }
 
     pub(crate) fn slice(&mut self) -> &mut [u8] {

@@ -11,24 +11,24 @@ use laneway::{Client, Error};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use self::completions::Completions;
-use self::pending::Pending;
-use crate::memory::UnderWay;
+use self::completions::LoopCalls;
+use self::pending::PipedCall;
+use crate::memory::CallCounter;
 use crate::{error, kept, log};
 
 /// A waiting thread checks this often for signals, such as Ctrl-C's. A user doesn't notice the delay.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of a call. A thread that holds the interpreter's lock runs it to make the Python object.
-type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+type CallResult = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 /// A call of the library, and the conversion of its result.
-pub(crate) struct Call {
+pub(crate) struct LibraryCall {
     client: Client,
-    future: BoxFuture<'static, Result<Answer, Error>>,
+    future: BoxFuture<'static, Result<CallResult, Error>>,
 }
 
-impl Call {
+impl LibraryCall {
     /// Makes a call. `give` converts the future's result to a Python object.
     pub(crate) fn new<T: Send + 'static>(
         client: &Client,
@@ -37,7 +37,7 @@ impl Call {
     ) -> Self {
         let future = async move {
             let done = future.await?;
-            let answer: Answer = Box::new(move |py| give(py, done));
+            let answer: CallResult = Box::new(move |py| give(py, done));
             Ok(answer)
         };
         Self { client: client.clone(), future: Box::pin(future) }
@@ -84,14 +84,14 @@ impl Call {
         kept::release(py);
         log::attend(py, false);
         let Self { client, future } = self;
-        let under_way = UnderWay::new(&client);
+        let under_way = CallCounter::new(&client);
         let answered = async move {
             let _under_way = under_way;
             future.await.unwrap_or_else(|error| Box::new(move |py| Err(error::raised(py, &error))))
         };
         match running_loop(py)? {
-            Some(events) => Completions::of(&events)?.get().begin(py, &client, answered),
-            None => Pending::begin(py, &client, answered),
+            Some(events) => LoopCalls::of(&events)?.get().begin(py, &client, answered),
+            None => PipedCall::begin(py, &client, answered),
         }
     }
 }

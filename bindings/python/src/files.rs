@@ -15,13 +15,10 @@ macro_rules! refused {
     };
 }
 
-mod begun;
-mod fetched;
-mod opening;
+mod background;
 mod readable;
 mod writable;
 
-pub(crate) use fetched::Fetched;
-pub(crate) use opening::Opening;
+pub(crate) use background::{FetchedRanges, OpeningFile};
 pub(crate) use readable::{AsyncReadableFile, Readable, ReadableFile};
 pub(crate) use writable::{AsyncWritableFile, Writable, WritableFile};

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use laneway::{Canceller, Client, Item, Job as Running, Progress, PutOptions, Summary};
+use laneway::{Canceller, Client, Item, Job, Progress, PutOptions, Summary};
 use laneway_bindings_core::described::counts;
 use laneway_bindings_core::fork::Turns;
 use laneway_bindings_core::options::{self, JobRequest, JobVerb};
@@ -13,20 +13,20 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::{error, settings, turns, value};
 
 /// A running job. Dropping it cancels the job.
-#[pyclass(frozen, module = "laneway")]
-pub(crate) struct Job {
+#[pyclass(frozen, name = "Job", module = "laneway")]
+pub(crate) struct JobHandle {
     client: Client,
-    job: Turns<Running>,
+    job: Turns<Job>,
     progress: Arc<Progress>,
     canceller: Canceller,
 }
 
 #[pymethods]
-impl Job {
+impl JobHandle {
     /// Starts a job. `verb` is `copy`, `sync` or `remove`.
     #[staticmethod]
     fn begin(
@@ -78,8 +78,8 @@ impl Job {
     }
 }
 
-impl Job {
-    fn happened(&self, py: Python<'_>) -> PyResult<Call> {
+impl JobHandle {
+    fn happened(&self, py: Python<'_>) -> PyResult<LibraryCall> {
         let line = turns::line(&self.job, py)?;
         let happened = async move {
             let Some(mut job) = line.turn().await else { return Ok(JobEvents::default()) };
@@ -87,15 +87,20 @@ impl Job {
             let ended = || JobEvents { summary: Some(Summary::default()), ..JobEvents::default() };
             Ok(next_events(&mut job).await.unwrap_or_else(ended))
         };
-        Ok(Call::new(&self.client, happened, |py, JobEvents { failures, warnings, planned, summary }| {
-            let raised = PyList::empty(py);
-            for failure in &failures {
-                raised.append(error::raised(py, failure).into_value(py))?;
-            }
-            let planned = planned.iter().map(|item| planned_item(py, item)).collect::<PyResult<Vec<_>>>()?;
-            let summary = summary.map(|summary| summarised(py, &summary)).transpose()?;
-            Ok((raised, warnings, planned, summary).into_pyobject(py)?.into_any().unbind())
-        }))
+        Ok(LibraryCall::new(
+            &self.client,
+            happened,
+            |py, JobEvents { failures, warnings, planned, summary }| {
+                let raised = PyList::empty(py);
+                for failure in &failures {
+                    raised.append(error::raised(py, failure).into_value(py))?;
+                }
+                let planned =
+                    planned.iter().map(|item| planned_item(py, item)).collect::<PyResult<Vec<_>>>()?;
+                let summary = summary.map(|summary| summarised(py, &summary)).transpose()?;
+                Ok((raised, warnings, planned, summary).into_pyobject(py)?.into_any().unbind())
+            },
+        ))
     }
 }
 

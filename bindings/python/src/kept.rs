@@ -11,11 +11,11 @@ use laneway_bindings_core::fork::Pile;
 use pyo3::prelude::*;
 
 /// An object that any thread may drop at any time.
-pub(crate) struct Kept(ManuallyDrop<Py<PyAny>>);
+pub(crate) struct DroppableObject(ManuallyDrop<Py<PyAny>>);
 
 static PILE: Pile<Py<PyAny>> = Pile::new();
 
-impl Kept {
+impl DroppableObject {
     pub(crate) fn new(object: Py<PyAny>) -> Self {
         Self(ManuallyDrop::new(object))
     }
@@ -25,7 +25,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for DroppableObject {
     fn drop(&mut self) {
         // SAFETY: `drop` runs once, and nothing uses the object after it.
         PILE.lay_down(unsafe { ManuallyDrop::take(&mut self.0) });

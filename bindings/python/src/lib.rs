@@ -36,9 +36,11 @@ mod _laneway {
     #[pymodule_export]
     use crate::bytes::Bytes;
     #[pymodule_export]
-    use crate::files::{AsyncReadableFile, AsyncWritableFile, Fetched, Opening, ReadableFile, WritableFile};
+    use crate::files::{
+        AsyncReadableFile, AsyncWritableFile, FetchedRanges, OpeningFile, ReadableFile, WritableFile,
+    };
     #[pymodule_export]
-    use crate::job::Job;
+    use crate::job::JobHandle;
     #[pymodule_export]
     use crate::log::end_logging;
     #[cfg(feature = "program")]

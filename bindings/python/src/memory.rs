@@ -23,16 +23,16 @@ static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
 
 /// Counts a call that an event loop waits for, until it is dropped. When the last call of a burst is dropped, memory is
 /// returned.
-pub(crate) struct UnderWay(Client);
+pub(crate) struct CallCounter(Client);
 
-impl UnderWay {
+impl CallCounter {
     pub(crate) fn new(client: &Client) -> Self {
         MOST.fetch_max(UNDER_WAY.fetch_add(1, Relaxed) + 1, Relaxed);
         Self(client.clone())
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for CallCounter {
     fn drop(&mut self) {
         if UNDER_WAY.fetch_sub(1, Relaxed) > 1 || MOST.swap(0, Relaxed) < BURST_MIN {
             return;

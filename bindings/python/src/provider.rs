@@ -9,23 +9,23 @@ use laneway::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided}
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
 
-use crate::kept::Kept;
+use crate::kept::DroppableObject;
 
 /// A callable that returns credentials, or a coroutine that does. obstore's providers are such callables.
-pub(crate) struct Asked(Arc<Kept>);
+pub(crate) struct CallableProvider(Arc<DroppableObject>);
 
-type Failure = Box<dyn Error + Send + Sync>;
+type ProviderError = Box<dyn Error + Send + Sync>;
 
-impl Asked {
+impl CallableProvider {
     pub(crate) fn new(callable: Bound<'_, PyAny>) -> Self {
-        Self(Arc::new(Kept::new(callable.unbind())))
+        Self(Arc::new(DroppableObject::new(callable.unbind())))
     }
 
     /// Calls the callable on a new thread, because the engine's threads must not wait for the interpreter.
     async fn ask<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ProviderError> {
         let (answer, answered) = oneshot::channel();
         let callable = Arc::clone(&self.0);
         thread::Builder::new().name("laneway-credentials".into()).spawn(move || {
@@ -44,7 +44,7 @@ impl Asked {
     }
 }
 
-impl CredentialProvider for Asked {
+impl CredentialProvider for CallableProvider {
     fn name(&self) -> &str {
         "credential_provider"
     }

@@ -8,7 +8,7 @@ use laneway_bindings_core::value::Value;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::provider::Asked;
+use crate::provider::CallableProvider;
 use crate::{error, log, value};
 
 /// The one setting that isn't in the table of settings, because its value is a callable.
@@ -22,7 +22,7 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
     log::attend(py, true);
     let provider = settings
         .get_item(PROVIDER)?
-        .map(|callable| Arc::new(Asked::new(callable)) as Arc<dyn CredentialProvider>);
+        .map(|callable| Arc::new(CallableProvider::new(callable)) as Arc<dyn CredentialProvider>);
     let others = settings.copy()?;
     if provider.is_some() {
         others.del_item(PROVIDER)?;

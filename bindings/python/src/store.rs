@@ -10,7 +10,7 @@ use laneway_bindings_core::described::counters;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::value::KeyArgument;
 use crate::{error, meta, settings};
 
@@ -92,7 +92,7 @@ pub(crate) fn versions_async<'py>(
         }
         Ok::<_, Error>(versions)
     };
-    let call = Call::new(client, versions, |py, versions| {
+    let call = LibraryCall::new(client, versions, |py, versions| {
         let described = versions.iter().map(|meta| {
             let dict = meta::described(py, meta)?;
             dict.set_item("version", meta.version_id.as_deref().or(meta.id.version.as_deref()))?;
@@ -136,7 +136,7 @@ pub(crate) fn set_metadata_async<'py>(
         }
         failed.map_or(Ok(()), Err)
     };
-    Call::new(client, done, |py, ()| Ok(py.None())).awaited(py)
+    LibraryCall::new(client, done, |py, ()| Ok(py.None())).awaited(py)
 }
 
 /// Returns an awaitable for the names of an account's buckets. `url` is `gs://` or `s3://`.
@@ -159,7 +159,7 @@ pub(crate) fn buckets_async<'py>(
         }
         Ok::<_, Error>(names)
     };
-    Call::new(&client, names, |py, names| Ok(names.into_pyobject(py)?.into_any().unbind())).awaited(py)
+    LibraryCall::new(&client, names, |py, names| Ok(names.into_pyobject(py)?.into_any().unbind())).awaited(py)
 }
 
 impl ObjectStore {

@@ -48,6 +48,13 @@ impl FromPyObject<'_, '_> for KeyArgument {
     }
 }
 
+/// The keys of one object or of many.
+#[derive(FromPyObject)]
+pub(crate) enum KeysArgument {
+    One(KeyArgument),
+    Many(Vec<KeyArgument>),
+}
+
 /// A prefix of keys. A path of `pathlib` stands for a folder, so a slash is added to it.
 #[derive(Default, Debug)]
 pub(crate) struct PrefixArgument(String);

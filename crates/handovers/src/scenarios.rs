@@ -14,7 +14,7 @@ use shuttle::thread;
 use crate::Head;
 use crate::body::waiting::{BodyBuffer, ROOM};
 use crate::call::{self, Ending, Work};
-use crate::engine::files::Files;
+use crate::engine::files::FileThreads;
 use crate::events::Events;
 use crate::h2::first_flights::FirstFlights;
 use crate::hedge::Alike;
@@ -274,7 +274,7 @@ pub fn an_outage() {
 /// Every task for the file threads is carried out or refused, even while the threads are being stopped. No caller waits
 /// for ever.
 pub fn file_threads() {
-    let (files, done) = (Files::new(2), Arc::new(AtomicUsize::new(0)));
+    let (files, done) = (FileThreads::new(2), Arc::new(AtomicUsize::new(0)));
     let run = |n: usize| {
         let (files, done) = (files.clone(), Arc::clone(&done));
         spawn(async move {

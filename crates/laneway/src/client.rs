@@ -20,11 +20,11 @@ use laneway_store::{
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
 use crate::engine::runtime::{Task, block_on, wait};
-use crate::engine::settings::Settings;
+use crate::engine::settings::ClientSettings;
 use crate::engine::state::ClientState;
-use crate::job::running::{Purpose, Running};
-use crate::job::shared::Common;
-use crate::manifest::Subject;
+use crate::job::running::{JobState, Purpose};
+use crate::job::shared::CommonBuckets;
+use crate::manifest::ManifestSubject;
 use crate::transfer::compose;
 use crate::transfer::copy;
 use crate::transfer::remove;
@@ -41,7 +41,7 @@ use crate::{
 /// client: it runs until it ends or is dropped itself.
 #[derive(Clone, Debug)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientCore>,
     tally: Option<Tally>,
 }
 
@@ -56,9 +56,9 @@ fn bucket_of(state: &ClientState, at: &Location) -> Result<(Store, String), Erro
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ClientCore {
     engine: Engine,
-    settings: Settings,
+    settings: ClientSettings,
     state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
@@ -71,8 +71,8 @@ pub struct Spawned {
 }
 
 impl Client {
-    pub(crate) fn start(engine: Engine, settings: Settings) -> Result<Self, Error> {
-        let inner = Arc::new(Inner { engine, settings, state: PerProcess::new() });
+    pub(crate) fn start(engine: Engine, settings: ClientSettings) -> Result<Self, Error> {
+        let inner = Arc::new(ClientCore { engine, settings, state: PerProcess::new() });
         let client = Self { inner, tally: None };
         client.state()?;
         Ok(client)
@@ -110,15 +110,15 @@ impl Client {
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
-        (purpose, common): (Purpose, Common),
-        run: impl FnOnce(Arc<Running>) -> F,
+        (purpose, common): (Purpose, CommonBuckets),
+        run: impl FnOnce(Arc<JobState>) -> F,
     ) -> Job {
         let (job, ends) = Job::new();
         match self.state() {
             Ok(state) => {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
-                let running = Running::new(Arc::clone(&state), ends, purpose, common);
+                let running = JobState::new(Arc::clone(&state), ends, purpose, common);
                 // Box the future before it moves any further: it is large, and the caller's thread may have a
                 // small stack.
                 let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
@@ -236,19 +236,19 @@ impl Client {
     /// Copies files and objects.
     pub fn copy(&self, request: CopyRequest) -> Job {
         let purpose = if request.remove_source { Purpose::Move } else { Purpose::Plain };
-        let about = (purpose, Common::of_copy(&request));
+        let about = (purpose, CommonBuckets::of_copy(&request));
         self.begin(Op::Copy, about, |running| copy::run(running, request))
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
-        let about = (Purpose::Plain, Common::of_remove(&request));
+        let about = (Purpose::Plain, CommonBuckets::of_remove(&request));
         self.begin(Op::Remove, about, |running| remove::run(running, request))
     }
 
     /// Changes the metadata and the storage class of objects.
     pub fn set_meta(&self, request: SetMetaRequest) -> Job {
-        let about = (Purpose::Plain, Common::of_set_meta(&request));
+        let about = (Purpose::Plain, CommonBuckets::of_set_meta(&request));
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
@@ -312,7 +312,7 @@ impl Client {
 
     /// Restores objects from S3's archives. An item is done once the store has begun, which may take it days.
     pub fn restore(&self, request: RestoreRequest) -> Job {
-        let about = (Purpose::Plain, Common::of_restore(&request));
+        let about = (Purpose::Plain, CommonBuckets::of_restore(&request));
         self.begin(Op::Restore, about, |running| restore::run(running, request))
     }
 
@@ -339,7 +339,7 @@ impl Client {
     /// # Ok::<(), laneway::Error>(())
     /// ```
     pub fn sync(&self, request: SyncRequest) -> Job {
-        let about = (Purpose::Sync, Common::of_sync(&request));
+        let about = (Purpose::Sync, CommonBuckets::of_sync(&request));
         self.begin(Op::Copy, about, |running| sync::run(running, request))
     }
 
@@ -358,14 +358,14 @@ impl Client {
             move |provider| state.store(provider).map(ask).unwrap_or_default()
         };
         let added: String = state.providers().map(of(Store::fingerprint)).collect();
-        let subject = Subject::run(&folder, added).at(state.providers(), of(Store::endpoint));
+        let subject = ManifestSubject::run(&folder, added).at(state.providers(), of(Store::endpoint));
         RunManifest::open(file.into(), &subject)
     }
 
     /// Compares a source with a destination by their listings. The job reports each difference as a failed
     /// item.
     pub fn verify(&self, request: VerifyRequest) -> Job {
-        let about = (Purpose::Plain, Common::default());
+        let about = (Purpose::Plain, CommonBuckets::default());
         self.begin(Op::Verify, about, |running| sync::verify::run(running, request))
     }
 
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn a_job_that_panics_ends_as_one_that_failed() {
         let client = Client::builder().anonymous(true).engine(Engine::builder().build()).build().unwrap();
-        let job = (Purpose::Plain, Common::default());
+        let job = (Purpose::Plain, CommonBuckets::default());
         let mut job = client.begin(Op::Copy, job, |_| async { panic!("torn") });
         let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is reported first") };
         let Outcome::Failed(error) = item.outcome else { panic!("{item:?}") };

@@ -20,7 +20,7 @@ use laneway_lanes::trace::Trace;
 use laneway_lanes::{Bandwidth, Config, Lanes, MemoryBudget, Trust};
 
 use crate::Error;
-use crate::engine::files::Files;
+use crate::engine::files::FileThreads;
 use crate::engine::fork::PerProcess;
 use crate::engine::runtime::Runtime;
 
@@ -47,10 +47,10 @@ static DEFAULT: OnceLock<Engine> = OnceLock::new();
 /// `main` should not fork while one of its threads starts or ends. The standard library (1.95) holds a lock
 /// at that time, and the child could then start no thread.
 #[derive(Clone, Debug)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineCore>);
 
 #[derive(Debug)]
-struct Inner {
+struct EngineCore {
     budgets: EngineBuilder,
     /// The id of the process that made the engine. A forked child must not use the trace, whose recorder
     /// belongs to the parent.
@@ -77,7 +77,7 @@ struct Budgets {
 
 /// Network settings. Clients with equal settings share connections.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Network {
+pub(crate) struct NetworkSettings {
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) https_proxy: Option<String>,
     pub(crate) http_proxy: Option<String>,
@@ -86,10 +86,10 @@ pub(crate) struct Network {
     pub(crate) stall_timeout: Duration,
 }
 
-impl fmt::Debug for Network {
+impl fmt::Debug for NetworkSettings {
     /// Leaves out the proxies' URLs, because they may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Network")
+        f.debug_struct("NetworkSettings")
             .field("ca_files", &self.ca_files)
             .field("https_proxy", &self.https_proxy.is_some())
             .field("http_proxy", &self.http_proxy.is_some())
@@ -104,14 +104,14 @@ impl fmt::Debug for Network {
 #[derive(Debug)]
 pub(crate) struct Machinery {
     pub(crate) runtime: Runtime,
-    pub(crate) files: Files,
+    pub(crate) files: FileThreads,
     /// The number of threads that the machine can run at the same time.
     pub(crate) cores: usize,
     /// Counts the readers that read far ahead and therefore share the memory for reading ahead. Each of them
     /// holds a clone, so the reference count is their number plus one.
     pub(crate) reading_on: Arc<()>,
     config: Config,
-    lanes: Mutex<Vec<(Network, Lanes)>>,
+    lanes: Mutex<Vec<(NetworkSettings, Lanes)>>,
 }
 
 impl Engine {
@@ -199,12 +199,16 @@ impl EngineBuilder {
 
     /// Returns the engine. Its threads start when the first client is built with it.
     pub fn build(self) -> Engine {
-        Engine(Arc::new(Inner { budgets: self, made_in: std::process::id(), running: PerProcess::new() }))
+        Engine(Arc::new(EngineCore {
+            budgets: self,
+            made_in: std::process::id(),
+            running: PerProcess::new(),
+        }))
     }
 }
 
 impl Machinery {
-    fn start(engine: &Inner) -> Result<Self, Error> {
+    fn start(engine: &EngineCore) -> Result<Self, Error> {
         let EngineBuilder { budgets, trace, tcp_handshake_min } = engine.budgets.clone();
         let trace = trace.filter(|_| engine.made_in == std::process::id());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -220,7 +224,7 @@ impl Machinery {
         };
         Ok(Self {
             runtime: Runtime::start()?,
-            files: Files::new(Files::threads_for(cores)),
+            files: FileThreads::new(FileThreads::threads_for(cores)),
             cores,
             reading_on: Arc::default(),
             config,
@@ -232,12 +236,13 @@ impl Machinery {
     ///
     /// # Errors
     /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
-    pub(crate) fn lanes(&self, network: &Network) -> Result<Lanes, Error> {
+    pub(crate) fn lanes(&self, network: &NetworkSettings) -> Result<Lanes, Error> {
         let mut all = lock(&self.lanes);
         if let Some((_, lanes)) = all.iter().find(|(known, _)| known == network) {
             return Ok(lanes.clone());
         }
-        let Network { ca_files, https_proxy, http_proxy, no_proxy, resolve, stall_timeout } = network.clone();
+        let NetworkSettings { ca_files, https_proxy, http_proxy, no_proxy, resolve, stall_timeout } =
+            network.clone();
         let lanes = Lanes::start(Config {
             trust: Trust { extra_ca_files: ca_files },
             https_proxy,
@@ -259,7 +264,7 @@ impl Drop for Machinery {
     }
 }
 
-impl Network {
+impl NetworkSettings {
     /// Lowers the default stall timeout to half of the retry time. Laneway then still has time to try another
     /// connection before it gives up.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
@@ -271,7 +276,7 @@ impl Network {
     }
 }
 
-impl Default for Network {
+impl Default for NetworkSettings {
     fn default() -> Self {
         let Config { no_progress, .. } = Config::default();
         Self {
@@ -297,8 +302,11 @@ mod tests {
     fn clients_that_reach_servers_alike_share_connections_and_others_do_not() {
         let engine = Engine::builder().threads(1).build();
         let running = engine.running().unwrap();
-        let usual = Network::default();
-        let other = Network { http_proxy: Some("http://127.0.0.1:1".to_owned()), ..Network::default() };
+        let usual = NetworkSettings::default();
+        let other = NetworkSettings {
+            http_proxy: Some("http://127.0.0.1:1".to_owned()),
+            ..NetworkSettings::default()
+        };
         for network in [&usual, &other, &usual] {
             running.lanes(network).unwrap();
         }

@@ -13,9 +13,9 @@ pub use kind::ErrorKind;
 
 /// An error of this library. `Display` writes one line that names the object or path and the cause, and never
 /// contains a secret.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorDetails>);
 
-struct Inner {
+struct ErrorDetails {
     cause: Cause,
     attempts: u32,
     kept: u64,
@@ -308,7 +308,7 @@ impl Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(Inner { cause, attempts: 0, kept: 0, is_mismatch: false, line: None }))
+        Self(Box::new(ErrorDetails { cause, attempts: 0, kept: 0, is_mismatch: false, line: None }))
     }
 }
 

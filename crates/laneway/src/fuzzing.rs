@@ -4,7 +4,7 @@
 use std::iter;
 
 pub use crate::inventory::fuzzing::inventory;
-use crate::listing::names_from::{Reading, name};
+use crate::listing::names_from::{LineRules, name};
 pub use crate::local::folder::fuzzing::download_journal;
 use crate::location::pattern::Pattern;
 use crate::location::relative::Relative;
@@ -113,11 +113,11 @@ fn is_left_out(rule: &str, name: &str) -> bool {
 
 /// Reads each line as a name in a user's list of names (`--files-from`).
 pub fn names_from(input: &[u8]) {
-    for reading in [Reading::Exact, Reading::Rclone] {
+    for reading in [LineRules::Exact, LineRules::Rclone] {
         for line in input.split(|byte| *byte == b'\n') {
             if let Ok(Some(name)) = name(line, reading, false) {
                 assert!(!name.is_empty() && !name.starts_with('/'));
-                assert!(reading == Reading::Rclone || name.as_bytes() == line);
+                assert!(reading == LineRules::Rclone || name.as_bytes() == line);
             }
         }
     }

@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use laneway_store::{Checksums, InventoryFormat, ObjectMeta, Provider, capabilities_of};
 use tokio::sync::mpsc;
 
-use origin::{Opener, Origin};
-use rows::{Row, Rows};
+use origin::{InventoryOpener, InventorySource};
+use rows::{InventoryRow, Rows};
 
 use crate::engine::state::ClientState;
 use crate::location::lines::LINE_MAX;
@@ -31,14 +31,14 @@ const MANIFEST_MAX: u64 = 64 << 20;
 
 /// Objects from one file of an inventory, each with the number of its line.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct InventoryBatch {
     pub(crate) file: String,
     pub(crate) objects: Vec<(u64, ObjectMeta)>,
 }
 
 /// The bucket that the inventory must describe, and the prefix of the wanted keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct InventoryScope {
     pub(crate) provider: Provider,
     pub(crate) bucket: String,
     pub(crate) prefix: String,
@@ -47,13 +47,13 @@ pub(crate) struct Place {
 /// An inventory that is being read. Dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct Inventory {
-    batches: mpsc::Receiver<Result<Option<Batch>, Error>>,
+    batches: mpsc::Receiver<Result<Option<InventoryBatch>, Error>>,
     name: String,
 }
 
 /// The channel for batches. `None` marks the end; if the channel closes without it, the reading thread has
 /// died.
-type Out = mpsc::Sender<Result<Option<Batch>, Error>>;
+type BatchSender = mpsc::Sender<Result<Option<InventoryBatch>, Error>>;
 
 impl Inventory {
     /// Begins to read an inventory. Must be called in a task of the tokio runtime that runs the store's
@@ -62,14 +62,18 @@ impl Inventory {
     /// # Errors
     /// If no thread can be started, or the inventory's store can't be used. [`next`](Self::next) returns
     /// reading errors.
-    pub(crate) fn start(at: &Location, engine: &ClientState, place: Place) -> Result<Self, Error> {
+    pub(crate) fn start(at: &Location, engine: &ClientState, place: InventoryScope) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
-        let origin = Origin::of(at, |provider| engine.store(provider))?;
+        let origin = InventorySource::of(at, |provider| engine.store(provider))?;
         let name = origin.name();
         let at = name.clone();
-        let opener = Opener::new(origin, out.clone());
+        let opener = InventoryOpener::new(origin, out.clone());
         let read = move || {
-            let mut taker = Taker { place, out, batch: Batch { file: String::new(), objects: Vec::new() } };
+            let mut taker = BatchCollector {
+                place,
+                out,
+                batch: InventoryBatch { file: String::new(), objects: Vec::new() },
+            };
             match read(&opener, &mut taker).map(|ended| ended.is_break()) {
                 // Sending fails only if the receiver is gone.
                 Ok(true) => {}
@@ -88,7 +92,7 @@ impl Inventory {
     ///
     /// # Errors
     /// If a file can't be read, belongs to another bucket, or has a broken line. Nothing follows an error.
-    pub(crate) async fn next(&mut self) -> Result<Option<Batch>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<InventoryBatch>, Error> {
         match self.batches.recv().await {
             Some(batch) => batch,
             None => Err(Error::cancelled(&self.name)),
@@ -97,22 +101,22 @@ impl Inventory {
 }
 
 /// `Break` means that the receiver is gone.
-type Flow = ControlFlow<()>;
+type InventoryFlow = ControlFlow<()>;
 
 /// Collects the objects of an inventory's lines into batches.
-struct Taker {
-    place: Place,
-    out: Out,
-    batch: Batch,
+struct BatchCollector {
+    place: InventoryScope,
+    out: BatchSender,
+    batch: InventoryBatch,
 }
 
-impl Taker {
+impl BatchCollector {
     /// Adds an object to the batch, if its key has the wanted prefix.
-    fn take(&mut self, line: u64, meta: ObjectMeta) -> Flow {
+    fn take(&mut self, line: u64, meta: ObjectMeta) -> InventoryFlow {
         if meta.id.key.starts_with(&self.place.prefix) {
             self.batch.objects.push((line, meta));
         }
-        if self.batch.objects.len() < BATCH_MAX { Flow::Continue(()) } else { self.hand_on() }
+        if self.batch.objects.len() < BATCH_MAX { InventoryFlow::Continue(()) } else { self.hand_on() }
     }
 
     /// Adds the wanted objects of a data file's rows. Returns the number of rows, if the file was read to its
@@ -120,9 +124,9 @@ impl Taker {
     fn take_rows(
         &mut self,
         mut rows: Rows,
-        object: impl Fn(&Row, &Self, u64) -> Result<Option<ObjectMeta>, Error>,
+        object: impl Fn(&InventoryRow, &Self, u64) -> Result<Option<ObjectMeta>, Error>,
     ) -> Result<ControlFlow<(), u64>, Error> {
-        let (mut row, mut read) = (Row::default(), 0);
+        let (mut row, mut read) = (InventoryRow::default(), 0);
         while let Some(line) = rows.next(&mut row).map_err(|(line, why)| self.broken(line, why))? {
             read += 1;
             let Some(meta) = object(&row, self, line)? else { continue };
@@ -136,13 +140,13 @@ impl Taker {
         })
     }
 
-    fn hand_on(&mut self) -> Flow {
+    fn hand_on(&mut self) -> InventoryFlow {
         let file = self.batch.file.clone();
-        let batch = std::mem::replace(&mut self.batch, Batch { file, objects: Vec::new() });
+        let batch = std::mem::replace(&mut self.batch, InventoryBatch { file, objects: Vec::new() });
         if batch.objects.is_empty() || self.out.blocking_send(Ok(Some(batch))).is_ok() {
-            return Flow::Continue(());
+            return InventoryFlow::Continue(());
         }
-        Flow::Break(())
+        InventoryFlow::Break(())
     }
 
     /// Returns the error for a line that can't be parsed.
@@ -170,7 +174,7 @@ impl Taker {
     }
 }
 
-fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
+fn read(opener: &InventoryOpener, taker: &mut BatchCollector) -> Result<InventoryFlow, Error> {
     taker.batch.file = opener.origin.name();
     let failed = |e| Error::local(opener.origin.name(), "can't be read as an inventory", e);
     let mut input = BufReader::new(opener.named()?);

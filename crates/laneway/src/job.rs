@@ -44,13 +44,13 @@ pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 pub(crate) struct JobEnds {
     pub(crate) events: Option<mpsc::Sender<Event>>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: CancelFlag,
     pub(crate) canceller: Canceller,
 }
 
 /// Shows a job's tasks whether the job was cancelled.
 #[derive(Clone, Debug)]
-pub(crate) struct Cancel(watch::Receiver<bool>);
+pub(crate) struct CancelFlag(watch::Receiver<bool>);
 
 impl Job {
     pub(crate) fn new() -> (Self, JobEnds) {
@@ -66,7 +66,7 @@ impl Job {
         let progress = Arc::new(Progress::default());
         let canceller = Canceller(Arc::new(OfProcess::new(cancel)));
         let job = Self { events: None, progress: Arc::clone(&progress), canceller: canceller.clone() };
-        (job, JobEnds { events: None, progress, cancel: Cancel(cancelled), canceller })
+        (job, JobEnds { events: None, progress, cancel: CancelFlag(cancelled), canceller })
     }
 
     /// Returns the next event, or `None` after [`Event::Done`].
@@ -131,7 +131,7 @@ impl JobEnds {
     }
 }
 
-impl Cancel {
+impl CancelFlag {
     pub(crate) fn is_set(&self) -> bool {
         *self.0.borrow()
     }

@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
-pub(crate) use arriving::{Arrived, Arriving};
-pub(crate) use in_order::InOrder;
+pub(crate) use arriving::{EntryBatch, ListingStream};
+pub(crate) use in_order::OrderCheck;
 
 use crate::engine::state::ClientState;
-use crate::inventory::{Batch, Inventory, Place};
-use crate::listing::names_from::{NameList, Named, Reading};
+use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
+use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::location::mapping::name_of_key;
 use crate::location::pattern::Pattern;
-pub(crate) use crate::plan::keyspace::Order;
+pub(crate) use crate::plan::keyspace::KeyOrder;
 use crate::{Error, Filter, Location};
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl SourceObject {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct ListingSource {
     pub(crate) bucket: String,
     /// A key, a prefix or a pattern.
     pub(crate) key: String,
@@ -70,18 +70,18 @@ pub(crate) struct Source {
     /// [`all_versions`](Self::all_versions) is true, too.
     pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
-    pub(crate) names: Option<(Location, Reading)>,
+    pub(crate) names: Option<(Location, LineRules)>,
     /// An inventory that replaces the listing, and the client with which to read the inventory from a store.
     pub(crate) inventory: Option<(Location, Arc<ClientState>)>,
 }
 
 /// All pages of a listing. Dropping it ends the listing.
-pub(crate) struct Pages(Arriving);
+pub(crate) struct ListingPages(ListingStream);
 
-impl Pages {
+impl ListingPages {
     /// Returns the entries up to the end of the next page. Nothing follows an error.
-    pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
-        let mut page = Arrived::default();
+    pub(crate) async fn next(&mut self) -> Option<Result<EntryBatch, Error>> {
+        let mut page = EntryBatch::default();
         while !page.ends_page {
             match self.0.next().await? {
                 Ok(arrived) => {
@@ -99,15 +99,15 @@ impl Pages {
 
 /// Begins to fetch the pages of a listing. The pages come in the order of their keys, if the store lists in
 /// that order.
-pub(crate) fn pages(store: &Store, list: List) -> Pages {
-    pages_in(store, list, Order::Keys)
+pub(crate) fn pages(store: &Store, list: List) -> ListingPages {
+    pages_in(store, list, KeyOrder::Keys)
 }
 
-pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
-    Pages(arriving(store, list, order))
+pub(crate) fn pages_in(store: &Store, list: List, order: KeyOrder) -> ListingPages {
+    ListingPages(arriving(store, list, order))
 }
 
-pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
+pub(crate) fn arriving(store: &Store, list: List, order: KeyOrder) -> ListingStream {
     match list.versions {
         true => versions::chained(store, list),
         false => arriving::arriving(store, list, order),
@@ -119,7 +119,7 @@ pub(crate) fn versions_of(bucket: &str, key: &str, soft_deleted: bool) -> List {
     List { versions: true, soft_deleted, ..List::new(bucket, key) }
 }
 
-impl Source {
+impl ListingSource {
     /// Returns the source that a user named.
     pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
         let ObjectId { bucket, key, version, .. } = id;
@@ -145,24 +145,28 @@ impl Source {
     }
 
     /// Starts to find the objects of the source. `order` says in which order they are returned.
-    pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
+    pub(crate) fn objects(&self, store: &Store, order: KeyOrder) -> SourceObjects {
         if let Some((names, reading)) = &self.names {
             let state = ListingState::Given {
                 names: NameList::start(names, *reading),
                 prefix: folder_prefix(&self.key),
             };
-            return Objects { source: self.clone(), state, scheme: store.scheme() };
+            return SourceObjects { source: self.clone(), state, scheme: store.scheme() };
         }
         if let Some((at, engine)) = &self.inventory {
             let (bucket, prefix) = (self.bucket.clone(), folder_prefix(&self.key));
             let prefix_len = prefix.len();
-            let place = Place { provider: store.provider(), bucket, prefix };
+            let place = InventoryScope { provider: store.provider(), bucket, prefix };
             let state =
                 ListingState::Inventory { inventory: Inventory::start(at, engine, place), prefix_len };
-            return Objects { source: self.clone(), state, scheme: store.scheme() };
+            return SourceObjects { source: self.clone(), state, scheme: store.scheme() };
         }
         if !self.is_listed() {
-            return Objects { source: self.clone(), state: ListingState::Named, scheme: store.scheme() };
+            return SourceObjects {
+                source: self.clone(),
+                state: ListingState::Named,
+                scheme: store.scheme(),
+            };
         }
         let pattern = self.pattern();
         let prefix = match &pattern {
@@ -183,13 +187,13 @@ impl Source {
             list.delimiter = Some("/".to_owned());
         }
         let pattern_is_none = pattern.is_none();
-        let listed = Matched {
+        let listed = MatchedListing {
             listing: arriving(store, list, order),
             pattern,
             prefix_len: if pattern_is_none { folder_prefix(&self.key).len() } else { prefix.len() },
             is_empty: true,
         };
-        Objects { source: self.clone(), state: ListingState::Listed(listed), scheme: store.scheme() }
+        SourceObjects { source: self.clone(), state: ListingState::Listed(listed), scheme: store.scheme() }
     }
 
     fn pattern(&self) -> Option<Pattern> {
@@ -233,29 +237,29 @@ impl Source {
     }
 }
 
-pub(crate) struct Objects {
-    source: Source,
+pub(crate) struct SourceObjects {
+    source: ListingSource,
     state: ListingState,
     scheme: &'static str,
 }
 
 enum ListingState {
     Named,
-    Listed(Matched),
+    Listed(MatchedListing),
     Given { names: Result<NameList, Error>, prefix: String },
     Inventory { inventory: Result<Inventory, Error>, prefix_len: usize },
     Ended,
 }
 
 /// A listing, and the pattern that chooses among its keys.
-struct Matched {
-    listing: Arriving,
+struct MatchedListing {
+    listing: ListingStream,
     pattern: Option<Pattern>,
     prefix_len: usize,
     is_empty: bool,
 }
 
-impl Objects {
+impl SourceObjects {
     /// Returns the next objects, or `None` at the end. If nothing matches a pattern or lies below a prefix,
     /// returns an object with this pattern or prefix as its key. The store's answer to a request for it then
     /// shows whether the object exists.
@@ -286,7 +290,7 @@ impl Objects {
                 Err(error) => Err(error.again(source.bucket.clone())),
             };
             let ended = !matches!(next, Ok(Some(_)));
-            let named = |named: Named| SourceObject {
+            let named = |named: ListedName| SourceObject {
                 id: ObjectId::new(&source.bucket, format!("{prefix}{}", named.name)),
                 meta: None,
                 name: named.name,
@@ -305,7 +309,7 @@ impl Objects {
                 Err(error) => Err(error.again(source.bucket.clone())),
             };
             let ended = !matches!(next, Ok(Some(_)));
-            let listed = |batch: Batch| {
+            let listed = |batch: InventoryBatch| {
                 batch.objects.into_iter().map(|(_, meta)| in_tree(meta, *prefix_len)).collect()
             };
             let objects = next.map(|batch| batch.map(listed));
@@ -353,7 +357,7 @@ mod tests {
     use super::*;
 
     fn matched(pattern: &str, recursive: bool, key: &str) -> Option<String> {
-        let source = Source::of(ObjectId::new("b", pattern), recursive);
+        let source = ListingSource::of(ObjectId::new("b", pattern), recursive);
         let parsed = source.pattern().unwrap();
         source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|object| object.name)
     }

@@ -18,15 +18,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_store::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::engine::files::Files;
-use crate::location::lines::{Line, Lines};
+use crate::engine::files::FileThreads;
+use crate::location::lines::{Lines, TextLine};
 use crate::{Error, Outcome};
 use commands::Commands;
-use known::{Known, Scope};
+use known::{DoneItems, Scope};
 
-pub(crate) use line::{Record, Subject};
+pub(crate) use line::{ManifestRecord, ManifestSubject};
 pub use run::{RunCommand, RunManifest};
-pub(crate) use settings::Settings;
+pub(crate) use settings::ObjectSettings;
 pub(crate) use targets::Targets;
 
 /// Number of outcomes that may wait to be written. Beyond this number, items wait before they end.
@@ -57,7 +57,7 @@ impl From<RunCommand> for Manifest {
 
 /// A manifest in use by a job.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct JobManifest {
     opened: Arc<OpenedManifest>,
     /// The command of a run that this job carries out, if any.
     command: Option<RunCommand>,
@@ -66,7 +66,7 @@ pub(crate) struct Kept {
     is_dry: bool,
 }
 
-impl Kept {
+impl JobManifest {
     /// Opens the manifest of a job. Also returns a warning about the file, if there is one.
     ///
     /// # Errors
@@ -74,10 +74,10 @@ impl Kept {
     /// being written by another job.
     pub(crate) async fn begin(
         manifest: Manifest,
-        subject: Subject,
+        subject: ManifestSubject,
         mut targets: Targets,
         is_dry: bool,
-        files: &Files,
+        files: &FileThreads,
     ) -> Result<(Self, Option<String>), Error> {
         match manifest {
             Manifest::File(path) => {
@@ -130,7 +130,7 @@ impl Kept {
     ///
     /// # Errors
     /// If the manifest can't be written any more.
-    pub(crate) async fn record(&self, record: Record<'_>) -> Result<(), Error> {
+    pub(crate) async fn record(&self, record: ManifestRecord<'_>) -> Result<(), Error> {
         if self.is_dry {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Kept {
         if let (Some(command), Outcome::Done { .. }) = (&self.command, record.outcome) {
             command.did();
         }
-        self.opened.write(Record { command: number, ..record }.line()).await
+        self.opened.write(ManifestRecord { command: number, ..record }.line()).await
     }
 
     /// Returns once everything is written.
@@ -158,15 +158,15 @@ impl Kept {
 #[derive(Debug)]
 struct OpenedManifest {
     path: PathBuf,
-    known: Known,
+    known: DoneItems,
     commands: Mutex<Commands>,
     /// `None` in a dry run, which writes nothing.
-    lines: Option<mpsc::Sender<Write>>,
+    lines: Option<mpsc::Sender<WriteMessage>>,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
 
 #[derive(Debug)]
-enum Write {
+enum WriteMessage {
     Line(Vec<u8>),
     /// Asks the writing thread for a message once everything before it is written.
     Flush(oneshot::Sender<()>),
@@ -180,10 +180,10 @@ impl OpenedManifest {
     /// Blocks.
     ///
     /// # Errors
-    /// As [`Kept::begin`].
+    /// As [`JobManifest::begin`].
     fn open(
         path: PathBuf,
-        subject: &Subject,
+        subject: &ManifestSubject,
         targets: &mut Targets,
         dry_run: bool,
     ) -> Result<(Self, Option<String>), Error> {
@@ -235,7 +235,7 @@ impl OpenedManifest {
 
     async fn write(&self, line: Vec<u8>) -> Result<(), Error> {
         let Some(lines) = &self.lines else { return Ok(()) };
-        match lines.send(Write::Line(line)).await {
+        match lines.send(WriteMessage::Line(line)).await {
             Ok(()) => Ok(()),
             Err(_) => self.written(false),
         }
@@ -243,37 +243,41 @@ impl OpenedManifest {
 
     /// Writes a line, and returns once it is written. Blocks.
     fn write_now(&self, line: Vec<u8>) -> Result<(), Error> {
-        let is_reached = self.reached_now(Some(line), Write::Flush);
+        let is_reached = self.reached_now(Some(line), WriteMessage::Flush);
         self.written(is_reached)
     }
 
     /// Closes the file, and returns once it is closed. Blocks.
     fn close_now(&self) -> Result<(), Error> {
-        self.reached_now(None, Write::Close);
+        self.reached_now(None, WriteMessage::Close);
         self.result()
     }
 
-    fn reached_now(&self, line: Option<Vec<u8>>, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> bool {
+    fn reached_now(
+        &self,
+        line: Option<Vec<u8>>,
+        mark: impl FnOnce(oneshot::Sender<()>) -> WriteMessage,
+    ) -> bool {
         let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
-        let mut writes = line.map(Write::Line).into_iter().chain([mark(end)]);
+        let mut writes = line.map(WriteMessage::Line).into_iter().chain([mark(end)]);
         // The writer drops the channel when writing has failed or the file is closed.
         writes.all(|write| lines.blocking_send(write).is_ok()) && ended.blocking_recv().is_ok()
     }
 
     /// Returns once everything sent before is written.
     async fn flushed(&self) -> Result<(), Error> {
-        let is_reached = self.reached(Write::Flush).await;
+        let is_reached = self.reached(WriteMessage::Flush).await;
         self.written(is_reached)
     }
 
     /// Returns once everything sent before is written and the file is closed.
     async fn closed(&self) -> Result<(), Error> {
-        self.reached(Write::Close).await;
+        self.reached(WriteMessage::Close).await;
         self.result()
     }
 
-    async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> bool {
+    async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> WriteMessage) -> bool {
         let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
         // The writer drops the channel when writing has failed or the file is closed.
@@ -304,17 +308,17 @@ impl OpenedManifest {
 
 #[derive(Default)]
 struct ManifestContent {
-    known: Known,
+    known: DoneItems,
     commands: Commands,
     /// True if the file's first line is complete.
     is_begun: bool,
-    torn: Option<Line>,
+    torn: Option<TextLine>,
 }
 
 fn read(
     path: &Path,
     file: &File,
-    subject: &Subject,
+    subject: &ManifestSubject,
     targets: &mut Targets,
 ) -> Result<ManifestContent, Error> {
     let refused = |number: u64, why: String| {
@@ -350,7 +354,7 @@ impl ManifestContent {
     ///
     /// # Errors
     /// A message that says what is wrong with the line.
-    fn add(&mut self, line: &[u8], subject: &Subject, targets: &mut Targets) -> Result<(), String> {
+    fn add(&mut self, line: &[u8], subject: &ManifestSubject, targets: &mut Targets) -> Result<(), String> {
         if !subject.is_run() {
             let item = line::read_item(line)?;
             if item.outcome == line::DONE {
@@ -368,7 +372,7 @@ impl ManifestContent {
 }
 
 /// Starts a thread that writes the lines it receives. The thread writes many waiting lines at once.
-fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<mpsc::Sender<Write>> {
+fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<mpsc::Sender<WriteMessage>> {
     let (lines, mut waiting) = mpsc::channel(LINES_WAITING_MAX);
     let write = move || {
         while let Some(first) = waiting.blocking_recv() {
@@ -376,9 +380,9 @@ fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<m
             let mut next = Some(first);
             while let Some(write) = next {
                 match write {
-                    Write::Line(line) => bytes.extend(line),
-                    Write::Flush(ended) => flushed.push(ended),
-                    Write::Close(ended) => end = Some(ended),
+                    WriteMessage::Line(line) => bytes.extend(line),
+                    WriteMessage::Flush(ended) => flushed.push(ended),
+                    WriteMessage::Close(ended) => end = Some(ended),
                 }
                 next = if bytes.len() < WRITE_MAX { waiting.try_recv().ok() } else { None };
             }

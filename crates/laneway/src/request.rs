@@ -4,25 +4,23 @@ mod byte_range;
 mod check;
 mod put_options;
 mod restore;
-mod set_meta;
 mod setters;
 mod sync;
-mod verify;
 
-use laneway_store::{Capabilities, PutOptions};
+use std::path::PathBuf;
+
+use laneway_store::{Capabilities, MetaChange, PutOptions};
 
 use crate::event::Verified;
 use crate::local::preserve::Preserve;
 use crate::location::mapping::{SourceName, name_of_key};
-use crate::manifest::{Settings, Subject};
-use crate::{Filter, Gzip, Location, Manifest};
+use crate::manifest::{ManifestSubject, ObjectSettings};
+use crate::{Error, Filter, Gzip, Location, Manifest};
 use setters::setters;
 
 pub use byte_range::ByteRange;
 pub use restore::RestoreRequest;
-pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
-pub use verify::VerifyRequest;
 
 /// A request to copy sources to a destination. The job uploads, downloads or copies between stores, depending
 /// on their locations.
@@ -181,8 +179,8 @@ impl CopyRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self, added: &str) -> Subject {
-        let settings = Settings {
+    pub(crate) fn subject(&self, added: &str) -> ManifestSubject {
+        let settings = ObjectSettings {
             put: &self.put,
             gzip: Some(&self.gzip),
             decompress: self.decompress,
@@ -190,7 +188,7 @@ impl CopyRequest {
             added,
         };
         let job = if self.remove_source { "move" } else { "copy" };
-        Subject::new(job, &self.sources, Some(&self.destination)).making(&settings)
+        ManifestSubject::new(job, &self.sources, Some(&self.destination)).making(&settings)
     }
 }
 
@@ -251,8 +249,8 @@ impl RemoveRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self) -> Subject {
-        Subject::new("remove", &self.targets, None)
+    pub(crate) fn subject(&self) -> ManifestSubject {
+        ManifestSubject::new("remove", &self.targets, None)
     }
 }
 
@@ -330,5 +328,186 @@ impl ReadRequest {
     pub fn ranges(mut self, ranges: impl IntoIterator<Item = ByteRange>) -> Self {
         self.ranges = ranges.into_iter().collect();
         self
+    }
+}
+
+/// A request to change the metadata and the storage class of objects in place.
+///
+/// ```
+/// use laneway::{MetaChange, SetMetaRequest};
+///
+/// let change = MetaChange::default().cache_control("no-store");
+/// let request = SetMetaRequest::new(vec!["gs://lake/site/".parse()?], change).recursive(true);
+/// assert!(request.check().is_ok());
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetMetaRequest {
+    /// The objects and patterns to change. With [`recursive`](Self::recursive), also prefixes.
+    pub targets: Vec<Location>,
+    /// The change to make to each object.
+    pub change: MetaChange,
+    /// Changes all objects below the prefixes in `targets`.
+    pub recursive: bool,
+    /// Only reports the objects that a real job would change.
+    pub dry_run: bool,
+    /// Chooses the objects below prefixes to change, by their names relative to the prefix. Objects that are
+    /// targets themselves are always changed.
+    pub filter: Filter,
+}
+
+impl SetMetaRequest {
+    /// Makes a request to change these objects, and the objects that match these patterns.
+    pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
+        Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
+    }
+
+    setters! {
+        recursive: bool,
+        dry_run: bool,
+        filter: Filter,
+    }
+
+    /// Checks the request without a request to a store. [`Client::set_meta`](crate::Client::set_meta) also
+    /// calls this, and reports the error as the job's first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.targets.is_empty() || self.change.is_empty() {
+            return Err(Error::usage("", "there is nothing to change"));
+        }
+        for target in &self.targets {
+            let why = match target {
+                Location::Object { bucket, .. } if bucket.is_empty() => "the URL names no bucket",
+                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
+                    "names a folder; use -r to change what it holds"
+                }
+                Location::Object { .. } | Location::Version { .. } => continue,
+                Location::Local(_) | Location::Standard => "only objects in a store can be changed",
+            };
+            return Err(Error::usage(target.to_string(), why));
+        }
+        Ok(())
+    }
+}
+
+/// A request to compare everything below two folders or prefixes: names, sizes, and a checksum that both
+/// sides have. Laneway takes the checksums of objects from listings, and reads local files to compute theirs.
+///
+/// ```
+/// use laneway::VerifyRequest;
+///
+/// let request = VerifyRequest::new("gs://lake/2026".parse()?, "s3://copy/2026".parse()?);
+/// assert!(request.report("report.csv").check().is_ok());
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifyRequest {
+    /// The source, a folder or prefix.
+    pub source: Location,
+    /// The destination, which should have the same content.
+    pub destination: Location,
+    /// Chooses the items to compare, by their names.
+    pub filter: Filter,
+    /// Reads local files and compares their checksums. If a listing doesn't show the checksum of an object
+    /// that is compared with a file, Laneway sends a HEAD for it. Without this setting, files are compared
+    /// only by name and size.
+    pub read: bool,
+    /// A CSV file to which Laneway writes a row for each name. It has the columns of completion reports by S3
+    /// Batch Operations: `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
+    /// Until the comparison ends, the file's name ends in `.unfinished`.
+    pub report: Option<PathBuf>,
+    /// An inventory to read instead of listing the source: see
+    /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).
+    pub source_inventory: Option<Location>,
+    /// An inventory to read instead of listing the destination.
+    pub destination_inventory: Option<Location>,
+}
+
+impl VerifyRequest {
+    /// Makes a request to compare names, sizes and checksums.
+    pub fn new(source: Location, destination: Location) -> Self {
+        Self {
+            source,
+            destination,
+            filter: Filter::default(),
+            read: true,
+            report: None,
+            source_inventory: None,
+            destination_inventory: None,
+        }
+    }
+
+    setters! {
+        filter: Filter,
+        read: bool,
+        report: into PathBuf,
+        source_inventory: into Location,
+        destination_inventory: into Location,
+    }
+
+    /// Checks the request without a request to a store. [`Client::verify`](crate::Client::verify) also calls
+    /// this, and reports the error as the job's first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        for place in [&self.source, &self.destination] {
+            match place {
+                Location::Standard | Location::Version { .. } => {
+                    return Err(Error::usage(place.to_string(), "is not a folder"));
+                }
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(Error::usage(place.to_string(), "the URL names no bucket"));
+                }
+                Location::Object { .. } if place.is_pattern() => {
+                    return Err(Error::usage(
+                        place.to_string(),
+                        "patterns can't be compared; give folders or prefixes",
+                    ));
+                }
+                Location::Local(path) if !path.exists() => {
+                    return Err(Error::usage(place.to_string(), "does not exist"));
+                }
+                Location::Local(path) if !path.is_dir() => {
+                    return Err(Error::usage(place.to_string(), "is a file; give a folder"));
+                }
+                _ => {}
+            }
+        }
+        for (place, inventory) in
+            [(&self.source, &self.source_inventory), (&self.destination, &self.destination_inventory)]
+        {
+            if inventory.is_some() && !place.is_object() {
+                return Err(Error::usage(
+                    place.to_string(),
+                    "an inventory can only replace the listing of a bucket or prefix",
+                ));
+            }
+        }
+        match self.source == self.destination && self.source_inventory == self.destination_inventory {
+            true => Err(Error::usage(self.source.to_string(), "is compared with itself")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_needs_the_recursive_flag_and_a_change_something_that_changes() {
+        let request = |target: &str| {
+            SetMetaRequest::new(vec![target.parse().unwrap()], MetaChange::default().content_type("a/b"))
+        };
+        assert!(request("gs://b/p/").check().unwrap_err().is_usage());
+        assert!(request("gs://b/p/").recursive(true).check().is_ok());
+        assert!(request("/etc/passwd").check().unwrap_err().is_usage());
+        let nothing = SetMetaRequest { change: MetaChange::default(), ..request("gs://b/k") };
+        assert!(nothing.check().unwrap_err().is_usage());
     }
 }

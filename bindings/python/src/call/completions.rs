@@ -16,14 +16,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use super::Answer;
+use super::CallResult;
 use crate::{error, kept};
 
 /// The calls of one loop. It is stored as an attribute of the loop, so it is dropped with the loop.
 #[pyclass(frozen)]
-pub(crate) struct Completions {
+pub(crate) struct LoopCalls {
     process: u32,
-    queue: Arc<Done>,
+    queue: Arc<ResultQueue>,
     reader: PipeReader,
     futures: Mutex<Futures>,
     /// The keyword arguments with which futures are created.
@@ -37,17 +37,17 @@ struct Futures {
 }
 
 /// Finished calls, by number.
-type Done = Queue<(u64, Answer), PipeWriter>;
+type ResultQueue = Queue<(u64, CallResult), PipeWriter>;
 
 /// The sender for a call's result. If it is dropped without sending one, because the engine ended, it sends an error.
 struct Reply {
-    queue: Arc<Done>,
+    queue: Arc<ResultQueue>,
     number: u64,
     is_given: bool,
 }
 
 impl Reply {
-    fn give(mut self, answer: Answer) {
+    fn give(mut self, answer: CallResult) {
         self.is_given = true;
         self.queue.push((self.number, answer));
     }
@@ -61,7 +61,7 @@ impl Drop for Reply {
     }
 }
 
-impl Completions {
+impl LoopCalls {
     /// Returns the object for a loop. Creates it at the loop's first call.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Completions {
         &self,
         py: Python<'py>,
         client: &Client,
-        answered: impl Future<Output = Answer> + Send + 'static,
+        answered: impl Future<Output = CallResult> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
         static FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let future =
@@ -115,14 +115,14 @@ impl Completions {
         let running = py
             .detach(|| client.spawn(async move { reply.give(answered.await) }))
             .map_err(|error| error::raised(py, &error))?;
-        future.setattr(intern!(py, "running"), Running(Mutex::new(Some(running))))?;
+        future.setattr(intern!(py, "running"), CallCanceller(Mutex::new(Some(running))))?;
         lock(&self.futures).waiting.insert(number, future.clone().unbind());
         Ok(future)
     }
 }
 
 #[pymethods]
-impl Completions {
+impl LoopCalls {
     /// Completes the futures whose results have arrived. The loop calls it when the pipe is readable.
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
         // This doesn't block, because the loop has seen a byte in the pipe, and nothing else reads from it.
@@ -146,10 +146,10 @@ impl Completions {
 
 /// Cancels the call of a cancelled future.
 #[pyclass(frozen)]
-struct Running(Mutex<Option<Spawned>>);
+struct CallCanceller(Mutex<Option<Spawned>>);
 
 #[pymethods]
-impl Running {
+impl CallCanceller {
     /// Cancels the call, which frees its connection.
     fn cancel(&self) {
         drop(lock(&self.0).take());

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway::{Client, Spawned};
 use pyo3::prelude::*;
 
-use super::Answer;
+use super::CallResult;
 use crate::{error, kept};
 
 /// A running call. Dropping it cancels the call.
 #[pyclass(frozen)]
-pub(crate) struct Pending {
-    answer: Arc<Mutex<Option<Answer>>>,
+pub(crate) struct PipedCall {
+    answer: Arc<Mutex<Option<CallResult>>>,
     reader: PipeReader,
     running: Mutex<Option<Spawned>>,
 }
 
-impl Pending {
+impl PipedCall {
     /// Starts a call, and returns a coroutine that waits for it under asyncio or trio.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Pending {
     pub(super) fn begin<'py>(
         py: Python<'py>,
         client: &Client,
-        answered: impl Future<Output = Answer> + Send + 'static,
+        answered: impl Future<Output = CallResult> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
         // The writer is dropped once the result is stored, or if the call is abandoned. In both cases, the pipe becomes
         // readable.
@@ -46,7 +46,7 @@ impl Pending {
 }
 
 #[pymethods]
-impl Pending {
+impl PipedCall {
     /// Returns a descriptor that is readable once the call is done.
     fn fileno(&self) -> RawFd {
         self.reader.as_raw_fd()

@@ -11,10 +11,10 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::Fetched;
-use crate::buffer::Into;
+use super::FetchedRanges;
+use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::turns;
 use crate::value::NumberArgument;
 use crate::{error, meta};
@@ -40,13 +40,13 @@ pub(crate) struct Readable {
 }
 
 /// The range that a read has reserved by moving the file's position.
-struct Taken {
+struct ReservedRange {
     bytes: Range<u64>,
     position: Arc<AtomicU64>,
     is_read: bool,
 }
 
-impl Taken {
+impl ReservedRange {
     /// Waits for the read and returns its result. If the read fails or is dropped, the file's position moves back.
     async fn unless_lost<T>(mut self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let done = read.await;
@@ -56,7 +56,7 @@ impl Taken {
 }
 
 /// Moves the position back if the read failed or was abandoned, unless the position was changed again meanwhile.
-impl Drop for Taken {
+impl Drop for ReservedRange {
     fn drop(&mut self) {
         if !self.is_read {
             let Range { start, end } = self.bytes;
@@ -98,19 +98,19 @@ impl Readable {
     }
 
     /// Returns a call that is done, with a position as its result.
-    fn known(&self, place: u64) -> Call {
-        Call::new(&self.client, future::ok(place), |py, place| {
+    fn known(&self, place: u64) -> LibraryCall {
+        LibraryCall::new(&self.client, future::ok(place), |py, place| {
             Ok(place.into_pyobject(py)?.into_any().unbind())
         })
     }
 
     /// Reserves the next bytes for a read, at most `most`. The interpreter's lock is held, so no other thread reserves
     /// the same bytes.
-    fn take(&self, _py: Python<'_>, most: u64) -> Taken {
+    fn take(&self, _py: Python<'_>, most: u64) -> ReservedRange {
         let start = self.position();
         let end = start.saturating_add(most).min(self.meta.size).max(start);
         self.position.store(end, Ordering::Relaxed);
-        Taken { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
+        ReservedRange { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
 
     /// Returns a call that has the reader to itself, at the file's position. `work` reads, and `give` converts its
@@ -120,7 +120,7 @@ impl Readable {
         py: Python<'_>,
         work: impl FnOnce(Held<Reader>) -> F + Send + 'static,
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyResult<Call> {
+    ) -> PyResult<LibraryCall> {
         self.check_open()?;
         let (line, position) = (turns::line(&self.reader, py)?, Arc::clone(&self.position));
         let done = async move {
@@ -133,24 +133,24 @@ impl Readable {
             let _ = position.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed);
             Ok(Some(done))
         };
-        Ok(Call::new(&self.client, done, |py, done| give(py, done.ok_or_else(error::ended)?)))
+        Ok(LibraryCall::new(&self.client, done, |py, done| give(py, done.ok_or_else(error::ended)?)))
     }
 
-    fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Call> {
+    fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<LibraryCall> {
         self.check_open()?;
         let most = size.and_then(|size| u64::try_from(size).ok());
         let taken = self.take(py, most.unwrap_or(u64::MAX));
         let read = taken.bytes.clone();
         let read = taken.unless_lost(self.bytes(py, read, most.is_none())?);
-        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
+        Ok(LibraryCall::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
     /// Reads from `start` on. The file's own position doesn't move.
-    fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<Call> {
+    fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<LibraryCall> {
         self.check_open()?;
         let end = start.saturating_add(size).min(self.meta.size).max(start);
         let read = self.bytes(py, start..end, false)?;
-        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
+        Ok(LibraryCall::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
     /// Reads bytes with `reader`, which reads ahead, unless another read is using it. The rest of a file (`is_rest`) is
@@ -178,9 +178,9 @@ impl Readable {
         })
     }
 
-    fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
+    fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<LibraryCall> {
         self.check_open()?;
-        let (py, mut into) = (buffer.py(), Into::new(buffer)?);
+        let (py, mut into) = (buffer.py(), WritableBuffer::new(buffer)?);
         let line = turns::line(&self.reader, py)?;
         let taken = self.take(py, into.slice().len() as u64);
         let range = taken.bytes.clone();
@@ -196,7 +196,7 @@ impl Readable {
             Ok(len)
         };
         let read = taken.unless_lost(read);
-        Ok(Call::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
+        Ok(LibraryCall::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
     }
 
     fn readline(
@@ -204,14 +204,14 @@ impl Readable {
         py: Python<'_>,
         size: Option<i64>,
         give: impl FnOnce(Python<'_>, Vec<u8>) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyResult<Call> {
+    ) -> PyResult<LibraryCall> {
         let most = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
         let read =
             move |mut reader: Held<Reader>| async move { Ok((line(&mut reader, most).await?, reader)) };
         self.with(py, read, give)
     }
 
-    fn readlines(&self, py: Python<'_>, hint: Option<i64>) -> PyResult<Call> {
+    fn readlines(&self, py: Python<'_>, hint: Option<i64>) -> PyResult<LibraryCall> {
         let most = hint
             .filter(|hint| *hint > 0)
             .map_or(usize::MAX, |hint| usize::try_from(hint).unwrap_or(usize::MAX));
@@ -233,7 +233,7 @@ impl Readable {
         })
     }
 
-    fn seek(&self, offset: i64, whence: i32) -> PyResult<Call> {
+    fn seek(&self, offset: i64, whence: i32) -> PyResult<LibraryCall> {
         self.check_open()?;
         let from = match whence {
             0 => 0,
@@ -250,7 +250,7 @@ impl Readable {
         Ok(self.known(place))
     }
 
-    fn tell(&self) -> PyResult<Call> {
+    fn tell(&self) -> PyResult<LibraryCall> {
         self.check_open()?;
         Ok(self.known(self.position()))
     }
@@ -274,9 +274,9 @@ impl Readable {
         py: Python<'_>,
         starts: Vec<NumberArgument>,
         ends: Vec<NumberArgument>,
-    ) -> PyResult<Call> {
+    ) -> PyResult<LibraryCall> {
         let read = self.beside(py).read_ranges(self.ranges(starts, ends)?);
-        Ok(Call::new(&self.client, read, |py, ranges| {
+        Ok(LibraryCall::new(&self.client, read, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
             Ok(ranges.into_pyobject(py)?.into_any().unbind())
         }))
@@ -464,8 +464,8 @@ impl ReadableFile {
         py: Python<'_>,
         starts: Vec<NumberArgument>,
         ends: Vec<NumberArgument>,
-    ) -> PyResult<Fetched> {
-        Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
+    ) -> PyResult<FetchedRanges> {
+        FetchedRanges::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
     }
 
     /// Does the same as `readinto`.

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::buffer::lent;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::error;
-use crate::kept::Kept;
+use crate::kept::DroppableObject;
 use crate::meta::written;
 use crate::turns;
 
@@ -37,7 +37,7 @@ impl Writable {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    fn write(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
+    fn write(&self, buffer: &Bound<'_, PyAny>) -> PyResult<LibraryCall> {
         if self.is_closed() {
             return Err(error::closed("I/O operation on closed file"));
         }
@@ -54,11 +54,11 @@ impl Writable {
             }
             Ok::<_, Error>(len)
         };
-        Ok(Call::new(&self.client, put_in, |py, len| Ok(len.into_pyobject(py)?.into_any().unbind())))
+        Ok(LibraryCall::new(&self.client, put_in, |py, len| Ok(len.into_pyobject(py)?.into_any().unbind())))
     }
 
     /// Completes the object. If the file is closed already, does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<Call> {
+    fn close(&self, py: Python<'_>) -> PyResult<LibraryCall> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
         let finished = async move {
@@ -68,14 +68,14 @@ impl Writable {
                 None => Ok(None),
             }
         };
-        Ok(Call::new(&self.client, finished, |py, done| match done {
+        Ok(LibraryCall::new(&self.client, finished, |py, done| match done {
             Some(done) => Ok(written(py, &done)?.into_any().unbind()),
             None => Ok(py.None()),
         }))
     }
 
     /// Aborts the upload.
-    fn abort(&self, py: Python<'_>) -> PyResult<Call> {
+    fn abort(&self, py: Python<'_>) -> PyResult<LibraryCall> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
         let given_up = async move {
@@ -85,7 +85,7 @@ impl Writable {
             }
             Ok::<_, Error>(())
         };
-        Ok(Call::new(&self.client, given_up, |py, ()| Ok(py.None())))
+        Ok(LibraryCall::new(&self.client, given_up, |py, ()| Ok(py.None())))
     }
 }
 
@@ -218,7 +218,7 @@ impl AsyncWritableFile {
 
     /// Does nothing, because the object is visible only after `close`.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Call::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
+        LibraryCall::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
     }
 
     /// Returns the file itself, so that `await store.open_writer_async(path)` works as it does with
@@ -228,8 +228,8 @@ impl AsyncWritableFile {
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        let itself = Kept::new(slf.clone().into_any().unbind());
-        Call::new(&slf.get().0.client, async { Ok(()) }, move |py, ()| Ok(itself.object(py)))
+        let itself = DroppableObject::new(slf.clone().into_any().unbind());
+        LibraryCall::new(&slf.get().0.client, async { Ok(()) }, move |py, ()| Ok(itself.object(py)))
             .awaited(slf.py())
     }
 

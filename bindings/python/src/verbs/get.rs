@@ -12,9 +12,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::get_range::between;
 use crate::attributes::version;
-use crate::buffer::Into;
+use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::store::ObjectStore;
 use crate::turns;
 use crate::value::{KeyArgument, NumberArgument};
@@ -56,16 +56,16 @@ fn get(
     path: &str,
     options: Option<&Bound<'_, PyDict>>,
     into: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Call> {
+) -> PyResult<LibraryCall> {
     let mut call = store.bucket.get(path);
     for (name, value) in options.into_iter().flatten() {
         call = with(call, store.versions(), &name.extract::<String>()?, &value)?;
     }
     if let Some(buffer) = into {
-        return Ok(read_into(store, call, Into::new(buffer)?));
+        return Ok(read_into(store, call, WritableBuffer::new(buffer)?));
     }
     let client = store.bucket.client().clone();
-    Ok(Call::new(store.bucket.client(), call.into_future(), move |py, download| {
+    Ok(LibraryCall::new(store.bucket.client(), call.into_future(), move |py, download| {
         let (meta, range) = (download.meta().clone(), download.range());
         let body = Mutex::new(Some(download));
         let result = GetResult { client, meta, range: (range.start, range.end), body };
@@ -74,7 +74,7 @@ fn get(
 }
 
 /// Returns a call that reads the bytes into the caller's buffer. Its result is the number of bytes.
-pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call {
+pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: WritableBuffer) -> LibraryCall {
     let read = async move {
         let download = call.into_future().await?;
         let range = download.range();
@@ -84,14 +84,14 @@ pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call 
             false => fill(download, into).await.map(Ok),
         }
     };
-    Call::new(store.bucket.client(), read, |py, read| {
+    LibraryCall::new(store.bucket.client(), read, |py, read| {
         let read = read.map_err(|(wanted, room)| too_small(wanted, room))?;
         Ok(read.into_pyobject(py)?.into_any().unbind())
     })
 }
 
 /// Reads all bytes into a buffer that is large enough. Returns their number.
-async fn fill(mut download: Download, mut into: Into) -> Result<usize, Error> {
+async fn fill(mut download: Download, mut into: WritableBuffer) -> Result<usize, Error> {
     let mut at = 0;
     while let Some(chunk) = download.chunk().await? {
         // This can't go out of bounds. `download` returns no more bytes than its range has, and the caller has checked
@@ -245,22 +245,22 @@ impl GetResult {
         download.ok_or_else(|| error::closed("the bytes of this result have already been read"))
     }
 
-    fn whole(&self) -> PyResult<Call> {
+    fn whole(&self) -> PyResult<LibraryCall> {
         let download = self.take()?;
-        Ok(Call::new(&self.client, download.bytes(), |py, bytes| {
+        Ok(LibraryCall::new(&self.client, download.bytes(), |py, bytes| {
             Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind())
         }))
     }
 
-    fn into(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
-        let mut into = Into::new(buffer)?;
+    fn into(&self, buffer: &Bound<'_, PyAny>) -> PyResult<LibraryCall> {
+        let mut into = WritableBuffer::new(buffer)?;
         let wanted = self.range.1 - self.range.0;
         let room = into.slice().len();
         if (room as u64) < wanted {
             return Err(too_small(wanted, room));
         }
         let read = fill(self.take()?, into);
-        Ok(Call::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
+        Ok(LibraryCall::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
     }
 }
 
@@ -309,7 +309,7 @@ impl BytesStream {
         &self,
         py: Python<'_>,
         give: impl FnOnce(Python<'_>, ::bytes::Bytes) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyResult<Call> {
+    ) -> PyResult<LibraryCall> {
         let (line, least) = (turns::line(&self.download, py)?, self.min_chunk_size);
         let next = async move {
             let mut download = line.turn().await;
@@ -328,6 +328,6 @@ impl BytesStream {
                 _ => ::bytes::Bytes::from(chunks.concat()),
             })
         };
-        Ok(Call::new(&self.client, next, give))
+        Ok(LibraryCall::new(&self.client, next, give))
     }
 }

@@ -6,9 +6,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::get::{read_into, too_small};
-use crate::buffer::Into;
+use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::store::ObjectStore;
 use crate::value::{KeyArgument, NumberArgument};
 
@@ -55,9 +55,9 @@ fn get_range(
     start: u64,
     (end, length): (Option<u64>, Option<u64>),
     into: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Call> {
+) -> PyResult<LibraryCall> {
     let Some(buffer) = into else { return Ok(whole(store, path, between(start, end, length)?)) };
-    let mut into = Into::new(buffer)?;
+    let mut into = WritableBuffer::new(buffer)?;
     let room = into.slice().len();
     let range = match (end, length) {
         (None, None) => between(start, None, Some(room as u64))?,
@@ -65,7 +65,7 @@ fn get_range(
     };
     match range.end.saturating_sub(range.start) {
         // For an empty range, send no request.
-        0 => Ok(Call::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
+        0 => Ok(LibraryCall::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
             Ok(0_usize.into_pyobject(py)?.into_any().unbind())
         })),
         wanted if wanted > room as u64 => Err(too_small(wanted, room)),
@@ -73,9 +73,9 @@ fn get_range(
     }
 }
 
-fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> Call {
+fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> LibraryCall {
     let call = store.bucket.get_ranges(path, [range]).into_future();
-    Call::new(store.bucket.client(), call, |py, ranges| {
+    LibraryCall::new(store.bucket.client(), call, |py, ranges| {
         let bytes = ranges.into_iter().next().unwrap_or_default();
         Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind())
     })

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::get_range::between;
 use crate::bytes::Bytes;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::store::ObjectStore;
 use crate::value::{KeyArgument, NumberArgument};
 
@@ -41,9 +41,9 @@ impl ObjectStore {
     }
 }
 
-fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call {
+fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> LibraryCall {
     let call = store.bucket.get_ranges(path, ranges).into_future();
-    Call::new(store.bucket.client(), call, |py, ranges| {
+    LibraryCall::new(store.bucket.client(), call, |py, ranges| {
         let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
         Ok(ranges.into_pyobject(py)?.into_any().unbind())
     })

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::meta::described;
 use crate::store::ObjectStore;
 use crate::value::KeyArgument;
@@ -22,7 +22,7 @@ impl ObjectStore {
     }
 }
 
-fn head(store: &ObjectStore, path: &str) -> Call {
+fn head(store: &ObjectStore, path: &str) -> LibraryCall {
     let call = store.bucket.head(path).into_future();
-    Call::new(store.bucket.client(), call, |py, meta| Ok(described(py, &meta)?.into_any().unbind()))
+    LibraryCall::new(store.bucket.client(), call, |py, meta| Ok(described(py, &meta)?.into_any().unbind()))
 }

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::meta::described;
 use crate::store::ObjectStore;
 use crate::turns;
@@ -101,7 +101,7 @@ impl ListStream {
         py: Python<'_>,
         most: usize,
         give: impl FnOnce(Python<'_>, Vec<ObjectMeta>) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyResult<Call> {
+    ) -> PyResult<LibraryCall> {
         let line = turns::line(&self.list, py)?;
         let some = async move {
             let mut list = line.turn().await;
@@ -115,7 +115,7 @@ impl ListStream {
             }
             Ok::<_, Error>(some)
         };
-        Ok(Call::new(&self.client, some, give))
+        Ok(LibraryCall::new(&self.client, some, give))
     }
 }
 

@@ -5,7 +5,7 @@ use laneway::Listed;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::meta::described;
 use crate::store::ObjectStore;
 use crate::value::PrefixArgument;
@@ -30,9 +30,9 @@ impl ObjectStore {
     }
 }
 
-fn list_with_delimiter(store: &ObjectStore, prefix: Option<PrefixArgument>) -> Call {
+fn list_with_delimiter(store: &ObjectStore, prefix: Option<PrefixArgument>) -> LibraryCall {
     let list = store.bucket.list_dir(&prefix.unwrap_or_default());
-    Call::new(store.bucket.client(), list.try_collect::<Vec<Listed>>(), |py, below| {
+    LibraryCall::new(store.bucket.client(), list.try_collect::<Vec<Listed>>(), |py, below| {
         let (prefixes, objects) = (PyList::empty(py), PyList::empty(py));
         for entry in below {
             match entry {

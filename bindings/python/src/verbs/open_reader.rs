@@ -3,8 +3,8 @@
 use laneway::Open;
 use pyo3::prelude::*;
 
-use crate::call::Call;
-use crate::files::{AsyncReadableFile, Opening, ReadableFile};
+use crate::call::LibraryCall;
+use crate::files::{AsyncReadableFile, OpeningFile, ReadableFile};
 use crate::store::ObjectStore;
 use crate::value::{KeyArgument, NumberArgument};
 
@@ -46,8 +46,8 @@ impl ObjectStore {
         py: Python<'_>,
         path: KeyArgument,
         footer: Option<NumberArgument>,
-    ) -> PyResult<Opening> {
-        Opening::begin(py, self.bucket.client(), open(self, &path, footer))
+    ) -> PyResult<OpeningFile> {
+        OpeningFile::begin(py, self.bucket.client(), open(self, &path, footer))
     }
 }
 
@@ -64,9 +64,9 @@ fn open_reader(
     path: &str,
     footer: Option<NumberArgument>,
     give: impl FnOnce(Python<'_>, crate::files::Readable) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> Call {
+) -> LibraryCall {
     let client = store.bucket.client().clone();
-    Call::new(store.bucket.client(), open(store, path, footer).into_future(), move |py, reader| {
+    LibraryCall::new(store.bucket.client(), open(store, path, footer).into_future(), move |py, reader| {
         give(py, crate::files::Readable::new(client, reader))
     })
 }

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::attributes::options;
 use crate::buffer::lent;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::meta::written;
 use crate::store::ObjectStore;
 use crate::value::KeyArgument;
@@ -57,10 +57,10 @@ fn put(
     attributes: Option<&Bound<'_, PyDict>>,
     tags: Option<&Bound<'_, PyDict>>,
     mode: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Call> {
+) -> PyResult<LibraryCall> {
     let options = options(store.versions(), attributes, tags, mode)?;
     let call = store.bucket.put(path, payload).options(options).into_future();
-    Ok(Call::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
+    Ok(LibraryCall::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
 }
 
 /// Returns the content if the Rust library can read it alone, from a buffer or a file. Otherwise returns `None`,

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::meta::written;
 use crate::store::ObjectStore;
 use crate::value::KeyArgument;
@@ -35,10 +35,10 @@ impl ObjectStore {
     }
 }
 
-fn rename(store: &ObjectStore, from: &str, to: &str, overwrite: bool) -> Call {
+fn rename(store: &ObjectStore, from: &str, to: &str, overwrite: bool) -> LibraryCall {
     let call = store.bucket.rename(from, to);
     let call = if overwrite { call } else { call.if_absent() };
-    Call::new(store.bucket.client(), call.into_future(), |py, done| {
+    LibraryCall::new(store.bucket.client(), call.into_future(), |py, done| {
         Ok(written(py, &done)?.into_any().unbind())
     })
 }

@@ -7,16 +7,22 @@ use laneway::Method;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::delete::Paths;
-use crate::call::Call;
+use crate::call::LibraryCall;
 use crate::store::ObjectStore;
+use crate::value::KeysArgument;
 
 #[pymethods]
 impl ObjectStore {
     /// Returns signed URLs, with which anyone can make requests of one method for an object without credentials. The
     /// URLs expire after `expires_in`, which is at most 7 days.
     #[pyo3(signature = (method, paths, expires_in))]
-    fn sign(&self, py: Python<'_>, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Py<PyAny>> {
+    fn sign(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        paths: KeysArgument,
+        expires_in: Duration,
+    ) -> PyResult<Py<PyAny>> {
         sign(self, method, paths, expires_in)?.wait(py)
     }
 
@@ -26,24 +32,29 @@ impl ObjectStore {
         &self,
         py: Python<'py>,
         method: &str,
-        paths: Paths,
+        paths: KeysArgument,
         expires_in: Duration,
     ) -> PyResult<Bound<'py, PyAny>> {
         sign(self, method, paths, expires_in)?.awaited(py)
     }
 }
 
-fn sign(store: &ObjectStore, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Call> {
+fn sign(
+    store: &ObjectStore,
+    method: &str,
+    paths: KeysArgument,
+    expires_in: Duration,
+) -> PyResult<LibraryCall> {
     let method: Method = method.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
     let (paths, is_one) = match paths {
-        Paths::One(path) => (vec![path], true),
-        Paths::Many(paths) => (paths, false),
+        KeysArgument::One(path) => (vec![path], true),
+        KeysArgument::Many(paths) => (paths, false),
     };
     let calls: Vec<_> = paths
         .iter()
         .map(|path| store.bucket.sign(path).method(method).expires(expires_in).into_future())
         .collect();
-    Ok(Call::new(store.bucket.client(), try_join_all(calls), move |py, signed| {
+    Ok(LibraryCall::new(store.bucket.client(), try_join_all(calls), move |py, signed| {
         let mut urls: Vec<String> = signed.into_iter().map(|signed| signed.url).collect();
         match is_one {
             true => Ok(urls.pop().into_pyobject(py)?.into_any().unbind()),

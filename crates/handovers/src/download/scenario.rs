@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_store::{GetHedge, GetSink, ObjectId, ObjectMeta, Route, Version};
 
-use super::range_writer::{Pinned, RangeWriter};
+use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::Slice;
 use crate::Progress;
 
@@ -21,7 +21,7 @@ fn meta() -> ObjectMeta {
 fn writer() -> (Arc<RangeWriter>, Arc<Progress>) {
     let progress = Arc::<Progress>::default();
     let slice = Slice { start: START, end: END, bytes: Vec::new() };
-    (RangeWriter::pinned(START, Pinned::of(&meta()), slice, Arc::clone(&progress)), progress)
+    (RangeWriter::pinned(START, ObjectPin::of(&meta()), slice, Arc::clone(&progress)), progress)
 }
 
 fn byte(at: u64) -> u8 {

@@ -14,8 +14,8 @@ use laneway_store::{
 
 use crate::engine::EngineBuilder;
 use crate::engine::environment;
-use crate::engine::environment::Unreadable;
-use crate::engine::settings::Settings;
+use crate::engine::environment::BadVariable;
+use crate::engine::settings::ClientSettings;
 use crate::plan::copies::CopySizes;
 use crate::{Client, Engine, Error};
 
@@ -30,11 +30,11 @@ use crate::{Client, Engine, Error};
 /// page](crate#messages).
 #[derive(Clone, Default)]
 pub struct ClientBuilder {
-    settings: Settings,
+    settings: ClientSettings,
     engine: Option<Engine>,
     budgets: EngineBuilder,
     /// The `LANEWAY_` variables whose values can't be parsed and that no method has overridden.
-    unreadable: Vec<Unreadable>,
+    unreadable: Vec<BadVariable>,
 }
 
 impl Client {

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use crate::engine::fork::OfProcess;
 use crate::engine::state::ClientState;
-use crate::inventory::{Inventory, Place};
-use crate::listing::{InOrder, Order, folder_prefix, pages, pages_in, versions_of};
+use crate::inventory::{Inventory, InventoryScope};
+use crate::listing::{KeyOrder, OrderCheck, folder_prefix, pages, pages_in, versions_of};
 use crate::location::pattern::Pattern;
 use crate::location::url;
 use crate::{Error, Filter, ListRequest, Location};
@@ -40,7 +40,7 @@ pub enum Entry {
 /// parent began is an error.
 #[derive(Debug)]
 pub struct Listing {
-    entries: OfProcess<Coming>,
+    entries: OfProcess<EntryStream>,
     /// True once all entries have been sent. If the channel closes earlier, the task that sends them has
     /// died, and the listing ends with an error.
     is_whole: Arc<AtomicBool>,
@@ -51,7 +51,7 @@ pub struct Listing {
 }
 
 #[derive(Debug)]
-struct Coming {
+struct EntryStream {
     portions: mpsc::Receiver<Result<Vec<Entry>, Error>>,
     /// Entries of the last batch that haven't been read yet.
     rest: std::vec::IntoIter<Entry>,
@@ -68,9 +68,9 @@ impl Listing {
         let fill = async move {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
-                Err(Ended::Unheard) => {}
+                Err(ListingEnd::Unheard) => {}
                 // Sending fails only if the caller has dropped the listing, and then needs no error.
-                Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
+                Err(ListingEnd::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
         (listing, fill)
@@ -83,9 +83,9 @@ impl Listing {
         listing
     }
 
-    fn begun(at: String) -> (Out, Self) {
+    fn begun(at: String) -> (EntrySender, Self) {
         let (out, portions) = mpsc::channel(PORTIONS_WAITING_MAX);
-        let entries = OfProcess::new(Coming { portions, rest: Vec::new().into_iter() });
+        let entries = OfProcess::new(EntryStream { portions, rest: Vec::new().into_iter() });
         (out, Self { entries, is_whole: Arc::default(), at, filter: Default::default(), is_over: false })
     }
 
@@ -171,58 +171,59 @@ fn top_len(at: &Location) -> usize {
 }
 
 /// The reason why a listing ends early.
-enum Ended {
+enum ListingEnd {
     Failed(Error),
     Unheard,
 }
 
-impl<E: Into<Error>> From<E> for Ended {
+impl<E: Into<Error>> From<E> for ListingEnd {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
-type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
+type EntrySender = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Depth {
+enum ListingDepth {
     /// Only the level directly below the prefix.
     Level,
     /// All levels, with the objects in this order.
-    All(Order),
+    All(KeyOrder),
 }
 
-impl Depth {
+impl ListingDepth {
     fn of(request: &ListRequest) -> Self {
         match (request.recursive, request.in_order) {
             (false, _) => Self::Level,
-            (true, true) => Self::All(Order::Keys),
-            (true, false) => Self::All(Order::Arrival),
+            (true, true) => Self::All(KeyOrder::Keys),
+            (true, false) => Self::All(KeyOrder::Arrival),
         }
     }
 
-    fn order(self) -> Order {
+    fn order(self) -> KeyOrder {
         match self {
-            Self::Level => Order::Keys,
+            Self::Level => KeyOrder::Keys,
             Self::All(order) => order,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct What {
-    depth: Depth,
+struct ListingScope {
+    depth: ListingDepth,
     all_versions: bool,
     soft_deleted: bool,
 }
 
-async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<(), Ended> {
+async fn fill(engine: &ClientState, request: &ListRequest, out: &EntrySender) -> Result<(), ListingEnd> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only objects in a store can be listed").into());
     };
     request.check()?;
     if let Some(inventory) = &request.inventory {
-        let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+        let place =
+            InventoryScope { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
         return given(request, Inventory::start(inventory, engine, place)?, out).await;
     }
     let store = engine.store(*provider)?;
@@ -230,9 +231,9 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
         let buckets = store.buckets().await?;
         return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
     }
-    let depth = Depth::of(request);
+    let depth = ListingDepth::of(request);
     let soft_deleted = request.soft_deleted;
-    let what = What { depth, all_versions: request.all_versions || soft_deleted, soft_deleted };
+    let what = ListingScope { depth, all_versions: request.all_versions || soft_deleted, soft_deleted };
     // A pattern that ends in a slash lists the content of the folders that match, as `ls */` does in a shell.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
@@ -251,8 +252,8 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     level(store, *provider, bucket, key, what, out).await
 }
 
-async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
-    let mut order = InOrder::default();
+async fn given(request: &ListRequest, mut inventory: Inventory, out: &EntrySender) -> Result<(), ListingEnd> {
+    let mut order = OrderCheck::default();
     let mut found = top_len(&request.at) == 0;
     while let Some(batch) = inventory.next().await? {
         found = true;
@@ -274,7 +275,7 @@ async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Re
 }
 
 /// Returns the folders that match a pattern, each with its trailing slash, in order.
-async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<String>, Ended> {
+async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<String>, ListingEnd> {
     let mut list = List::new(bucket, pattern.literal_prefix());
     if pattern.is_one_level() {
         list.delimiter = Some("/".to_owned());
@@ -302,12 +303,12 @@ async fn matching(
     store: &Store,
     bucket: &str,
     pattern: &Pattern,
-    What { depth, all_versions, soft_deleted }: What,
-    out: &Out,
-) -> Result<bool, Ended> {
+    ListingScope { depth, all_versions, soft_deleted }: ListingScope,
+    out: &EntrySender,
+) -> Result<bool, ListingEnd> {
     let mut list =
         List { versions: all_versions, soft_deleted, ..List::new(bucket, pattern.literal_prefix()) };
-    if pattern.is_one_level() && depth == Depth::Level {
+    if pattern.is_one_level() && depth == ListingDepth::Level {
         list.delimiter = Some("/".to_owned());
     }
     let mut found = false;
@@ -323,7 +324,7 @@ async fn matching(
         let mut portion: Vec<Entry> = folders.map(|folder| Entry::Prefix(folder_url(folder))).collect();
         for object in page.objects {
             match pattern.matching_folder(&object.id.key) {
-                Some(folder) if depth == Depth::Level && !pattern.matches(&object.id.key) => {
+                Some(folder) if depth == ListingDepth::Level && !pattern.matches(&object.id.key) => {
                     found = true;
                     if seen.is_new(folder) {
                         portion.push(Entry::Prefix(folder_url(&format!("{folder}/"))));
@@ -377,11 +378,11 @@ async fn level(
     provider: Provider,
     bucket: &str,
     key: &str,
-    What { depth, all_versions, soft_deleted }: What,
-    out: &Out,
-) -> Result<(), Ended> {
+    ListingScope { depth, all_versions, soft_deleted }: ListingScope,
+    out: &EntrySender,
+) -> Result<(), ListingEnd> {
     let mut list = List { versions: all_versions, soft_deleted, ..List::new(bucket, folder_prefix(key)) };
-    if depth == Depth::Level {
+    if depth == ListingDepth::Level {
         list.delimiter = Some("/".to_owned());
     }
     let mut pages = pages_in(store, list, depth.order());
@@ -430,7 +431,7 @@ async fn level(
 }
 
 /// Lists the versions of the object with exactly that name. Returns false if there are none.
-async fn own_versions(store: &Store, list: List, out: &Out) -> Result<bool, Ended> {
+async fn own_versions(store: &Store, list: List, out: &EntrySender) -> Result<bool, ListingEnd> {
     let key = list.prefix.clone();
     let mut pages = pages(store, list);
     let mut found = false;
@@ -450,8 +451,8 @@ async fn own_versions(store: &Store, list: List, out: &Out) -> Result<bool, Ende
     Ok(found)
 }
 
-async fn send(out: &Out, portion: Vec<Entry>) -> Result<(), Ended> {
-    out.send(Ok(portion)).await.map_err(|_| Ended::Unheard)
+async fn send(out: &EntrySender, portion: Vec<Entry>) -> Result<(), ListingEnd> {
+    out.send(Ok(portion)).await.map_err(|_| ListingEnd::Unheard)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::event::Verified;
 
 /// The checksums to compute of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ChecksumSet {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
     pub(crate) crc32: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
     pub(crate) md5: bool,
 }
 
-impl Wanted {
+impl ChecksumSet {
     /// The checksum that uploads need.
     pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
@@ -71,7 +71,7 @@ pub(crate) enum Crc {
 impl Crc {
     /// Returns the combinable checksum by which to compare an object, if the store reports one.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
-        Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
+        Self::of(ChecksumSet::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
 
     fn is_in(self, stored: &Checksums) -> bool {
@@ -92,23 +92,23 @@ impl Crc {
         }
     }
 
-    pub(crate) fn of(wanted: Wanted) -> Option<Self> {
+    pub(crate) fn of(wanted: ChecksumSet) -> Option<Self> {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
     /// Returns the set that holds only this checksum.
-    pub(crate) fn wanted(self) -> Wanted {
+    pub(crate) fn wanted(self) -> ChecksumSet {
         match self {
-            Self::Crc32c => Wanted::CRC32C,
-            Self::Crc64nvme => Wanted { crc64nvme: true, ..Wanted::default() },
-            Self::Crc32 => Wanted { crc32: true, ..Wanted::default() },
+            Self::Crc32c => ChecksumSet::CRC32C,
+            Self::Crc64nvme => ChecksumSet { crc64nvme: true, ..ChecksumSet::default() },
+            Self::Crc32 => ChecksumSet { crc32: true, ..ChecksumSet::default() },
         }
     }
 }
 
 /// Computes the checksums of a series of bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Hashing {
+pub(crate) struct ChecksumHasher {
     crc32c: Option<crc_fast::Digest>,
     crc64nvme: Option<crc_fast::Digest>,
     crc32: Option<crc_fast::Digest>,
@@ -116,8 +116,8 @@ pub(crate) struct Hashing {
     len: u64,
 }
 
-impl Hashing {
-    pub(crate) fn new(wanted: Wanted) -> Self {
+impl ChecksumHasher {
+    pub(crate) fn new(wanted: ChecksumSet) -> Self {
         Self {
             crc32c: wanted.crc32c.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
             crc64nvme: wanted.crc64nvme.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
@@ -148,8 +148,8 @@ impl Hashing {
         self.len
     }
 
-    pub(crate) fn finish(self) -> Run {
-        Run {
+    pub(crate) fn finish(self) -> RangeChecksums {
+        RangeChecksums {
             len: self.len,
             crc32c: self.crc32c.map(|crc| crc.finalize() as u32),
             crc64nvme: self.crc64nvme.map(|crc| crc.finalize()),
@@ -161,7 +161,7 @@ impl Hashing {
 
 /// The checksums of a series of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RangeChecksums {
     pub(crate) len: u64,
     pub(crate) crc32c: Option<u32>,
     pub(crate) crc64nvme: Option<u64>,
@@ -169,9 +169,9 @@ pub(crate) struct Run {
     md5: Option<[u8; 16]>,
 }
 
-impl Run {
-    pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
-        let mut hashing = Hashing::new(wanted);
+impl RangeChecksums {
+    pub(crate) fn of(bytes: &[u8], wanted: ChecksumSet) -> Self {
+        let mut hashing = ChecksumHasher::new(wanted);
         hashing.update(bytes);
         hashing.finish()
     }
@@ -307,7 +307,8 @@ const BUFFER: usize = 256 * 1024;
 /// # Errors
 /// If reading fails.
 pub fn hash(mut bytes: impl Read) -> io::Result<(u64, Checksums)> {
-    let mut hashing = Hashing::new(Wanted { crc32c: true, crc64nvme: true, crc32: false, md5: true });
+    let mut hashing =
+        ChecksumHasher::new(ChecksumSet { crc32c: true, crc64nvme: true, crc32: false, md5: true });
     let mut buffer = vec![0; BUFFER];
     loop {
         match bytes.read(&mut buffer) {
@@ -327,11 +328,11 @@ mod tests {
     use crate::plan::random::Random;
     use crate::plan::slices::CLAIM_LEN;
 
-    const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, crc32: true, md5: true };
+    const ALL: ChecksumSet = ChecksumSet { crc32c: true, crc64nvme: true, crc32: true, md5: true };
 
     #[test]
     fn the_published_check_values_come_out() {
-        let run = Run::of(b"123456789", ALL);
+        let run = RangeChecksums::of(b"123456789", ALL);
         assert_eq!(run.crc32c, Some(0xe306_9283));
         assert_eq!(run.crc64nvme, Some(0xae8b_1486_0a79_9888));
         assert_eq!(run.crc32, Some(0xcbf4_3926));
@@ -341,21 +342,25 @@ mod tests {
     #[test]
     fn runs_combine_to_the_checksum_of_the_whole_wherever_they_are_cut() {
         let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
-        let wanted = Wanted { md5: false, ..ALL };
-        let whole = Run::of(&bytes, wanted);
+        let wanted = ChecksumSet { md5: false, ..ALL };
+        let whole = RangeChecksums::of(&bytes, wanted);
         for cut in [0, 1, 15, 4096, 9_999, 10_000] {
             let (head, tail) = bytes.split_at(cut);
-            assert_eq!(Run::of(head, wanted).then(Run::of(tail, wanted)), whole, "cut at {cut}");
+            assert_eq!(
+                RangeChecksums::of(head, wanted).then(RangeChecksums::of(tail, wanted)),
+                whole,
+                "cut at {cut}"
+            );
         }
     }
 
     /// Combines the checksums of neighbouring ranges, as a download does.
-    fn combined(ranges: &[&Run]) -> Run {
-        let nothing = Run::of(b"", WANTED_OF_PARTS);
+    fn combined(ranges: &[&RangeChecksums]) -> RangeChecksums {
+        let nothing = RangeChecksums::of(b"", WANTED_OF_PARTS);
         ranges.iter().fold(nothing, |whole, run| whole.then(**run))
     }
 
-    const WANTED_OF_PARTS: Wanted = Wanted { crc32: false, md5: false, ..ALL };
+    const WANTED_OF_PARTS: ChecksumSet = ChecksumSet { crc32: false, md5: false, ..ALL };
 
     /// A fault may drop a range, write it twice, or swap two ranges.
     #[test]
@@ -369,11 +374,11 @@ mod tests {
         let alike: Vec<_> = [claim; 12].into_iter().chain([5003]).map(&mut bytes).collect();
         let lens = [1, 2, 3, 8, 31, 64, 255, 1000, 4096, 5003, 65_536, claim - 1, claim, claim + 1];
         let any: Vec<_> = lens.into_iter().map(&mut bytes).chain([vec![0; 4096]]).collect();
-        let runs = |pool: &[Vec<u8>]| -> Vec<Run> {
-            pool.iter().map(|bytes| Run::of(bytes, WANTED_OF_PARTS)).collect()
+        let runs = |pool: &[Vec<u8>]| -> Vec<RangeChecksums> {
+            pool.iter().map(|bytes| RangeChecksums::of(bytes, WANTED_OF_PARTS)).collect()
         };
         let pools = [(runs(&alike), alike), (runs(&any), any)];
-        let sums = |run: &Run| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
+        let sums = |run: &RangeChecksums| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
         let mut random = Random(16);
         for case in 0..CASES {
             let (runs, pool) = &pools[usize::from(case.is_multiple_of(20))];
@@ -383,7 +388,7 @@ mod tests {
             for i in 0..count {
                 order.swap(i, i + random.below((runs.len() - i) as u64) as usize);
             }
-            let right: Vec<&Run> = order[..count].iter().map(|i| &runs[*i]).collect();
+            let right: Vec<&RangeChecksums> = order[..count].iter().map(|i| &runs[*i]).collect();
             let whole = combined(&right);
             let (one, mut other) = (random.below(count as u64) as usize, random.below(count as u64) as usize);
             if one == other {
@@ -400,14 +405,14 @@ mod tests {
             // Now and then, also compute the checksum of all bytes.
             if case.is_multiple_of(500) {
                 let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
-                assert_eq!(Run::of(&all, WANTED_OF_PARTS), whole, "case {case}");
+                assert_eq!(RangeChecksums::of(&all, WANTED_OF_PARTS), whole, "case {case}");
             }
         }
     }
 
     #[test]
     fn a_difference_is_told_and_an_unknown_checksum_is_no_success() {
-        let run = Run::of(b"abc", Wanted::CRC32C);
+        let run = RangeChecksums::of(b"abc", ChecksumSet::CRC32C);
         assert_eq!(run.verify(&Checksums::crc32c(0x364b_3fb7)), Ok(Verified::Crc32c));
         assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
         let mut stored = Checksums::default();
@@ -417,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_composite_of_one_part_is_compared_and_one_of_several_is_not() {
-        let run = Run::of(b"abc", Wanted::CRC32C);
+        let run = RangeChecksums::of(b"abc", ChecksumSet::CRC32C);
         let stored = |value, parts| {
             let mut stored = Checksums::default();
             let digest = PartsDigest::Crc32c(value);
@@ -434,26 +439,32 @@ mod tests {
     fn each_combinable_checksum_is_wanted_alone_and_known_again() {
         for crc in [Crc::Crc32c, Crc::Crc64nvme, Crc::Crc32] {
             assert_eq!(Crc::of(crc.wanted()), Some(crc));
-            let run = Run::of(b"abc", crc.wanted());
-            assert_eq!(Run::known(3, crc, run.value(crc).unwrap()), run);
+            let run = RangeChecksums::of(b"abc", crc.wanted());
+            assert_eq!(RangeChecksums::known(3, crc, run.value(crc).unwrap()), run);
         }
         assert_eq!(Crc::of(ALL), None);
-        assert_eq!(Crc::of(Wanted::default()), None);
+        assert_eq!(Crc::of(ChecksumSet::default()), None);
     }
 
     #[test]
     fn only_what_can_be_compared_is_computed() {
         let mut stored = Checksums::default();
         stored.md5 = Some([0; 16]);
-        assert!(Wanted::to_compare_with(&stored, true).md5);
-        assert_eq!(Wanted::to_compare_with(&stored, false), Wanted::CRC32C);
+        assert!(ChecksumSet::to_compare_with(&stored, true).md5);
+        assert_eq!(ChecksumSet::to_compare_with(&stored, false), ChecksumSet::CRC32C);
         stored.crc64nvme = Some(1);
-        assert_eq!(Wanted::to_compare_with(&stored, true), Wanted { crc64nvme: true, ..Wanted::default() });
+        assert_eq!(
+            ChecksumSet::to_compare_with(&stored, true),
+            ChecksumSet { crc64nvme: true, ..ChecksumSet::default() }
+        );
     }
 
     #[test]
     fn a_composite_is_the_crc_of_the_parts_crcs() {
         assert_eq!(composite_crc32c([]), 0);
-        assert_eq!(Some(composite_crc32c([1, 2])), Run::of(&[0, 0, 0, 1, 0, 0, 0, 2], Wanted::CRC32C).crc32c);
+        assert_eq!(
+            Some(composite_crc32c([1, 2])),
+            RangeChecksums::of(&[0, 0, 0, 1, 0, 0, 0, 2], ChecksumSet::CRC32C).crc32c
+        );
     }
 }

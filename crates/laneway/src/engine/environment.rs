@@ -6,8 +6,8 @@ use laneway_quantity::parse_duration;
 use laneway_store::{CustomerKey, Environment};
 
 use crate::Error;
-use crate::engine::Network;
-use crate::engine::settings::Settings;
+use crate::engine::NetworkSettings;
+use crate::engine::settings::ClientSettings;
 
 pub(crate) const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
 pub(crate) const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
@@ -17,23 +17,23 @@ pub(crate) const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 /// variable with a setting. The `aws` program, too, ignores a bad variable that an option overrides
 /// (<https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html>).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unreadable {
+pub(crate) struct BadVariable {
     pub(crate) name: &'static str,
     why: String,
 }
 
-impl From<Unreadable> for Error {
-    fn from(unreadable: Unreadable) -> Self {
+impl From<BadVariable> for Error {
+    fn from(unreadable: BadVariable) -> Self {
         Self::usage(unreadable.name, unreadable.why)
     }
 }
 
 /// Returns the settings in these variables, and the variables whose values can't be parsed.
-pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) {
-    let (mut settings, mut unreadable) = (Settings::default(), Vec::new());
+pub(crate) fn settings(environment: Environment) -> (ClientSettings, Vec<BadVariable>) {
+    let (mut settings, mut unreadable) = (ClientSettings::default(), Vec::new());
     let variable = |name: &str| environment.get(name);
     let proxies = laneway_lanes::Config::from_variables(variable);
-    settings.network = Network {
+    settings.network = NetworkSettings {
         ca_files: variable("AWS_CA_BUNDLE").map(PathBuf::from).into_iter().collect(),
         https_proxy: proxies.https_proxy,
         http_proxy: proxies.http_proxy,
@@ -46,13 +46,13 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
             // Leave the value out of the message, as the messages about other variables do.
             Err(_) => {
                 let why = "is not a time; write a number with ms, s, m or h, such as 90s, or 0".to_owned();
-                unreadable.push(Unreadable { name: RETRY_FOR, why });
+                unreadable.push(BadVariable { name: RETRY_FOR, why });
             }
         }
     }
     let mut key = |name| {
         CustomerKey::parse(variable(name)?.as_bytes())
-            .map_err(|e| unreadable.push(Unreadable { name, why: e.to_string() }))
+            .map_err(|e| unreadable.push(BadVariable { name, why: e.to_string() }))
             .ok()
     };
     let (customer_key, source_customer_key) = (key(CUSTOMER_KEY), key(SOURCE_CUSTOMER_KEY));
@@ -80,7 +80,7 @@ mod tests {
 
     const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-    fn of<const N: usize>(variables: [(&str, &str); N]) -> Settings {
+    fn of<const N: usize>(variables: [(&str, &str); N]) -> ClientSettings {
         let (settings, unreadable) = settings(Environment::of(variables));
         assert_eq!(unreadable, []);
         settings
@@ -100,7 +100,7 @@ mod tests {
             ("XDG_STATE_HOME", "/state"),
             ("HOME", "/home/u"),
         ]);
-        let Network { ca_files, https_proxy, http_proxy, no_proxy, .. } = settings.network;
+        let NetworkSettings { ca_files, https_proxy, http_proxy, no_proxy, .. } = settings.network;
         assert_eq!(ca_files, [Path::new("/ca.pem")]);
         assert_eq!((https_proxy.as_deref(), http_proxy.as_deref()), (Some("http://p:1"), Some("http://q:2")));
         assert_eq!(no_proxy, ["a.example", "10.0.0.0/8"]);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_is_unset_or_empty_leaves_the_defaults() {
-        let usual = Settings::default();
+        let usual = ClientSettings::default();
         for settings in [of([]), of([(RETRY_FOR, ""), (CUSTOMER_KEY, ""), ("AWS_CA_BUNDLE", "")])] {
             assert_eq!((settings.retry_for, settings.network), (usual.retry_for, usual.network.clone()));
             assert_eq!((settings.store.gcs_endpoint, settings.upload_journals), (None, None));

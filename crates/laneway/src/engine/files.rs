@@ -11,16 +11,16 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::engine::threads::{Builder, Condvar, Mutex, MutexGuard, PoisonError};
 
-type Task = Box<dyn FnOnce() + Send>;
+type FileTask = Box<dyn FnOnce() + Send>;
 
 /// A bounded pool of threads. A new thread starts when a task arrives and no thread is idle. The threads take
 /// tasks in the order of their arrival.
 #[derive(Clone)]
-pub(crate) struct Files {
-    shared: Arc<Shared>,
+pub(crate) struct FileThreads {
+    shared: Arc<SharedQueue>,
 }
 
-struct Shared {
+struct SharedQueue {
     state: Mutex<FileQueue>,
     wake: Condvar,
     threads_max: usize,
@@ -28,16 +28,16 @@ struct Shared {
 
 #[derive(Default)]
 struct FileQueue {
-    queue: VecDeque<Task>,
+    queue: VecDeque<FileTask>,
     threads: usize,
     idle: usize,
     closed: bool,
 }
 
-impl Files {
+impl FileThreads {
     pub(crate) fn new(threads_max: usize) -> Self {
         let shared =
-            Shared { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
+            SharedQueue { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -67,7 +67,7 @@ impl Files {
         }
     }
 
-    fn push(&self, task: Task) -> Result<(), Error> {
+    fn push(&self, task: FileTask) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
         if state.closed {
             // The threads may have ended already, so that no thread would run the task.
@@ -98,7 +98,7 @@ impl Files {
     }
 }
 
-fn serve(shared: &Shared) {
+fn serve(shared: &SharedQueue) {
     let mut state = lock(&shared.state);
     loop {
         if let Some(task) = state.queue.pop_front() {
@@ -129,9 +129,9 @@ pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     }
 }
 
-impl std::fmt::Debug for Files {
+impl std::fmt::Debug for FileThreads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Files").finish_non_exhaustive()
+        f.debug_struct("FileThreads").finish_non_exhaustive()
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn work_that_panics_is_an_error_and_the_thread_goes_on() {
-        let files = Files::new(1);
+        let files = FileThreads::new(1);
         let error = block(files.run(|| panic!("torn"))).unwrap_err();
         assert!(error.to_string().contains("torn"));
         assert_eq!(block(files.run(|| 5)).unwrap(), 5);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn work_that_comes_after_the_end_is_an_error() {
-        let files = Files::new(1);
+        let files = FileThreads::new(1);
         assert_eq!(block(files.run(|| 5)).unwrap(), 5);
         files.close();
         assert_eq!(block(files.run(|| 6)).unwrap_err().kind(), crate::ErrorKind::Cancelled);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn more_work_than_threads_is_all_done() {
-        let files = Files::new(3);
+        let files = FileThreads::new(3);
         let sum = block(async {
             let all = (0..100u64).map(|i| files.run(move || i));
             futures_util::future::try_join_all(all).await.map(|done| done.iter().sum::<u64>())

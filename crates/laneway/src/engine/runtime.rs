@@ -136,23 +136,23 @@ thread_local! {
 }
 
 /// Restores the previous value of `WAITS` when it is dropped, even if a poll panics.
-struct Waits(bool);
+struct WaitsGuard(bool);
 
-impl Drop for Waits {
+impl Drop for WaitsGuard {
     fn drop(&mut self) {
         WAITS.set(self.0);
     }
 }
 
 /// A thread that blocks between two polls, with the flag that wakes it.
-struct Sleeping {
+struct ThreadWaker {
     thread: Thread,
     /// Set by a wake-up. The token of `Thread::unpark` alone isn't enough, because the polled code may itself
     /// park the thread and consume the token.
     is_woken: AtomicBool,
 }
 
-impl Wake for Sleeping {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.is_woken.store(true, Ordering::Release);
         self.thread.unpark();
@@ -163,14 +163,14 @@ impl Wake for Sleeping {
 /// It must do nothing else meanwhile, because a call that isn't polled keeps memory or a connection that
 /// other calls wait for.
 pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
-    let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let sleeping = Arc::new(ThreadWaker { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&sleeping));
     let mut context = Context::from_waker(&waker);
     let mut call = pin!(call);
     let until = Instant::now() + at_most;
     loop {
         let polled = {
-            let _before = Waits(WAITS.replace(true));
+            let _before = WaitsGuard(WAITS.replace(true));
             call.as_mut().poll(&mut context)
         };
         if let Poll::Ready(done) = polled {

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use laneway_store::{Capabilities, Dialect, Provider, capabilities_of};
 
-use crate::engine::Network;
+use crate::engine::NetworkSettings;
 use crate::plan::copies::CopySizes;
 
 /// Settings of a client, as its builder collects them.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ClientSettings {
     /// The settings that concern stores: endpoints, credentials, encryption and added headers.
     pub(crate) store: laneway_store::Settings,
-    pub(crate) network: Network,
+    pub(crate) network: NetworkSettings,
     pub(crate) user_agent: HeaderValue,
     pub(crate) retry_for: Duration,
     /// The retry time for a server that has never answered. By default it is shorter, because the server's
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     pub(crate) epoch: Instant,
 }
 
-impl Settings {
+impl ClientSettings {
     /// Returns what a provider's stores support, or `None` if this client has no dialect for the provider.
     pub(crate) fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         let own = self.dialects.iter().find(|dialect| dialect.provider() == provider);
@@ -41,12 +41,12 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     fn default() -> Self {
         let lanes = laneway_lanes::Config::default();
         Self {
             store: laneway_store::Settings::default(),
-            network: Network::default(),
+            network: NetworkSettings::default(),
             user_agent: lanes.user_agent,
             retry_for: lanes.retry_for,
             retry_unanswered_for: lanes.retry_unanswered_for,

@@ -9,8 +9,8 @@ use laneway_lanes::Lanes;
 use laneway_store::{Dialect, Listings, Provider, Requests, Store};
 
 use crate::engine::Machinery;
-use crate::engine::files::Files;
-use crate::engine::settings::Settings;
+use crate::engine::files::FileThreads;
+use crate::engine::settings::ClientSettings;
 use crate::plan::copies::CopySizes;
 use crate::{Engine, Error};
 
@@ -18,21 +18,21 @@ use crate::{Engine, Error};
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) lanes: Lanes,
-    pub(crate) files: Files,
+    pub(crate) files: FileThreads,
     /// The number of threads that the machine can run at the same time.
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
     pub(crate) machinery: Arc<Machinery>,
     /// A slot for each known cloud and for each dialect that the caller added.
-    stores: Vec<(Provider, Slot)>,
+    stores: Vec<(Provider, StoreSlot)>,
     settings: laneway_store::Settings,
     epoch: Instant,
 }
 
 /// The place for a provider's store. The store is made at its first use.
 #[derive(Debug, Default)]
-struct Slot {
+struct StoreSlot {
     store: OnceLock<Store>,
     has_uploaded: AtomicBool,
 }
@@ -42,8 +42,8 @@ impl ClientState {
     ///
     /// # Errors
     /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
-    pub(crate) fn start(engine: &Engine, settings: &Settings) -> Result<Self, Error> {
-        let Settings {
+    pub(crate) fn start(engine: &Engine, settings: &ClientSettings) -> Result<Self, Error> {
+        let ClientSettings {
             store,
             network,
             user_agent,
@@ -90,9 +90,9 @@ impl ClientState {
     }
 
     fn with_stores(mut self, dialects: Vec<Arc<dyn Dialect>>) -> Self {
-        self.stores.extend(Provider::CLOUDS.map(|provider| (provider, Slot::default())));
+        self.stores.extend(Provider::CLOUDS.map(|provider| (provider, StoreSlot::default())));
         for dialect in dialects {
-            let (provider, slot) = (dialect.provider(), Slot::default());
+            let (provider, slot) = (dialect.provider(), StoreSlot::default());
             let _ = slot.store.set(Store::of(dialect, self.lanes.clone()));
             self.stores.retain(|(other, _)| *other != provider);
             self.stores.push((provider, slot));
@@ -100,7 +100,7 @@ impl ClientState {
         self
     }
 
-    fn slot(&self, provider: Provider) -> Option<&Slot> {
+    fn slot(&self, provider: Provider) -> Option<&StoreSlot> {
         self.stores.iter().find(|(other, _)| *other == provider).map(|(_, slot)| slot)
     }
 
@@ -114,7 +114,7 @@ impl ClientState {
     /// # Errors
     /// If an endpoint isn't a URL, or this client has no dialect for the scheme.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
-        let Some(Slot { store: slot, .. }) = self.slot(provider) else {
+        let Some(StoreSlot { store: slot, .. }) = self.slot(provider) else {
             return Err(no_dialect(provider));
         };
         if let Some(store) = slot.get() {

@@ -9,8 +9,8 @@ use laneway_store::Provider;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-use super::origin::{Opener, Origin};
-use super::{BATCH_MAX, Batch, Place, Taker, read};
+use super::origin::{InventoryOpener, InventorySource};
+use super::{BATCH_MAX, BatchCollector, InventoryBatch, InventoryScope, read};
 use crate::Error;
 
 /// The runtime that reading needs. Local inventories don't use it.
@@ -56,7 +56,7 @@ fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
         None => std::fs::write(&at, data),
     };
     written.expect("a file can be written");
-    let Ok(batches) = batches(Origin::File(at), provider) else { return };
+    let Ok(batches) = batches(InventorySource::File(at), provider) else { return };
     let mut objects = 0;
     for batch in batches {
         assert!(!batch.objects.is_empty() && batch.objects.len() <= BATCH_MAX);
@@ -68,14 +68,14 @@ fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
     assert!(manifest.is_some() || objects <= data.len());
 }
 
-fn batches(origin: Origin, provider: Provider) -> Result<Vec<Batch>, Error> {
+fn batches(origin: InventorySource, provider: Provider) -> Result<Vec<InventoryBatch>, Error> {
     let _entered = RUNTIME.enter();
     // The channel must hold all batches of any input, because they are taken only afterwards.
     let (out, mut batches) = mpsc::channel(1 << 16);
-    let opener = Opener::new(origin, out.clone());
-    let place = Place { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };
-    let batch = Batch { file: String::new(), objects: Vec::new() };
-    let mut taker = Taker { place, out, batch };
+    let opener = InventoryOpener::new(origin, out.clone());
+    let place = InventoryScope { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };
+    let batch = InventoryBatch { file: String::new(), objects: Vec::new() };
+    let mut taker = BatchCollector { place, out, batch };
     let read = read(&opener, &mut taker).map(drop);
     let taken = std::iter::from_fn(|| batches.try_recv().ok()).filter_map(|batch| batch.ok().flatten());
     let taken = taken.collect();

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use laneway_store::{ObjectId, ObjectMeta, Version};
 use serde::Deserialize;
 
-use super::origin::{Named, Opener};
-use super::rows::{Row, Rows};
-use super::{Flow, Taker, checksums};
+use super::origin::{FileReference, InventoryOpener};
+use super::rows::{InventoryRow, Rows};
+use super::{BatchCollector, InventoryFlow, checksums};
 use crate::Error;
 
 #[derive(Deserialize)]
-struct Manifest {
+struct GcsInventoryManifest {
     report_shards_file_names: Vec<String>,
     /// The number of objects in all shards. The number may be a JSON number, or a string of digits, because
     /// Google writes 64-bit integers to JSON as strings.
@@ -24,7 +24,7 @@ const COLUMNS: [&str; 9] =
     ["bucket", "name", "size", "updated", "timeDeleted", "generation", "etag", "crc32c", "md5Hash"];
 
 /// The positions of the columns that Laneway reads.
-struct Columns {
+struct GcsColumns {
     bucket: usize,
     name: usize,
     size: usize,
@@ -36,7 +36,7 @@ struct Columns {
     md5: Option<usize>,
 }
 
-impl Columns {
+impl GcsColumns {
     fn of(header: &csv::StringRecord) -> Result<Self, &'static str> {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
         if at("timeDeleted").is_none() && at("generation").is_none() {
@@ -58,9 +58,13 @@ impl Columns {
     }
 }
 
-pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
+pub(super) fn read(
+    opener: &InventoryOpener,
+    manifest: serde_json::Value,
+    taker: &mut BatchCollector,
+) -> Result<InventoryFlow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
-    let manifest: Manifest = serde_json::from_value(manifest)
+    let manifest: GcsInventoryManifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is not a manifest of an inventory report: {e}")))?;
     let announced = manifest.records_processed.as_ref().map(|count| {
         number(count).ok_or_else(|| refused(format!("its records_processed isn't a number: {count:.100}")))
@@ -68,17 +72,17 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     let announced = announced.transpose()?;
     let mut rows_read = 0_u64;
     for shard in &manifest.report_shards_file_names {
-        let data = opener.data(&Named { bucket: None, key: shard, md5: None })?;
+        let data = opener.data(&FileReference { bucket: None, key: shard, md5: None })?;
         taker.batch.file.clone_from(&data.name);
         let mut rows = match shard.ends_with(".parquet") {
             true => Rows::parquet(data, &COLUMNS)?,
             false => Rows::csv(data, true),
         };
         let header = rows.names().map_err(|e| taker.broken(1, e))?;
-        let columns = Columns::of(&header).map_err(|why| taker.broken(1, why))?;
+        let columns = GcsColumns::of(&header).map_err(|why| taker.broken(1, why))?;
         match taker.take_rows(rows, |row, taker, line| object(row, &columns, taker, line))? {
             ControlFlow::Continue(read) => rows_read += read,
-            ControlFlow::Break(()) => return Ok(Flow::Break(())),
+            ControlFlow::Break(()) => return Ok(InventoryFlow::Break(())),
         }
     }
     match announced {
@@ -86,7 +90,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
             let why = format!("reports {announced} objects, but its shards have {rows_read}");
             Err(refused(why))
         }
-        _ => Ok(Flow::Continue(())),
+        _ => Ok(InventoryFlow::Continue(())),
     }
 }
 
@@ -96,7 +100,12 @@ fn number(count: &serde_json::Value) -> Option<u64> {
 }
 
 /// Returns the object of a row, or `None` if it was deleted.
-fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
+fn object(
+    row: &InventoryRow,
+    columns: &GcsColumns,
+    taker: &BatchCollector,
+    line: u64,
+) -> Result<Option<ObjectMeta>, Error> {
     let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).ok_or_else(|| taker.broken(line, "it has no bucket"))?;
     taker.check_bucket(line, bucket)?;

@@ -5,12 +5,12 @@ use std::io::BufRead;
 use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
 use serde::Deserialize;
 
-use super::{Flow, Taker, checksums, decoded};
+use super::{BatchCollector, InventoryFlow, checksums, decoded};
 use crate::location::lines::Lines;
 use crate::{Error, Location};
 
 #[derive(Deserialize)]
-struct Record {
+struct ListingRecord {
     kind: String,
     #[serde(default)]
     url: String,
@@ -30,16 +30,16 @@ struct Record {
 
 /// Returns whether a line is a record of `ls --json`.
 pub(super) fn is_record(line: &[u8]) -> bool {
-    serde_json::from_slice::<Record>(line).is_ok()
+    serde_json::from_slice::<ListingRecord>(line).is_ok()
 }
 
-pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error> {
+pub(super) fn read(input: impl BufRead, taker: &mut BatchCollector) -> Result<InventoryFlow, Error> {
     let mut lines = Lines::new(input);
     let file = taker.batch.file.clone();
     while let Some(line) =
         lines.next().map_err(|e| Error::local(&file, "can't be read as an inventory", e))?
     {
-        let record: Record = match serde_json::from_slice(&line.bytes) {
+        let record: ListingRecord = match serde_json::from_slice(&line.bytes) {
             Ok(record) => record,
             Err(e) => return Err(taker.broken(line.number, e)),
         };
@@ -63,13 +63,13 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
             None => return Err(taker.broken(line.number, "it has no size, or its URL names no object")),
         };
         if taker.take(line.number, meta).is_break() {
-            return Ok(Flow::Break(()));
+            return Ok(InventoryFlow::Break(()));
         }
     }
     Ok(taker.hand_on())
 }
 
-fn meta(record: Record, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
+fn meta(record: ListingRecord, taker: &BatchCollector, line: u64) -> Result<Option<ObjectMeta>, Error> {
     // Without `-a`, no URL names a version, so a `#` is a part of the key.
     let at = record.url.parse().map(Location::as_written);
     let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (at, record.size) else {

@@ -11,8 +11,8 @@ use laneway_store::{Get, GetRange, InventoryFormat, ObjectId, Provider, Store};
 use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
 
-use super::Out;
-use crate::content::checksum::{Hashing, Wanted};
+use super::BatchSender;
+use crate::content::checksum::{ChecksumHasher, ChecksumSet};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
@@ -22,12 +22,12 @@ const BUFFER_LEN: usize = 256 << 10;
 
 /// The inventory that the user named: a local file, or an object.
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(super) enum InventorySource {
     File(PathBuf),
     Object(Box<(Store, ObjectId)>),
 }
 
-impl Origin {
+impl InventorySource {
     /// Returns the inventory at a location. `store` returns the store of a provider.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-pub(super) struct Named<'a> {
+pub(super) struct FileReference<'a> {
     /// The file's bucket, if the manifest names it.
     pub(super) bucket: Option<&'a str>,
     /// The file's full key, or only its file name if it lies in the manifest's folder.
@@ -70,12 +70,12 @@ pub(super) struct Named<'a> {
 }
 
 /// A data file that can be read in any order.
-pub(super) struct DataFile {
+pub(super) struct InventoryFile {
     pub(super) name: String,
     pub(super) file: File,
 }
 
-impl DataFile {
+impl InventoryFile {
     /// Returns the file's bytes, decompressed if the name ends in `.gz`.
     pub(super) fn decoded(self) -> Box<dyn Read> {
         match self.name.ends_with(".gz") {
@@ -113,18 +113,18 @@ impl DataFile {
 
 /// Opens the files of an inventory. If a file is an object in a store, fetches the object into a temporary
 /// file first. Blocks.
-pub(super) struct Opener {
-    pub(super) origin: Origin,
+pub(super) struct InventoryOpener {
+    pub(super) origin: InventorySource,
     runtime: Handle,
     tally: Option<Tally>,
     /// The channel for batches. The channel closes once the receiver is gone. Then fetching ends.
-    out: Out,
+    out: BatchSender,
 }
 
-impl Opener {
+impl InventoryOpener {
     /// Must be called in a task of the tokio runtime that runs the store's calls. The requests are added to
     /// the caller's [`Tally`].
-    pub(super) fn new(origin: Origin, out: Out) -> Self {
+    pub(super) fn new(origin: InventorySource, out: BatchSender) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }
 
@@ -134,10 +134,10 @@ impl Opener {
     /// If the file can't be read.
     pub(super) fn named(&self) -> Result<File, Error> {
         match &self.origin {
-            Origin::File(path) => {
+            InventorySource::File(path) => {
                 File::open(path).map_err(|e| Error::local(path, "can't be read as an inventory", e))
             }
-            Origin::Object(object) => self.fetch(&object.0, &object.1),
+            InventorySource::Object(object) => self.fetch(&object.0, &object.1),
         }
     }
 
@@ -147,18 +147,18 @@ impl Opener {
     ///
     /// # Errors
     /// If the file doesn't exist, can't be read, or differs from the manifest's description.
-    pub(super) fn data(&self, named: &Named<'_>) -> Result<DataFile, Error> {
+    pub(super) fn data(&self, named: &FileReference<'_>) -> Result<InventoryFile, Error> {
         let mut data = match &self.origin {
-            Origin::File(manifest) => {
+            InventorySource::File(manifest) => {
                 let path = beside(manifest, named.key)?;
                 let file = File::open(&path).map_err(|e| Error::local(&path, "can't be read", e))?;
-                DataFile { name: path.display().to_string(), file }
+                InventoryFile { name: path.display().to_string(), file }
             }
-            Origin::Object(object) => {
+            InventorySource::Object(object) => {
                 let (store, manifest) = &**object;
                 let id = in_store(manifest, named);
                 let file = self.fetch(store, &id)?;
-                DataFile { name: url(store.provider(), &id), file }
+                InventoryFile { name: url(store.provider(), &id), file }
             }
         };
         if let Some(md5) = named.md5 {
@@ -180,7 +180,7 @@ impl Opener {
 
 /// Returns the id of a data file in a store. A key with a slash is an object's full key in the bucket that
 /// the manifest names. A name without a slash is that of an object in the manifest's folder.
-fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
+fn in_store(manifest: &ObjectId, named: &FileReference<'_>) -> ObjectId {
     match named.key.contains('/') {
         true => ObjectId::new(named.bucket.unwrap_or(&manifest.bucket), named.key),
         false => {
@@ -237,7 +237,7 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let starts = (0..meta.size).step_by(SLICE_MIN as usize);
     let mut slices = std::pin::pin!(stream::iter(starts.map(slice)).buffered(SLICES_MAX));
     let mut file = tempfile::tempfile().map_err(unwritable)?;
-    let mut hashing = Hashing::new(Wanted::to_compare_with(&meta.checksums, true));
+    let mut hashing = ChecksumHasher::new(ChecksumSet::to_compare_with(&meta.checksums, true));
     while let Some(slice) = slices.next().await {
         let (bytes, _held) = slice?;
         hashing.update(&bytes);
@@ -260,7 +260,7 @@ mod tests {
     fn a_key_is_the_destination_buckets_and_a_name_lies_beside_the_manifest() {
         let manifest = ObjectId::new("reports", "x/b/config/2026-11-06T21-32Z/manifest.json");
         let at = |bucket, key| {
-            let id = in_store(&manifest, &Named { bucket, key, md5: None });
+            let id = in_store(&manifest, &FileReference { bucket, key, md5: None });
             (id.bucket, id.key)
         };
         let id = |bucket: &str, key: &str| (bucket.to_owned(), key.to_owned());

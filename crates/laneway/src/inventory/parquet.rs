@@ -9,15 +9,15 @@ pub(super) use without::Rows;
 mod without {
     use csv::StringRecord;
 
-    use super::super::origin::DataFile;
-    use super::super::rows::Row;
+    use super::super::origin::InventoryFile;
+    use super::super::rows::InventoryRow;
     use crate::Error;
 
     /// A type without values, because this build reads no Parquet.
     pub(in super::super) enum Rows {}
 
     impl Rows {
-        pub(in super::super) fn open(data: DataFile, _columns: &[&str]) -> Result<Self, Error> {
+        pub(in super::super) fn open(data: InventoryFile, _columns: &[&str]) -> Result<Self, Error> {
             let why = "is a Parquet file, which Laneway reads only if it was built with the feature parquet-inventory";
             Err(Error::refused(data.name, why))
         }
@@ -26,7 +26,10 @@ mod without {
             match *self {}
         }
 
-        pub(in super::super) fn next(&mut self, _row: &mut Row) -> Result<Option<u64>, (u64, String)> {
+        pub(in super::super) fn next(
+            &mut self,
+            _row: &mut InventoryRow,
+        ) -> Result<Option<u64>, (u64, String)> {
             match *self {}
         }
     }
@@ -45,8 +48,8 @@ mod reading {
     use parquet::record::reader::RowIter;
     use parquet::schema::types::Type;
 
-    use super::super::origin::DataFile;
-    use super::super::rows::Row;
+    use super::super::origin::InventoryFile;
+    use super::super::rows::InventoryRow;
     use crate::Error;
 
     pub(in super::super) struct Rows {
@@ -61,8 +64,8 @@ mod reading {
         ///
         /// # Errors
         /// If the file isn't Parquet.
-        pub(in super::super) fn open(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
-            let DataFile { name, file } = data;
+        pub(in super::super) fn open(data: InventoryFile, columns: &[&str]) -> Result<Self, Error> {
+            let InventoryFile { name, file } = data;
             let broken = |e: String| Error::refused(&name, format!("can't be read as Parquet: {e}"));
             let reader = survived(|| SerializedFileReader::new(file)).map_err(broken)?;
             let schema = reader.metadata().file_metadata().schema();
@@ -95,7 +98,10 @@ mod reading {
             &self.names
         }
 
-        pub(in super::super) fn next(&mut self, into: &mut Row) -> Result<Option<u64>, (u64, String)> {
+        pub(in super::super) fn next(
+            &mut self,
+            into: &mut InventoryRow,
+        ) -> Result<Option<u64>, (u64, String)> {
             self.read += 1;
             let number = self.read;
             let row = survived(|| self.rows.next().transpose()).map_err(|why| (number, why))?;
@@ -200,9 +206,9 @@ mod reading {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
             file.rewind().unwrap();
-            let data = DataFile { name: "data.parquet".to_owned(), file };
+            let data = InventoryFile { name: "data.parquet".to_owned(), file };
             let (mut rows, mut row) =
-                (Rows::open(data, &["key", "size"]).map_err(|e| e.to_string())?, Row::default());
+                (Rows::open(data, &["key", "size"]).map_err(|e| e.to_string())?, InventoryRow::default());
             let mut count = 0;
             while rows.next(&mut row).map_err(|(_, why)| why)?.is_some() {
                 count += 1;

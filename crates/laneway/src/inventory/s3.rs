@@ -6,32 +6,32 @@ use laneway_store::{InventoryFormat, ObjectId, ObjectMeta, Version};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
-use super::origin::{Named, Opener};
-use super::rows::{Row, Rows};
-use super::{Flow, Taker, is_true};
+use super::origin::{FileReference, InventoryOpener};
+use super::rows::{InventoryRow, Rows};
+use super::{BatchCollector, InventoryFlow, is_true};
 use crate::Error;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Manifest {
+struct S3InventoryManifest {
     source_bucket: String,
     /// The bucket of the data files, as `arn:aws:s3:::BUCKET`.
     destination_bucket: Option<String>,
     file_format: String,
     file_schema: String,
-    files: Vec<DataFile>,
+    files: Vec<S3DataFile>,
 }
 
 #[derive(Deserialize)]
-struct DataFile {
+struct S3DataFile {
     key: String,
     /// The MD5 of the stored file, in hexadecimal.
     #[serde(rename = "MD5checksum")]
     md5: Option<String>,
 }
 
-enum Format {
-    Csv(Columns),
+enum DataFormat {
+    Csv(S3Columns),
     /// Each Parquet file names its own columns.
     Parquet,
 }
@@ -42,7 +42,7 @@ const PARQUET_COLUMNS: [&str; 7] =
 
 /// The positions of the needed columns.
 #[derive(Clone)]
-struct Columns {
+struct S3Columns {
     bucket: usize,
     key: usize,
     size: usize,
@@ -54,7 +54,7 @@ struct Columns {
     is_encoded: bool,
 }
 
-impl Columns {
+impl S3Columns {
     /// Finds the columns by the names in `fileSchema` or in a Parquet file. Ignores case and underscores.
     fn of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, &'static str> {
         let names: Vec<String> = names.map(plain).collect();
@@ -72,16 +72,20 @@ impl Columns {
     }
 }
 
-pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
+pub(super) fn read(
+    opener: &InventoryOpener,
+    manifest: serde_json::Value,
+    taker: &mut BatchCollector,
+) -> Result<InventoryFlow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
-    let manifest: Manifest = serde_json::from_value(manifest)
+    let manifest: S3InventoryManifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is not a manifest of S3 Inventory: {e}")))?;
     taker.check_bucket(1, &manifest.source_bucket)?;
     let format = match manifest.file_format.as_str() {
-        "CSV" => {
-            Format::Csv(Columns::of(manifest.file_schema.split(',')).map_err(|why| refused(why.to_owned()))?)
-        }
-        "Parquet" => Format::Parquet,
+        "CSV" => DataFormat::Csv(
+            S3Columns::of(manifest.file_schema.split(',')).map_err(|why| refused(why.to_owned()))?,
+        ),
+        "Parquet" => DataFormat::Parquet,
         format => {
             return Err(refused(format!(
                 "its data files are {format}, but Laneway reads only CSV and Parquet"
@@ -92,23 +96,23 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     // bucket.
     let is_where_written = opener.origin.format() == Some(InventoryFormat::S3Inventory);
     let bucket = manifest.destination_bucket.as_deref().filter(|_| is_where_written).map(bucket_of);
-    for DataFile { key, md5 } in &manifest.files {
-        let data = opener.data(&Named { bucket, key, md5: md5.as_deref() })?;
+    for S3DataFile { key, md5 } in &manifest.files {
+        let data = opener.data(&FileReference { bucket, key, md5: md5.as_deref() })?;
         taker.batch.file.clone_from(&data.name);
         let (rows, columns) = match &format {
-            Format::Csv(columns) => (Rows::csv(data, false), columns.clone()),
-            Format::Parquet => {
+            DataFormat::Csv(columns) => (Rows::csv(data, false), columns.clone()),
+            DataFormat::Parquet => {
                 let mut rows = Rows::parquet(data, &PARQUET_COLUMNS)?;
                 let names = rows.names().map_err(|why| taker.broken(1, why))?;
-                let columns = Columns::of(names.iter()).map_err(|why| taker.broken(1, why))?;
-                (rows, Columns { is_encoded: false, ..columns })
+                let columns = S3Columns::of(names.iter()).map_err(|why| taker.broken(1, why))?;
+                (rows, S3Columns { is_encoded: false, ..columns })
             }
         };
         if taker.take_rows(rows, |row, taker, line| object(row, &columns, taker, line))?.is_break() {
-            return Ok(Flow::Break(()));
+            return Ok(InventoryFlow::Break(()));
         }
     }
-    Ok(Flow::Continue(()))
+    Ok(InventoryFlow::Continue(()))
 }
 
 /// Returns a column's name in lower case without underscores, so that both spellings are equal.
@@ -122,7 +126,12 @@ fn bucket_of(arn: &str) -> &str {
 }
 
 /// Returns the object of a row, or `None` for an old version or a delete marker.
-fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
+fn object(
+    row: &InventoryRow,
+    columns: &S3Columns,
+    taker: &BatchCollector,
+    line: u64,
+) -> Result<Option<ObjectMeta>, Error> {
     let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).unwrap_or_default();
     taker.check_bucket(line, bucket)?;
@@ -175,10 +184,10 @@ mod tests {
     #[test]
     fn columns_are_found_by_their_names_wherever_they_are() {
         let schema = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, ETag";
-        let columns = Columns::of(schema.split(',')).unwrap();
+        let columns = S3Columns::of(schema.split(',')).unwrap();
         assert_eq!((columns.key, columns.size, columns.is_latest, columns.updated), (1, 5, Some(3), None));
-        assert!(Columns::of("Bucket, Key".split(',')).is_err());
-        let columns = Columns::of(PARQUET_COLUMNS.into_iter()).unwrap();
+        assert!(S3Columns::of("Bucket, Key".split(',')).is_err());
+        let columns = S3Columns::of(PARQUET_COLUMNS.into_iter()).unwrap();
         assert_eq!((columns.is_marker, columns.updated, columns.etag), (Some(3), Some(5), Some(6)));
     }
 }

@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::{StreamExt, stream};
 use laneway_store::{List, ObjectId, Page, Store};
 
-use crate::job::running::{Begun, Moved, Running};
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
 use crate::{CopyRequest, Error};
 
 /// The reason with which a job skips an item whose destination exists.
@@ -41,10 +41,10 @@ const KEY_MAX: usize = 1024;
 
 /// Remembers which of a job's destinations exist.
 #[derive(Debug, Default)]
-pub(crate) struct Existing {
+pub(crate) struct ExistingKeys {
     /// The bucket and prefix that the stretches belong to.
     place: (String, String),
-    stretches: VecDeque<Stretch>,
+    stretches: VecDeque<ListedStretch>,
     /// True if pages can't show which keys exist: the store lists without order, a listing failed, or a page
     /// was out of order or ended before the wanted key. Then Laneway sends HEADs.
     is_unlisted: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Existing {
 
 /// An interval of the keyspace in which all existing keys are known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Stretch {
+struct ListedStretch {
     from: String,
     /// The last key of the stretch; `None` if it reaches to the end of the prefix.
     to: Option<String>,
@@ -60,7 +60,7 @@ struct Stretch {
     keys: Vec<String>,
 }
 
-impl Stretch {
+impl ListedStretch {
     /// Returns the stretch from `from` to the page's last key, or to the end of the prefix if no page
     /// follows. Returns `None` if the page isn't in order, or ends before `from`.
     fn of(from: &str, page: &Page) -> Option<Self> {
@@ -84,7 +84,7 @@ impl Stretch {
     }
 }
 
-impl Existing {
+impl ExistingKeys {
     /// Returns for each of these objects, which are in the same bucket, if it exists. `tree` is the prefix of
     /// the tree that they belong to, if any. If a lookup fails, the object counts as missing.
     pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
@@ -140,7 +140,7 @@ impl Existing {
                 list.start_after = before(first).filter(|before| before.as_str() > prefix.as_str());
             }
             let stretch = match store.list(&list).await {
-                Ok(page) => Stretch::of(first, &page),
+                Ok(page) => ListedStretch::of(first, &page),
                 Err(error) => {
                     tracing::debug!(%error, "destinations can't be listed, so they are looked up one by one");
                     None
@@ -155,7 +155,7 @@ impl Existing {
         }
     }
 
-    fn keep(&mut self, stretch: Stretch) {
+    fn keep(&mut self, stretch: ListedStretch) {
         if self.stretches.len() == STRETCHES_MAX {
             self.stretches.pop_front();
         }
@@ -178,10 +178,10 @@ impl Existing {
 /// write becomes a skipped item. Laneway looks the destination up first, because a store may refuse a write
 /// with the same status for other reasons.
 pub(crate) async fn end(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
-    (begun, bytes): (Begun, u64),
-    result: Result<Moved, Error>,
+    (begun, bytes): (ActiveItem, u64),
+    result: Result<TransferOutcome, Error>,
     (store, id): (&Store, &ObjectId),
 ) {
     match result {
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_page_tells_of_every_key_between_where_it_was_asked_from_and_its_last() {
-        let stretch = Stretch::of("b", &page(&["b", "d"], false)).unwrap();
+        let stretch = ListedStretch::of("b", &page(&["b", "d"], false)).unwrap();
         for (key, expected) in
             [("a", None), ("b", Some(true)), ("c", Some(false)), ("d", Some(true)), ("e", None)]
         {
@@ -257,25 +257,25 @@ mod tests {
 
     #[test]
     fn the_last_page_tells_of_all_behind_it() {
-        assert!(Stretch::of("b", &page(&["c"], true)).unwrap().knows("z"));
-        let empty = Stretch::of("b", &page(&[], true)).unwrap();
+        assert!(ListedStretch::of("b", &page(&["c"], true)).unwrap().knows("z"));
+        let empty = ListedStretch::of("b", &page(&[], true)).unwrap();
         assert!(empty.knows("c") && !empty.has("c"));
     }
 
     #[test]
     fn pages_that_are_in_no_order_or_begin_elsewhere_are_not_believed() {
-        assert_eq!(Stretch::of("b", &page(&["d", "c"], true)), None);
-        assert_eq!(Stretch::of("b", &page(&["a"], false)), None, "it ends before");
-        assert_eq!(Stretch::of("b", &page(&[], false)), None);
+        assert_eq!(ListedStretch::of("b", &page(&["d", "c"], true)), None);
+        assert_eq!(ListedStretch::of("b", &page(&["a"], false)), None, "it ends before");
+        assert_eq!(ListedStretch::of("b", &page(&[], false)), None);
     }
 
     #[test]
     fn few_stretches_are_kept_and_those_of_another_place_forgotten() {
-        let mut existing = Existing::default();
+        let mut existing = ExistingKeys::default();
         existing.look_at("b", "p/");
         for n in 0..2 * STRETCHES_MAX {
             let key = format!("p/{n:04}");
-            existing.keep(Stretch::of(&key, &page(&[&key], false)).unwrap());
+            existing.keep(ListedStretch::of(&key, &page(&[&key], false)).unwrap());
         }
         assert_eq!(existing.stretches.len(), STRETCHES_MAX);
         assert_eq!((existing.known("p/0000"), existing.known("p/0127")), (None, Some(true)));

@@ -8,8 +8,8 @@ use laneway_lanes::tally;
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
-use crate::job::running::Running;
-use crate::listing::Source;
+use crate::job::running::JobState;
+use crate::listing::ListingSource;
 use crate::{CopyRequest, Location};
 
 /// The minimum number of named objects for a listing. Downloads of fewer objects would all have begun before
@@ -31,11 +31,11 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Starts to look up the objects that the request names one by one, if there are enough of them.
-    pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
+    pub(crate) fn begin(job: &JobState, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
                 let is_given = request.files_from.is_some() || request.inventory.is_some();
-                !is_given && !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
+                !is_given && !ListingSource::of(ObjectId::new(bucket, key), request.recursive).is_listed()
             }
             _ => false,
         };

@@ -10,7 +10,7 @@ use laneway_lanes::Reservation;
 use tokio::sync::mpsc;
 
 use crate::engine::descriptors;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 
 /// The maximum number of concurrent large items. Each transfers several slices or parts at the same time, so
 /// more items would only keep more files open.
@@ -90,12 +90,12 @@ impl Units {
 
 /// Small items that begin together. They share one reservation of memory and one task on the file threads.
 #[derive(Debug)]
-pub(crate) struct Group<T> {
+pub(crate) struct ItemGroup<T> {
     items: Vec<T>,
     cost: usize,
 }
 
-impl<T> Group<T> {
+impl<T> ItemGroup<T> {
     pub(crate) fn new() -> Self {
         Self { items: Vec::new(), cost: 0 }
     }
@@ -137,7 +137,7 @@ impl<T> Group<T> {
 /// Runs a search and the items that it finds, until both have ended. Returns the search's result, or `None`
 /// if the job was cancelled before that.
 pub(crate) async fn pumped<T, F: Future<Output = T>>(
-    job: &Running,
+    job: &JobState,
     search: impl FnOnce(Units) -> F,
 ) -> Option<T> {
     let (units, found) = units();
@@ -148,7 +148,7 @@ pub(crate) async fn pumped<T, F: Future<Output = T>>(
 
 /// Does the same as [`pumped`] for a search that finds all items of the job. At the end of the search, the
 /// job's progress shows that all items were found.
-pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl FnOnce(Units) -> F) {
+pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &JobState, search: impl FnOnce(Units) -> F) {
     pumped(job, |units| async {
         search(units).await;
         job.progress.scanned();
@@ -157,7 +157,7 @@ pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl
 }
 
 /// Runs units until there are no more, or the job is cancelled.
-async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
+async fn pump(job: &JobState, mut units: mpsc::Receiver<Unit>) {
     let memory = job.engine.lanes.memory();
     let mut small = FuturesUnordered::new();
     let mut large = FuturesUnordered::new();

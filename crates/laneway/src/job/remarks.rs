@@ -5,18 +5,18 @@ use crate::Warning;
 /// The items that the warnings concern.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
-    archived: Items,
-    sparse: Items,
+    archived: RemarkedItems,
+    sparse: RemarkedItems,
 }
 
 #[derive(Debug, Default)]
-struct Items {
+struct RemarkedItems {
     first: Option<String>,
     count: u64,
     bytes: u64,
 }
 
-impl Items {
+impl RemarkedItems {
     fn add(&mut self, name: &str, bytes: u64) {
         self.first.get_or_insert_with(|| name.to_owned());
         self.count += 1;

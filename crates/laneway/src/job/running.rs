@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::engine::state::ClientState;
 use crate::job::remarks::Remarks;
-use crate::job::shared::Common;
-use crate::job::{Cancel, Canceller, JobEnds};
-use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
+use crate::job::shared::CommonBuckets;
+use crate::job::{CancelFlag, Canceller, JobEnds};
+use crate::manifest::{JobManifest, Manifest, ManifestRecord, ManifestSubject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// The number of permits for groups of files that are being written. It never limits the groups, because the
@@ -32,12 +32,12 @@ const DONE_BEFORE: &str = "it is done, according to the manifest";
 
 /// The state that the tasks of a job share.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct JobState {
     pub(crate) engine: Arc<ClientState>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: CancelFlag,
     purpose: Purpose,
-    common: Common,
+    common: CommonBuckets,
     /// Set when the job has ended early, because of an error that affects all items or the manifest.
     stopped: AtomicBool,
     /// True if the removal of an object that doesn't exist counts as done (`rm -f`).
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     outcomes: Outcomes,
     started: Instant,
     /// The manifest that records each item's outcome, if the request names one.
-    manifest: OnceLock<Kept>,
+    manifest: OnceLock<JobManifest>,
 }
 
 /// The purpose of a job, which decides under which operation and in which total its items are reported.
@@ -80,7 +80,7 @@ struct Outcomes {
 }
 
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct ActiveItem {
     pub(crate) op: Op,
     pub(crate) source: String,
     pub(crate) destination: Option<String>,
@@ -106,36 +106,36 @@ pub(crate) struct SourceState {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Moved {
+pub(crate) struct TransferOutcome {
     pub(crate) bytes: u64,
     pub(crate) verified: Verified,
     /// True if the store itself enforced the precondition, or if there was none.
     pub(crate) atomic: bool,
-    pub(crate) made: Made,
+    pub(crate) made: ResultObject,
 }
 
 /// The version and checksums of the object that an item wrote, or downloaded to a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Made {
+pub(crate) struct ResultObject {
     pub(crate) version: Option<Version>,
     pub(crate) checksums: Checksums,
     /// The version of the item's source, if the source is in a store.
     pub(crate) source: Option<Version>,
 }
 
-impl Made {
+impl ResultObject {
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Self { version: meta.version.clone(), checksums: meta.checksums.clone(), source: None }
     }
 }
 
-impl Running {
+impl JobState {
     /// Returns the state of a new job. All of its items use the buckets in `common`.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         ends: JobEnds,
         purpose: Purpose,
-        common: Common,
+        common: CommonBuckets,
     ) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
@@ -163,9 +163,9 @@ impl Running {
     }
 
     /// Begins an item. In a move, copies and removals are reported with the operation `move`.
-    pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
+    pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> ActiveItem {
         let op = if self.purpose == Purpose::Move { Op::Move } else { op };
-        Begun {
+        ActiveItem {
             op,
             source,
             destination,
@@ -196,7 +196,7 @@ impl Running {
     pub(crate) async fn keep_manifest(
         &self,
         manifest: Option<&Manifest>,
-        subject: Subject,
+        subject: ManifestSubject,
         dry_run: bool,
     ) -> Result<(), Error> {
         self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
@@ -211,7 +211,7 @@ impl Running {
         &self,
         targets: Targets,
         manifest: Option<&Manifest>,
-        subject: Subject,
+        subject: ManifestSubject,
         dry_run: bool,
     ) -> Result<(), Error> {
         let Some(manifest) = manifest.cloned() else { return Ok(()) };
@@ -222,7 +222,8 @@ impl Running {
         let subject = subject.at(self.engine.providers(), |provider| {
             self.store(provider).map(Store::endpoint).unwrap_or_default()
         });
-        let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
+        let (kept, warning) =
+            JobManifest::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
         // This can't fail, because a job opens at most one manifest.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
@@ -253,7 +254,7 @@ impl Running {
     /// returns it for [`skip_done`](Self::skip_done). Only plain copies and removals use this. A sync
     /// compares source and destination instead. A move has removed the source of an item that is done, so a
     /// source that exists is a new one.
-    pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
+    pub(crate) fn done_before(&self, begin: impl FnOnce() -> ActiveItem) -> Option<ActiveItem> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
         let SourceState { text, size } = begun.state.as_ref()?;
@@ -263,7 +264,7 @@ impl Running {
 
     /// Returns whether the manifest records that this version of the destination was written from the source
     /// in its current state.
-    pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
+    pub(crate) fn has_made(&self, begun: &ActiveItem, version: Option<&Version>) -> bool {
         let (Some(manifest), Some(state), Some(version)) = (self.manifest.get(), &begun.state, version)
         else {
             return false;
@@ -279,13 +280,13 @@ impl Running {
     }
 
     /// Reports an item as skipped, because the manifest lists it as done.
-    pub(crate) async fn skip_done(&self, begun: Begun, bytes: u64) {
+    pub(crate) async fn skip_done(&self, begun: ActiveItem, bytes: u64) {
         self.skip(begun, bytes, DONE_BEFORE).await;
     }
 
     /// Returns whether an object is missing because an earlier run removed or moved it, as the manifest
     /// records.
-    fn was_removed(&self, begun: &Begun, error: &Error) -> bool {
+    fn was_removed(&self, begun: &ActiveItem, error: &Error) -> bool {
         let removes = matches!(begun.op, Op::Move | Op::Remove);
         removes
             && error.is_not_found()
@@ -307,14 +308,14 @@ impl Running {
 
     /// Returns whether an item that failed still counts as done, because its object was to be removed and
     /// doesn't exist.
-    fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
+    fn is_fine(&self, begun: &ActiveItem, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object
     }
 
     /// If a named object is missing, looks for the reason and adds it to the error. The name may be a pattern
     /// without matches, or a prefix of other objects.
-    async fn explained(&self, begun: &Begun, error: Error) -> Error {
+    async fn explained(&self, begun: &ActiveItem, error: Error) -> Error {
         let is_named =
             matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta | Op::Restore);
         let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
@@ -343,8 +344,13 @@ impl Running {
 
     /// Reports the end of an item. If the item ended because the job was cancelled, reports nothing: the
     /// summary counts it as not done.
-    pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
-        let mut made = Made::default();
+    pub(crate) async fn end(
+        &self,
+        mut begun: ActiveItem,
+        bytes_known: u64,
+        result: Result<TransferOutcome, Error>,
+    ) {
+        let mut made = ResultObject::default();
         let result = result.map_err(|error| error.of_line(begun.line.take()));
         let (bytes, attempts, outcome) = match result {
             Ok(moved) => {
@@ -380,7 +386,12 @@ impl Running {
 
     /// Does the same as [`end`](Self::end) for an item that a listing found. If its object lies in an
     /// archive, reports it as skipped, not as failed.
-    pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+    pub(crate) async fn end_listed(
+        &self,
+        begun: ActiveItem,
+        bytes_known: u64,
+        result: Result<TransferOutcome, Error>,
+    ) {
         match result {
             Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
             result => self.end(begun, bytes_known, result).await,
@@ -388,18 +399,18 @@ impl Running {
     }
 
     /// Reports an item as skipped, because its object lies in an archive.
-    pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
+    pub(crate) async fn skip_archived(&self, begun: ActiveItem, bytes: u64) {
         self.remarks().archived(&begun.source);
         self.skip(begun, bytes, "it is archived; restore it first").await;
     }
 
-    pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
-        self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
+    pub(crate) async fn skip(&self, begun: ActiveItem, bytes: u64, why: &'static str) {
+        self.tell(begun, bytes, 0, Outcome::Skipped { why }, &ResultObject::default()).await;
     }
 
     /// Reports an item of a dry run, which a real run would have begun.
-    pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
-        self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
+    pub(crate) async fn planned(&self, begun: ActiveItem, bytes: u64) {
+        self.tell(begun, bytes, 0, Outcome::Planned, &ResultObject::default()).await;
     }
 
     /// Reports a failure that happened before an item could begin.
@@ -441,7 +452,14 @@ impl Running {
         self.send(Event::Warning(warning)).await;
     }
 
-    async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome, made: &Made) {
+    async fn tell(
+        &self,
+        begun: ActiveItem,
+        bytes: u64,
+        attempts: u32,
+        outcome: Outcome,
+        made: &ResultObject,
+    ) {
         let outcomes = &self.outcomes;
         match &outcome {
             Outcome::Done { .. } | Outcome::Planned
@@ -466,7 +484,7 @@ impl Running {
         self.progress.ended();
         let end = self.engine.now();
         self.record(&begun, (bytes, end), attempts, &outcome, made).await;
-        let Begun { op, source, destination, start, atomic, .. } = begun;
+        let ActiveItem { op, source, destination, start, atomic, .. } = begun;
         self.send(Event::Item(Item {
             op,
             source,
@@ -484,14 +502,14 @@ impl Running {
     /// Records an item's outcome in the manifest. If the manifest can't be written, stops the job.
     async fn record(
         &self,
-        begun: &Begun,
+        begun: &ActiveItem,
         (size, end): (u64, Duration),
         attempts: u32,
         outcome: &Outcome,
-        made: &Made,
+        made: &ResultObject,
     ) {
         let Some(manifest) = self.manifest.get() else { return };
-        let record = Record {
+        let record = ManifestRecord {
             command: None,
             op: begun.op.name(),
             source: &begun.source,

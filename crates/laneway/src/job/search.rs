@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt as _, stream};
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
 
-use crate::job::existing::{EXISTS, Existing};
+use crate::job::existing::{EXISTS, ExistingKeys};
 use crate::job::pump::{Cancelled, Units};
-use crate::job::running::{Begun, Running};
+use crate::job::running::{ActiveItem, JobState};
 use crate::listing::glob;
-use crate::listing::{Order, Source, SourceObject};
-use crate::location::names::Names;
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
+use crate::location::names::TakenNames;
 use crate::location::pattern::Pattern;
 use crate::{CopyRequest, Error, Location, Op};
 
@@ -19,7 +19,7 @@ use crate::{CopyRequest, Error, Location, Op};
 const ASKED_AT_ONCE: usize = 128;
 
 /// The result of a HEAD request for an object, or `None` if Laneway sent no such request.
-pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
+pub(crate) type HeadOutcome = Option<Result<ObjectMeta, Error>>;
 
 /// The destination of a copy in a store: a key, or a prefix of the new keys.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(crate) async fn asked(
     store: &Store,
     page: &[SourceObject],
     is_wanted: impl Fn(&ObjectId) -> bool,
-) -> Vec<Asked> {
+) -> Vec<HeadOutcome> {
     let is_asked = |object: &&SourceObject| object.meta.is_none() && is_wanted(&object.id);
     let ids = page.iter().map(|object| Some(object).filter(is_asked).map(|object| object.id.clone()));
     let ids: Vec<Option<ObjectId>> = ids.collect();
@@ -58,11 +58,11 @@ pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
     is_wanted: impl Fn(&Store, &ObjectId) -> bool + 'a,
-) -> impl Stream<Item = (&'a Location, Asked)> + 'a {
+) -> impl Stream<Item = (&'a Location, HeadOutcome)> + 'a {
     let is_single = request.files_from.is_none() && request.inventory.is_none();
     let object = move |source: &Location| {
         let (provider, id) = source.as_object().filter(|_| is_single)?;
-        let is_one = !Source::of(id.clone(), request.recursive).is_listed();
+        let is_one = !ListingSource::of(id.clone(), request.recursive).is_listed();
         let store = is_one.then(|| store(provider))?;
         let is_wanted = store.as_ref().map_or(true, |store| is_wanted(store, &id));
         is_wanted.then_some((store, id))
@@ -83,30 +83,30 @@ pub(crate) fn asked_ahead<'a>(
 
 /// A search for the items of a copy job.
 pub(crate) struct Search {
-    pub(crate) job: Arc<Running>,
+    pub(crate) job: Arc<JobState>,
     pub(crate) request: Arc<CopyRequest>,
     pub(crate) units: Units,
-    pub(crate) names: Names,
+    pub(crate) names: TakenNames,
     /// Finds existing destinations, if the job skips them.
-    pub(crate) existing: Option<Existing>,
+    pub(crate) existing: Option<ExistingKeys>,
 }
 
 impl Search {
-    pub(crate) fn new(job: Arc<Running>, request: Arc<CopyRequest>, units: Units) -> Self {
+    pub(crate) fn new(job: Arc<JobState>, request: Arc<CopyRequest>, units: Units) -> Self {
         let is_pattern = |source: &Location| match source {
             Location::Object { key, .. } => Pattern::parse(key).is_some(),
             Location::Local(path) => glob::is_pattern(path),
             Location::Version { .. } | Location::Standard => false,
         };
         let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
-        let existing = (request.no_clobber && request.destination.is_object()).then(Existing::default);
-        Self { job, request, units, names: Names::new(may_meet), existing }
+        let existing = (request.no_clobber && request.destination.is_object()).then(ExistingKeys::default);
+        Self { job, request, units, names: TakenNames::new(may_meet), existing }
     }
 
     /// Returns the order in which the job reads listings. With `no_clobber` this is the order of keys: then
     /// the destinations that are looked up together are neighbours, and a page shows many of them.
-    pub(crate) fn order(&self) -> Order {
-        if self.request.no_clobber { Order::Keys } else { Order::Arrival }
+    pub(crate) fn order(&self) -> KeyOrder {
+        if self.request.no_clobber { KeyOrder::Keys } else { KeyOrder::Arrival }
     }
 
     /// Reports a failure that happened before an item could begin.
@@ -126,7 +126,7 @@ impl Search {
         targets: Vec<T>,
         tree: Option<&str>,
         id: impl Fn(&T) -> &ObjectId,
-        begin: impl Fn(&Running, &T) -> (Begun, u64),
+        begin: impl Fn(&JobState, &T) -> (ActiveItem, u64),
     ) -> Result<Vec<T>, Cancelled> {
         let Some(existing) = &mut self.existing else { return Ok(targets) };
         let ids: Vec<&ObjectId> = targets.iter().map(id).collect();

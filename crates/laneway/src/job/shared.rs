@@ -7,9 +7,9 @@ use crate::{CopyRequest, Error, Location, RemoveRequest, RestoreRequest, SetMeta
 
 /// The buckets that every item of a job uses.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Common(Vec<(Provider, String)>);
+pub(crate) struct CommonBuckets(Vec<(Provider, String)>);
 
-impl Common {
+impl CommonBuckets {
     pub(crate) fn of_copy(request: &CopyRequest) -> Self {
         let mut common = Self::of_all(&request.sources);
         if let Location::Object { provider, bucket, .. } = &request.destination {
@@ -86,14 +86,15 @@ fn bucket_of(url: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    fn copy(sources: &[&str], destination: &str) -> Common {
+    fn copy(sources: &[&str], destination: &str) -> CommonBuckets {
         let sources = sources.iter().map(|source| source.parse().unwrap()).collect();
-        Common::of_copy(&CopyRequest::new(sources, destination.parse().unwrap()))
+        CommonBuckets::of_copy(&CopyRequest::new(sources, destination.parse().unwrap()))
     }
 
     #[test]
     fn a_bucket_is_common_where_every_item_is_about_it() {
-        let buckets = |common: Common| common.0.into_iter().map(|(_, bucket)| bucket).collect::<Vec<_>>();
+        let buckets =
+            |common: CommonBuckets| common.0.into_iter().map(|(_, bucket)| bucket).collect::<Vec<_>>();
         assert_eq!(buckets(copy(&["d"], "gs://to/p/")), ["to"]);
         assert_eq!(buckets(copy(&["s3://from/a", "s3://from/b"], "d/")), ["from"]);
         assert_eq!(buckets(copy(&["s3://from/a", "s3://other/b"], "gs://to/")), ["to"]);

@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::location::url;
-use crate::plan::keyspace::{Ask, Disorder, End, Keyspace, Kind, Listed, Order, StretchId};
+use crate::plan::keyspace::{
+    Disorder, End, EntryKind, KeyOrder, Keyspace, ListingBounds, PageRequest, StretchId,
+};
 
 /// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
 /// on the [`Shelf`].
@@ -28,7 +30,7 @@ const REMEMBERED_MAX: usize = 65_536;
 
 /// A batch of a listing's entries.
 #[derive(Debug, Default)]
-pub(crate) struct Arrived {
+pub(crate) struct EntryBatch {
     /// Objects in the order of their keys, if the store lists in that order.
     pub(crate) objects: Vec<ObjectMeta>,
     pub(crate) prefixes: Vec<String>,
@@ -40,21 +42,21 @@ pub(crate) struct Arrived {
 
 /// All entries of a listing, as they arrive. Dropping this ends the listing.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct ListingStream {
     /// `None` marks the end. If the channel closes without it, the task that fills it has died.
-    arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>,
+    arrived: mpsc::Receiver<Result<Option<EntryBatch>, Error>>,
     url: String,
     is_over: bool,
 }
 
-impl Arriving {
+impl ListingStream {
     /// Returns a listing whose batches come from this channel.
-    pub(super) fn filled(arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>, url: String) -> Self {
+    pub(super) fn filled(arrived: mpsc::Receiver<Result<Option<EntryBatch>, Error>>, url: String) -> Self {
         Self { arrived, url, is_over: false }
     }
 
     /// Returns the next batch. Nothing follows an error.
-    pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<EntryBatch, Error>> {
         if self.is_over {
             return None;
         }
@@ -67,20 +69,25 @@ impl Arriving {
     }
 }
 
-pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
+pub(crate) fn arriving(store: &Store, list: List, order: KeyOrder) -> ListingStream {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let store = store.clone();
     // Add the task's requests to the caller's tally of requests and bytes.
     tokio::spawn(tally::scope(tally::current(), async move { fetch(&store, &list, order, out).await }));
-    Arriving { arrived, url, is_over: false }
+    ListingStream { arrived, url, is_over: false }
 }
 
 /// The answer to a request for a page, and the time that it took. The page's objects may have been handed on
 /// while the page arrived.
-type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
+type PageArrival = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
-async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
+async fn fetch(
+    store: &Store,
+    list: &List,
+    order: KeyOrder,
+    out: mpsc::Sender<Result<Option<EntryBatch>, Error>>,
+) {
     let limits = store.listing_limits(&list.bucket);
     let is_sorted = store.lists_in_order(&list.bucket);
     let by_key = !store.capabilities().tokens_are_keys && !limits.refuses_longer_prefixes;
@@ -150,8 +157,8 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
             store.learn_listing_limits(&list.bucket, learned);
             pages = FuturesUnordered::new();
             (ahead, coming) = mpsc::unbounded_channel();
-            keyspace = Keyspace::new(listed(list), Order::Arrival, false, false);
-            shelf = Shelf { order: Order::Arrival, lines: HashMap::new() };
+            keyspace = Keyspace::new(listed(list), KeyOrder::Arrival, false, false);
+            shelf = Shelf { order: KeyOrder::Arrival, lines: HashMap::new() };
             continue;
         }
         let about = ObjectId::new(&list.bucket, disorder.key().unwrap_or(&list.prefix));
@@ -159,8 +166,8 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
     }
 }
 
-fn listed(list: &List) -> Listed {
-    Listed {
+fn listed(list: &List) -> ListingBounds {
+    ListingBounds {
         prefix: list.prefix.clone(),
         delimiter: list.delimiter.clone(),
         start_after: list.start_after.clone(),
@@ -191,7 +198,7 @@ impl PassedEntries {
     ///
     /// # Errors
     /// If a listing without order repeats an entry.
-    fn pass(&mut self, mut arrived: Arrived) -> Result<Arrived, Disorder> {
+    fn pass(&mut self, mut arrived: EntryBatch) -> Result<EntryBatch, Disorder> {
         arrived.is_unsorted = self.was_found_out;
         let mut repeated = None;
         let mut is_new = |key: &str| {
@@ -244,15 +251,15 @@ impl PassedEntries {
 async fn page(
     store: &Store,
     list: &List,
-    ask: Ask,
+    ask: PageRequest,
     ahead: mpsc::UnboundedSender<(StretchId, Vec<ObjectMeta>)>,
-) -> Came {
+) -> PageArrival {
     let end_before = match ask.end {
         End::Open => None,
         End::Before(end) => Some(end),
         End::At(end) => Some(format!("{end}{BEHIND}")),
     };
-    let Ask { prefix, start_after, token, max, .. } = ask;
+    let PageRequest { prefix, start_after, token, max, .. } = ask;
     let list = List { prefix, start_after, end_before, token, max: max.or(list.max), ..list.clone() };
     let asked = Instant::now();
     // The channel is unbounded, but a page has at most a thousand objects. Sending fails only if the listing
@@ -263,10 +270,10 @@ async fn page(
 
 /// Batches that have arrived and wait to be handed on.
 struct Shelf {
-    order: Order,
+    order: KeyOrder,
     /// One queue of batches for each stretch if the reader wants the order of keys, otherwise one for all
     /// stretches.
-    lines: HashMap<Option<StretchId>, VecDeque<(StretchId, Arrived)>>,
+    lines: HashMap<Option<StretchId>, VecDeque<(StretchId, EntryBatch)>>,
 }
 
 impl Shelf {
@@ -276,11 +283,14 @@ impl Shelf {
         stretch: StretchId,
         mut objects: Vec<ObjectMeta>,
     ) -> Result<(), Disorder> {
-        let taken =
-            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        let taken = keyspace.came(
+            stretch,
+            EntryKind::Objects,
+            objects.iter().map(|object| object.id.key.as_str()),
+        )?;
         objects.truncate(taken);
         if !objects.is_empty() {
-            self.add(stretch, Arrived { objects, ..Arrived::default() });
+            self.add(stretch, EntryBatch { objects, ..EntryBatch::default() });
         }
         Ok(())
     }
@@ -293,24 +303,27 @@ impl Shelf {
         time: Duration,
     ) -> Result<(), Disorder> {
         let Page { mut objects, mut prefixes, next } = page;
-        let taken =
-            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        let taken = keyspace.came(
+            stretch,
+            EntryKind::Objects,
+            objects.iter().map(|object| object.id.key.as_str()),
+        )?;
         objects.truncate(taken);
-        let taken = keyspace.came(stretch, Kind::Prefixes, prefixes.iter().map(String::as_str))?;
+        let taken = keyspace.came(stretch, EntryKind::Prefixes, prefixes.iter().map(String::as_str))?;
         prefixes.truncate(taken);
         keyspace.ended(stretch, next, time)?;
-        self.add(stretch, Arrived { objects, prefixes, ends_page: true, is_unsorted: false });
+        self.add(stretch, EntryBatch { objects, prefixes, ends_page: true, is_unsorted: false });
         Ok(())
     }
 
-    fn add(&mut self, stretch: StretchId, arrived: Arrived) {
-        let line = (self.order == Order::Keys).then_some(stretch);
+    fn add(&mut self, stretch: StretchId, arrived: EntryBatch) {
+        let line = (self.order == KeyOrder::Keys).then_some(stretch);
         self.lines.entry(line).or_default().push_back((stretch, arrived));
     }
 
     /// Returns the queue from which the next batch comes.
     fn line(&self, keyspace: &Keyspace) -> Option<StretchId> {
-        keyspace.front().filter(|_| self.order == Order::Keys)
+        keyspace.front().filter(|_| self.order == KeyOrder::Keys)
     }
 
     fn has_next(&self, keyspace: &Keyspace) -> bool {
@@ -318,7 +331,7 @@ impl Shelf {
     }
 
     /// Returns the next entries, at most up to the end of a page.
-    fn take(&mut self, keyspace: &mut Keyspace) -> Option<Arrived> {
+    fn take(&mut self, keyspace: &mut Keyspace) -> Option<EntryBatch> {
         let key = self.line(keyspace);
         let line = self.lines.get_mut(&key)?;
         let (stretch, mut arrived) = line.pop_front()?;
@@ -346,14 +359,14 @@ mod tests {
 
     use super::*;
 
-    fn begun() -> (mpsc::Sender<Result<Option<Arrived>, Error>>, Arriving) {
+    fn begun() -> (mpsc::Sender<Result<Option<EntryBatch>, Error>>, ListingStream) {
         let (out, arrived) = mpsc::channel(4);
-        (out, Arriving { arrived, url: "s3://b/k".to_owned(), is_over: false })
+        (out, ListingStream { arrived, url: "s3://b/k".to_owned(), is_over: false })
     }
 
     #[test]
     fn a_listing_that_nobody_goes_on_with_is_an_error_and_no_end() {
-        let one = || Ok(Some(Arrived { ends_page: true, ..Arrived::default() }));
+        let one = || Ok(Some(EntryBatch { ends_page: true, ..EntryBatch::default() }));
         let (out, mut lost) = begun();
         assert!(out.try_send(one()).is_ok());
         drop(out);
@@ -371,9 +384,10 @@ mod tests {
     fn a_chain_without_order_returns_each_entry_once() {
         let batch = |keys: &[&str]| {
             let objects = keys.iter().map(|key| ObjectMeta::new(ObjectId::new("b", *key), 0)).collect();
-            Arrived { objects, prefixes: vec!["p/".to_owned()], ..Arrived::default() }
+            EntryBatch { objects, prefixes: vec!["p/".to_owned()], ..EntryBatch::default() }
         };
-        let keys = |arrived: Arrived| arrived.objects.into_iter().map(|meta| meta.id.key).collect::<Vec<_>>();
+        let keys =
+            |arrived: EntryBatch| arrived.objects.into_iter().map(|meta| meta.id.key).collect::<Vec<_>>();
         let mut handed = PassedEntries::new(true, false);
         assert_eq!(keys(handed.pass(batch(&["b", "d"])).unwrap()), ["b", "d"]);
         assert!(handed.begins_again() && !handed.begins_again());
@@ -381,7 +395,7 @@ mod tests {
         assert!(again.is_unsorted && again.prefixes.is_empty());
         assert_eq!(keys(again), ["c"]);
         for repeated in ["c", "b"] {
-            assert!(handed.pass(Arrived { prefixes: Vec::new(), ..batch(&[repeated]) }).is_err());
+            assert!(handed.pass(EntryBatch { prefixes: Vec::new(), ..batch(&[repeated]) }).is_err());
         }
         let mut long = PassedEntries::new(true, false);
         let keys: Vec<_> = (0..=REMEMBERED_MAX).map(|n| n.to_string()).collect();
@@ -391,9 +405,9 @@ mod tests {
 
     #[test]
     fn what_arrived_of_a_page_is_handed_on_together() {
-        let listed = || Listed::default();
+        let listed = || ListingBounds::default();
         let object = |key: &str| ObjectMeta::new(ObjectId::new("b", key), 0);
-        for order in [Order::Keys, Order::Arrival] {
+        for order in [KeyOrder::Keys, KeyOrder::Arrival] {
             let mut keyspace = Keyspace::new(listed(), order, true, false);
             let mut shelf = Shelf { order, lines: HashMap::new() };
             let first = keyspace.ask().unwrap().stretch;

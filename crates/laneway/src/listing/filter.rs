@@ -8,7 +8,7 @@
 use std::time::SystemTime;
 
 use crate::Error;
-use crate::location::pattern::{Pattern, Start};
+use crate::location::pattern::{MatchStart, Pattern};
 
 /// Chooses files and objects of a tree by their paths relative to the top of the tree, their sizes and times.
 /// An empty filter includes everything.
@@ -37,14 +37,14 @@ pub struct Filter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Rule {
     takes: bool,
-    glob: Glob,
-    start: Start,
+    glob: FilterGlob,
+    start: MatchStart,
     /// True if the rule matches folders only.
     is_folder: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Glob {
+enum FilterGlob {
     Text(String),
     Pattern(Pattern),
 }
@@ -169,13 +169,14 @@ impl Filter {
     }
 
     fn rule(mut self, glob: &str, takes: bool) -> Result<Self, Error> {
-        let start = if glob.starts_with('/') { Start::Top } else { Start::AnyComponent };
+        let start = if glob.starts_with('/') { MatchStart::Top } else { MatchStart::AnyComponent };
         let is_folder = glob.ends_with('/');
         let plain = glob.trim_matches('/');
         if plain.is_empty() {
             return Err(Error::usage(glob, "is not a pattern of names"));
         }
-        let glob = Pattern::parse(plain).map_or_else(|| Glob::Text(plain.to_owned()), Glob::Pattern);
+        let glob =
+            Pattern::parse(plain).map_or_else(|| FilterGlob::Text(plain.to_owned()), FilterGlob::Pattern);
         self.rules.push(Rule { takes, glob, start, is_folder });
         Ok(self)
     }
@@ -200,22 +201,22 @@ impl Rule {
     fn matches(&self, name: &Name<'_>) -> bool {
         let may_be_last = name.is_folder || !self.is_folder;
         match &self.glob {
-            Glob::Text(text) => has_components(name.path, text, self.start, may_be_last),
-            Glob::Pattern(pattern) => pattern.matches_components(name.path, self.start, may_be_last),
+            FilterGlob::Text(text) => has_components(name.path, text, self.start, may_be_last),
+            FilterGlob::Pattern(pattern) => pattern.matches_components(name.path, self.start, may_be_last),
         }
     }
 }
 
 /// Returns whether consecutive components of `path` equal `text`, by the rules of
 /// [`Pattern::matches_components`].
-fn has_components(path: &str, text: &str, start: Start, may_be_last: bool) -> bool {
+fn has_components(path: &str, text: &str, start: MatchStart, may_be_last: bool) -> bool {
     let is_there = |begin: usize| match path[begin..].strip_prefix(text) {
         Some("") => may_be_last,
         Some(rest) => rest.starts_with('/'),
         None => false,
     };
     let begin_later = || path.match_indices('/').any(|(at, _)| is_there(at + 1));
-    is_there(0) || start == Start::AnyComponent && begin_later()
+    is_there(0) || start == MatchStart::AnyComponent && begin_later()
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 /// Checks that names come in order. If a listing goes backwards or repeats names, a missing name doesn't
 /// prove that the object is missing.
 #[derive(Debug, Default)]
-pub(crate) struct InOrder {
+pub(crate) struct OrderCheck {
     last: Option<String>,
 }
 
-impl InOrder {
+impl OrderCheck {
     /// Checks the next name.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_name_that_comes_back_or_goes_back_is_an_error() {
-        let mut order = InOrder::default();
+        let mut order = OrderCheck::default();
         assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
         assert!(order.admit("é").unwrap_err().contains("twice"));
         assert!(order.admit("b").unwrap_err().contains("no order"));

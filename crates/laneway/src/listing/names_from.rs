@@ -14,7 +14,7 @@ const BATCHES_WAITING_MAX: usize = 4;
 
 /// The rules for reading lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reading {
+pub(crate) enum LineRules {
     /// Like rclone: strips whitespace around a name and a slash before the name.
     Rclone,
     /// Refuses a line that rclone's rules would strip, because a removal must name exactly what it removes.
@@ -23,7 +23,7 @@ pub(crate) enum Reading {
 
 /// A name, and the line that holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Named {
+pub(crate) struct ListedName {
     pub(crate) name: String,
     /// The line, as `FILE:LINE`.
     pub(crate) line: Box<str>,
@@ -31,14 +31,14 @@ pub(crate) struct Named {
 
 /// Names from a file. Dropping it ends the reading.
 #[derive(Debug)]
-pub(crate) struct NameList(mpsc::Receiver<Result<Vec<Named>, Error>>);
+pub(crate) struct NameList(mpsc::Receiver<Result<Vec<ListedName>, Error>>);
 
 impl NameList {
     /// Begins to read a file, or standard input.
     ///
     /// # Errors
     /// If no thread can be started. [`next`](Self::next) returns errors of opening and reading the file.
-    pub(crate) fn start(at: &Location, reading: Reading) -> Result<Self, Error> {
+    pub(crate) fn start(at: &Location, reading: LineRules) -> Result<Self, Error> {
         let target = at.to_string();
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let (from, named) = (at.clone(), target.clone());
@@ -69,7 +69,7 @@ impl NameList {
     ///
     /// # Errors
     /// If the file can't be read, or a line isn't a valid name. Nothing follows an error.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Named>>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<ListedName>>, Error> {
         self.0.recv().await.transpose()
     }
 }
@@ -77,8 +77,8 @@ impl NameList {
 fn hand_on(
     target: &str,
     input: impl Read,
-    reading: Reading,
-    out: &mpsc::Sender<Result<Vec<Named>, Error>>,
+    reading: LineRules,
+    out: &mpsc::Sender<Result<Vec<ListedName>, Error>>,
 ) -> Result<(), Error> {
     let mut lines = Lines::new(BufReader::new(input));
     let mut batch = Vec::new();
@@ -86,7 +86,9 @@ fn hand_on(
     while let Some(line) = lines.next().map_err(unreadable)? {
         match name(&line.bytes, reading, line.number == 1) {
             Ok(None) => continue,
-            Ok(Some(name)) => batch.push(Named { name, line: format!("{target}:{}", line.number).into() }),
+            Ok(Some(name)) => {
+                batch.push(ListedName { name, line: format!("{target}:{}", line.number).into() })
+            }
             Err(why) => {
                 // Hand on the names before the bad line.
                 let _ = out.blocking_send(Ok(std::mem::take(&mut batch)));
@@ -107,7 +109,7 @@ fn hand_on(
 /// a slash before the name. Ignores lines that begin with `#` or `;`.
 /// # Errors
 /// If the line can't be a name.
-pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {
+pub(crate) fn name(line: &[u8], reading: LineRules, is_first: bool) -> Result<Option<String>, &'static str> {
     let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
     let whole = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?;
     let text = whole.trim();
@@ -117,10 +119,10 @@ pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Opti
     let name = text.trim_start_matches('/');
     match reading {
         _ if name.is_empty() => Err("the line has only slashes, and no name"),
-        Reading::Exact if name != whole => {
+        LineRules::Exact if name != whole => {
             Err("the line begins or ends with a space, or begins with a slash; names to remove must be exact")
         }
-        Reading::Exact | Reading::Rclone => Ok(Some(name.to_owned())),
+        LineRules::Exact | LineRules::Rclone => Ok(Some(name.to_owned())),
     }
 }
 
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_rclone_reads_them() {
-        let read = |line: &str| name(line.as_bytes(), Reading::Rclone, false);
+        let read = |line: &str| name(line.as_bytes(), LineRules::Rclone, false);
         let some = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(read("a/b c"), some("a/b c"));
         assert_eq!(read("  /a/b\t"), some("a/b"));
@@ -138,13 +140,13 @@ mod tests {
             assert_eq!(read(nothing), Ok(None), "{nothing:?}");
         }
         assert_eq!(read("a # b"), some("a # b"));
-        assert!(read("/").is_err() && name(b"\xff", Reading::Rclone, false).is_err());
-        assert_eq!(name(b"\xef\xbb\xbfa", Reading::Rclone, true), some("a"));
+        assert!(read("/").is_err() && name(b"\xff", LineRules::Rclone, false).is_err());
+        assert_eq!(name(b"\xef\xbb\xbfa", LineRules::Rclone, true), some("a"));
     }
 
     #[test]
     fn what_is_to_be_removed_is_read_as_it_stands_or_not_at_all() {
-        let read = |line: &str| name(line.as_bytes(), Reading::Exact, false);
+        let read = |line: &str| name(line.as_bytes(), LineRules::Exact, false);
         assert_eq!(read("a b/c"), Ok(Some("a b/c".to_owned())));
         assert_eq!((read("  "), read("# a")), (Ok(None), Ok(None)));
         for other in [" a", "a ", "a\t", "/a", "//a"] {
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn what_stands_before_a_broken_line_is_named_first() {
         let (out, mut batches) = mpsc::channel(4);
-        let error = hand_on("names", &b"a\n#\nb\n\xff\nc\n"[..], Reading::Rclone, &out).unwrap_err();
+        let error = hand_on("names", &b"a\n#\nb\n\xff\nc\n"[..], LineRules::Rclone, &out).unwrap_err();
         assert!(error.to_string().starts_with("names:4: "), "{error}");
         let batch = batches.blocking_recv().unwrap().unwrap();
         let lines: Vec<_> = batch.iter().map(|named| (&*named.name, &*named.line)).collect();

@@ -7,14 +7,14 @@ use laneway_lanes::tally;
 use laneway_store::{List, ObjectId, Page, Store};
 use tokio::sync::mpsc;
 
-use super::arriving::{Arrived, Arriving};
+use super::arriving::{EntryBatch, ListingStream};
 use crate::Error;
 use crate::location::url;
 
 /// The maximum number of pages that may wait for their reader.
 const WAITING_MAX: usize = 2;
 
-pub(super) fn chained(store: &Store, list: List) -> Arriving {
+pub(super) fn chained(store: &Store, list: List) -> ListingStream {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let (store, at) = (store.clone(), url.clone());
@@ -23,23 +23,23 @@ pub(super) fn chained(store: &Store, list: List) -> Arriving {
         // Sending fails only if the reader is gone.
         let _ = out.send(ended.map(|()| None)).await;
     }));
-    Arriving::filled(arrived, url)
+    ListingStream::filled(arrived, url)
 }
 
 async fn fetch(
     store: &Store,
     mut list: List,
     url: &str,
-    out: &mpsc::Sender<Result<Option<Arrived>, Error>>,
+    out: &mpsc::Sender<Result<Option<EntryBatch>, Error>>,
 ) -> Result<(), Error> {
-    let mut chain = Chain::default();
+    let mut chain = PageChain::default();
     loop {
         let page = store.list(&list).await?;
         chain
             .goes_on(page.objects.iter().map(|object| object.id.key.as_str()), page.next.as_deref())
             .map_err(|why| Error::disorder(url, why))?;
         let Page { objects, prefixes, next } = page;
-        let arrived = Arrived { objects, prefixes, ends_page: true, is_unsorted: false };
+        let arrived = EntryBatch { objects, prefixes, ends_page: true, is_unsorted: false };
         if out.send(Ok(Some(arrived))).await.is_err() {
             return Ok(());
         }
@@ -52,12 +52,12 @@ async fn fetch(
 
 /// The state of a chain of pages. It detects a chain that never ends or loses entries.
 #[derive(Debug, Default)]
-struct Chain {
+struct PageChain {
     last: String,
     tokens: HashSet<String>,
 }
 
-impl Chain {
+impl PageChain {
     fn goes_on<'a>(&mut self, keys: impl Iterator<Item = &'a str>, next: Option<&str>) -> Result<(), String> {
         for key in keys {
             if key < self.last.as_str() {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_chain_that_repeats_itself_or_goes_backwards_is_found_out() {
-        let mut chain = Chain::default();
+        let mut chain = PageChain::default();
         assert!(chain.goes_on(["a", "a", "b"].into_iter(), Some("t")).is_ok());
         assert!(
             chain.goes_on(["b", "c"].into_iter(), Some("u")).is_ok(),

@@ -25,7 +25,7 @@ const OPEN_MAX: usize = 64;
 
 /// A finding of a walk.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum WalkFinding {
     /// A file, or a link to a file.
     File(FoundFile),
     /// An entry that can't be read. The walk continues.
@@ -59,7 +59,7 @@ pub(crate) enum Links {
 
 /// The order in which files are handed on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Order {
+pub(crate) enum WalkOrder {
     /// In the order of discovery.
     #[default]
     Any,
@@ -73,7 +73,7 @@ pub(crate) enum Order {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Walk {
     pub(crate) links: Links,
-    pub(crate) order: Order,
+    pub(crate) order: WalkOrder,
     /// Directories that the filter leaves out completely are not read. The caller applies the filter to
     /// files.
     pub(crate) filter: Filter,
@@ -87,11 +87,11 @@ pub(crate) fn start(
     root: PathBuf,
     walk: Walk,
     threads_max: usize,
-) -> Result<mpsc::Receiver<Vec<Found>>, Error> {
-    let threads_max = if walk.order == Order::Names { 1 } else { threads_max.max(1) };
+) -> Result<mpsc::Receiver<Vec<WalkFinding>>, Error> {
+    let threads_max = if walk.order == WalkOrder::Names { 1 } else { threads_max.max(1) };
     let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
     let first = Directory { path: root.clone(), name: String::new(), above: None };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedWalk {
         state: Mutex::new(WalkState { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
         wake: Condvar::new(),
         threads_max,
@@ -123,7 +123,7 @@ impl AncestorChain {
     }
 }
 
-struct Shared {
+struct SharedWalk {
     state: Mutex<WalkState>,
     wake: Condvar,
     threads_max: usize,
@@ -137,9 +137,9 @@ struct WalkState {
     finished: bool,
 }
 
-impl Shared {
+impl SharedWalk {
     /// Starts one more thread.
-    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<Found>>) -> io::Result<()> {
+    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<WalkFinding>>) -> io::Result<()> {
         let (shared, out) = (Arc::clone(self), out.clone());
         self.lock().threads += 1;
         let spawned = std::thread::Builder::new().name("laneway-walk".into()).spawn(move || {
@@ -167,7 +167,7 @@ enum Entries {
 
 impl Entries {
     fn of(entries: ReadDir, walk: &Walk) -> Self {
-        if walk.order == Order::Any {
+        if walk.order == WalkOrder::Any {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
@@ -195,19 +195,19 @@ fn sorted_as(entry: &fs::DirEntry, walk: &Walk) -> OsString {
         Ok(kind) if kind.is_symlink() && walk.links == Links::All => entry.path().is_dir(),
         kind => kind.is_ok_and(|kind| kind.is_dir()),
     };
-    if walk.order == Order::Names && is_directory() {
+    if walk.order == WalkOrder::Names && is_directory() {
         name.push("/");
     }
     name
 }
 
 /// The receiver is gone.
-struct Gone;
+struct ReceiverGone;
 
 struct Walker {
-    shared: Arc<Shared>,
-    out: mpsc::Sender<Vec<Found>>,
-    batch: Vec<Found>,
+    shared: Arc<SharedWalk>,
+    out: mpsc::Sender<Vec<WalkFinding>>,
+    batch: Vec<WalkFinding>,
 }
 
 impl Walker {
@@ -239,7 +239,7 @@ impl Walker {
     }
 
     /// Reads a directory and everything below it, except directories that idle threads take over.
-    fn descend(&mut self, directory: Directory) -> Result<(), Gone> {
+    fn descend(&mut self, directory: Directory) -> Result<(), ReceiverGone> {
         let mut open: Vec<(Directory, Entries)> = Vec::new();
         let mut deferred = Vec::new();
         let mut next = Some(directory);
@@ -249,14 +249,14 @@ impl Walker {
                     Ok(entries) => open.push((directory, Entries::of(entries, &self.shared.walk))),
                     Err(e) => {
                         let error = Error::local(&directory.path, "can't be read", e);
-                        self.tell(Found::Failed(directory.path, error))?;
+                        self.tell(WalkFinding::Failed(directory.path, error))?;
                     }
                 }
             }
             // If this many directories are open, put off deeper ones. A walk in the order of names must read
             // them at once.
             let is_deep =
-                open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
+                open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != WalkOrder::Names;
             let Some((directory, entries)) = open.last_mut() else {
                 next = deferred.pop();
                 if next.is_none() {
@@ -276,7 +276,7 @@ impl Walker {
                 Some(Err(e)) => {
                     let error = Error::local(&directory.path, "can't be read to its end", e);
                     let path = directory.path.clone();
-                    self.tell(Found::Failed(path, error))?;
+                    self.tell(WalkFinding::Failed(path, error))?;
                     open.pop();
                 }
                 None => drop(open.pop()),
@@ -306,13 +306,17 @@ impl Walker {
     }
 
     /// Reports an entry, or returns it if it is a directory to read.
-    fn look_at(&mut self, parent: &Directory, entry: &fs::DirEntry) -> Result<Option<Directory>, Gone> {
+    fn look_at(
+        &mut self,
+        parent: &Directory,
+        entry: &fs::DirEntry,
+    ) -> Result<Option<Directory>, ReceiverGone> {
         let path = entry.path();
         let file_name = entry.file_name();
         let Some(file_name) = file_name.to_str() else {
             let error =
                 Error::refused(path.display().to_string(), "the name is not UTF-8, so it can't be a key");
-            return self.tell(Found::Failed(path, error)).map(|()| None);
+            return self.tell(WalkFinding::Failed(path, error)).map(|()| None);
         };
         let mut name = String::with_capacity(parent.name.len() + 1 + file_name.len());
         if !parent.name.is_empty() {
@@ -331,31 +335,31 @@ impl Walker {
             Err(e) => {
                 let what = if path.is_symlink() { "the link is broken" } else { "can't be looked at" };
                 let error = Error::local(&path, what, e);
-                return self.tell(Found::Failed(path, error)).map(|()| None);
+                return self.tell(WalkFinding::Failed(path, error)).map(|()| None);
             }
         };
         if metadata.is_file() && is_temporary_name(file_name) {
             let why = "it is the partial file of a download";
-            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(WalkFinding::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
             let (size, modified) = (metadata.len(), metadata.modified().ok());
-            return self.tell(Found::File(FoundFile { path, name, size, modified })).map(|()| None);
+            return self.tell(WalkFinding::File(FoundFile { path, name, size, modified })).map(|()| None);
         }
         if metadata.is_dir() && self.shared.walk.filter.leaves_out_all_below(&name) {
             return Ok(None);
         }
         if metadata.is_symlink() {
             let why = "it is a symbolic link";
-            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(WalkFinding::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if !metadata.is_dir() {
             let why = "it is not a regular file";
-            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(WalkFinding::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if is_link && links != Links::All {
             let why = "it is a link to a directory; --follow-symlinks follows it";
-            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(WalkFinding::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if links != Links::All {
             return Ok(Some(Directory { path, name, above: None }));
@@ -370,7 +374,7 @@ impl Walker {
         path: PathBuf,
         name: String,
         metadata: &Metadata,
-    ) -> Result<Option<Directory>, Gone> {
+    ) -> Result<Option<Directory>, ReceiverGone> {
         let above = match &parent.above {
             Some(above) => Some(Arc::clone(above)),
             None => directory_id(&parent.path).map(|id| Arc::new(AncestorChain { id, above: None })),
@@ -378,21 +382,21 @@ impl Walker {
         let id = (metadata.dev(), metadata.ino());
         if above.as_ref().is_some_and(|above| above.holds(id)) {
             let why = "the link leads back to a directory above it";
-            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(WalkFinding::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         Ok(Some(Directory { path, name, above: Some(Arc::new(AncestorChain { id, above })) }))
     }
 
-    fn tell(&mut self, found: Found) -> Result<(), Gone> {
+    fn tell(&mut self, found: WalkFinding) -> Result<(), ReceiverGone> {
         self.batch.push(found);
         if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), Gone> {
+    fn flush(&mut self) -> Result<(), ReceiverGone> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.out.blocking_send(std::mem::take(&mut self.batch)).map_err(|_| Gone)
+        self.out.blocking_send(std::mem::take(&mut self.batch)).map_err(|_| ReceiverGone)
     }
 }
 

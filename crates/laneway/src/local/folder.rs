@@ -28,11 +28,11 @@ use crate::engine::descriptors;
 use crate::local::platform::flush_directory;
 use crate::location::relative::Relative;
 
-pub(crate) use journal::{Claim, Subject};
-pub(crate) use partial::{TakeUp, hold};
-pub(crate) use place::{Destination, Place, file_in_the_way};
+pub(crate) use journal::{Claim, DownloadSubject};
+pub(crate) use partial::{PartialRequest, hold};
+pub(crate) use place::{FilePlace, LocalDestination, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
-pub(crate) use staged::{Placing, Staged, is_temporary_name};
+pub(crate) use staged::{CommitOptions, StagedFile, is_temporary_name};
 
 /// The maximum number of directories that are kept open. Listings are sorted, so few directories are in use
 /// at a time.
@@ -45,7 +45,7 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// Open directories, by their path below the folder. The folder itself has the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
-    flushed: Mutex<Flushed>,
+    flushed: Mutex<FlushedDirectories>,
     /// The directories that received files, if the job removes leftovers of earlier runs from them at its
     /// end.
     used: Option<Mutex<BTreeSet<String>>>,
@@ -74,14 +74,14 @@ impl Folder {
         Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
-    pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
+    pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> FilePlace {
         if let Some(used) = &self.used {
             let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
             if !used.contains(name.folder()) {
                 used.insert(name.folder().to_owned());
             }
         }
-        Place {
+        FilePlace {
             folder: Arc::clone(self),
             directory: name.folder().to_owned(),
             name: OsString::from(name.name()),
@@ -148,7 +148,7 @@ impl Folder {
         Ok(())
     }
 
-    fn flushed(&self) -> MutexGuard<'_, Flushed> {
+    fn flushed(&self) -> MutexGuard<'_, FlushedDirectories> {
         self.flushed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -214,14 +214,14 @@ const NAMES_MAX: usize = 1 << 16;
 
 /// The directories whose entries a job has flushed to disk, and those that it must still flush.
 #[derive(Default, Debug)]
-struct Flushed {
+struct FlushedDirectories {
     /// Directories whose entry in their parent was flushed, by their path below the folder.
     below: HashSet<String>,
     /// Directories above the folder in which this job created a directory, and which it must still flush.
     made_in: BTreeSet<PathBuf>,
 }
 
-impl Flushed {
+impl FlushedDirectories {
     fn has(&self, below: &str) -> bool {
         self.below.contains(below)
     }
@@ -239,14 +239,14 @@ mod tests {
 
     use super::*;
 
-    fn place(folder: &Arc<Folder>, name: &str) -> Place {
+    fn place(folder: &Arc<Folder>, name: &str) -> FilePlace {
         folder.place(&Relative::new(name.to_owned()).unwrap())
     }
 
-    fn write(place: &Place, bytes: &[u8]) -> Result<(), Error> {
+    fn write(place: &FilePlace, bytes: &[u8]) -> Result<(), Error> {
         let staged = place.stage(bytes.len() as u64)?;
         staged.write_at(bytes, 0)?;
-        staged.commit(Placing::default())
+        staged.commit(CommitOptions::default())
     }
 
     fn names(path: &Path) -> Vec<String> {
@@ -312,9 +312,9 @@ mod tests {
         assert_eq!(names(dir.path()).len(), 2);
         first.write_at(b"1", 0).unwrap();
         second.write_at(b"2", 0).unwrap();
-        second.commit(Placing::default()).unwrap();
+        second.commit(CommitOptions::default()).unwrap();
         assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"2");
-        first.commit(Placing::default()).unwrap();
+        first.commit(CommitOptions::default()).unwrap();
         assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"1");
         assert_eq!(names(dir.path()), ["f"]);
     }
@@ -325,7 +325,7 @@ mod tests {
         let folder = Folder::new(dir.path().join("new/root"));
         folder.create("a/b").unwrap();
         assert_eq!(folder.flushed().made_in.len(), 2, "{:?}", folder.flushed());
-        let durable = Placing { durable: true, ..Placing::default() };
+        let durable = CommitOptions { durable: true, ..CommitOptions::default() };
         place(&folder, "a/b/f").stage(1).unwrap().commit(durable).unwrap();
         let has = |below: &str| folder.flushed().has(below);
         assert!(has("a") && has("a/b") && !has("c") && folder.flushed().made_in.is_empty());
@@ -370,7 +370,7 @@ mod tests {
         let folder = Folder::new(dir.path());
         let staged = place(&folder, "d").stage(1).unwrap();
         write(&place(&folder, "d/e"), b"x").unwrap();
-        let error = staged.commit(Placing::default()).unwrap_err();
+        let error = staged.commit(CommitOptions::default()).unwrap_err();
         assert!(
             error.kind() == crate::ErrorKind::Refused && error.to_string().contains("is a directory"),
             "{error}"
@@ -383,7 +383,7 @@ mod tests {
     fn a_file_created_meanwhile_stays_if_nothing_may_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(dir.path());
-        let only_absent = Placing { only_absent: true, ..Placing::default() };
+        let only_absent = CommitOptions { only_absent: true, ..CommitOptions::default() };
         let staged = place(&folder, "f").stage(1).unwrap();
         std::fs::write(dir.path().join("f"), b"theirs").unwrap();
         let error = staged.commit(only_absent).unwrap_err();
@@ -408,7 +408,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("target", dir.path().join("one")).unwrap();
         symlink("one", dir.path().join("two")).unwrap();
-        let Destination::Place(place) = Destination::at(&dir.path().join("two")).unwrap() else { panic!() };
+        let LocalDestination::Place(place) = LocalDestination::at(&dir.path().join("two")).unwrap() else {
+            panic!()
+        };
         write(&place, b"x").unwrap();
         assert_eq!(names(dir.path()), ["one", "target", "two"]);
         assert!(dir.path().join("two").symlink_metadata().unwrap().is_symlink());
@@ -416,8 +418,10 @@ mod tests {
 
     #[test]
     fn devices_are_streams_and_directories_refused() {
-        assert!(matches!(Destination::at(Path::new("/dev/null")), Ok(Destination::Stream(_))));
-        assert!(Destination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory")));
+        assert!(matches!(LocalDestination::at(Path::new("/dev/null")), Ok(LocalDestination::Stream(_))));
+        assert!(
+            LocalDestination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory"))
+        );
     }
 
     #[test]

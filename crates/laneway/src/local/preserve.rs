@@ -37,14 +37,14 @@ pub(crate) type Time = (i64, u32);
 
 /// A file's modification time, mode, owner and group, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Attributes {
+pub(crate) struct PosixAttributes {
     pub(crate) mtime: Option<Time>,
     pub(crate) mode: Option<u32>,
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
 }
 
-impl Attributes {
+impl PosixAttributes {
     pub(crate) fn of_file(metadata: &Metadata) -> Self {
         Self {
             mtime: Some((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or_default())),
@@ -129,17 +129,22 @@ mod tests {
             [(FileAttributes::Gcloud, 0), (FileAttributes::Rclone, 0), (FileAttributes::Rclone, 5_000_001)]
         {
             for s in [1_700_000_000, 0, -1, -1_000] {
-                let all =
-                    Attributes { mtime: Some((s, ns)), mode: Some(0o640), uid: Some(1000), gid: Some(0) };
+                let all = PosixAttributes {
+                    mtime: Some((s, ns)),
+                    mode: Some(0o640),
+                    uid: Some(1000),
+                    gid: Some(0),
+                };
                 let written = all.metadata(names).into_iter().collect();
-                assert_eq!(Attributes::of_object(&written), all, "{written:?}");
+                assert_eq!(PosixAttributes::of_object(&written), all, "{written:?}");
             }
         }
     }
 
     #[test]
     fn metadata_are_what_gcloud_and_rclone_write() {
-        let all = Attributes { mtime: Some((17, 500_000_000)), mode: Some(0o44), uid: Some(1), gid: Some(2) };
+        let all =
+            PosixAttributes { mtime: Some((17, 500_000_000)), mode: Some(0o44), uid: Some(1), gid: Some(2) };
         let gcs = metadata(&[(GCS_MTIME, "17"), (GCS_MODE, "044"), (GCS_UID, "1"), (GCS_GID, "2")]);
         assert_eq!(all.metadata(FileAttributes::Gcloud).into_iter().collect::<BTreeMap<_, _>>(), gcs);
         let s3 = metadata(&[("mtime", "17.500000000"), ("mode", "100044"), ("uid", "1"), ("gid", "2")]);
@@ -156,6 +161,6 @@ mod tests {
 
     #[test]
     fn a_mode_that_makes_programs_of_files_for_others_is_not_believed() {
-        assert_eq!(Attributes::of_object(&metadata(&[("mode", "104755")])).mode, Some(0o755));
+        assert_eq!(PosixAttributes::of_object(&metadata(&[("mode", "104755")])).mode, Some(0o755));
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The attributes by which Laneway recognises a file, and sees if its content has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     pub(crate) inode: u64,
     pub(crate) size: u64,
     /// The modification time, in seconds and nanoseconds.
@@ -15,7 +15,7 @@ pub(crate) struct Identity {
     pub(crate) changed: (i64, i64),
 }
 
-impl Identity {
+impl FileIdentity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             inode: metadata.ino(),

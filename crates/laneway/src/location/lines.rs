@@ -8,7 +8,7 @@ pub(crate) const LINE_MAX: u64 = 1 << 20;
 
 /// A line, without its line end.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct TextLine {
     /// The line's number, counted from 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// The error of the read, or `InvalidData` for a line longer than 1 MiB.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<TextLine>> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(LINE_MAX + 1).read_until(b'\n', &mut bytes)? as u64;
         if read == 0 {
@@ -55,7 +55,7 @@ impl<R: BufRead> Lines<R> {
                 bytes.pop();
             }
         }
-        Ok(Some(Line { number: self.number, bytes, is_ended, start }))
+        Ok(Some(TextLine { number: self.number, bytes, is_ended, start }))
     }
 }
 

@@ -10,13 +10,13 @@ pub(crate) const FOLDED: &str =
 /// The names already used as destinations. To save memory, a name is stored as a keyed hash of 64 bits, which
 /// takes 8 to 16 bytes. The chance that two of ten million names have the same hash is about 1 in 400,000.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct TakenNames {
     /// `None` if no two sources can collide.
     taken: Option<HashSet<u64>>,
     keys: RandomState,
 }
 
-impl Names {
+impl TakenNames {
     /// Returns an empty set for a job. `may_meet` says that two sources of the job can have the same
     /// destination. This holds for several sources, and for patterns, which put objects from several folders
     /// into one. In a single tree, all names differ, so no names are recorded.
@@ -39,13 +39,13 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_once() {
-        let mut names = Names::new(true);
+        let mut names = TakenNames::new(true);
         assert!(names.is_new("a") && names.is_new("b") && !names.is_new("a"));
     }
 
     #[test]
     fn a_single_tree_keeps_no_names() {
-        let mut names = Names::new(false);
+        let mut names = TakenNames::new(false);
         assert!(names.is_new("a") && names.is_new("a"));
     }
 }

@@ -6,12 +6,12 @@
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
-    tokens: Vec<Token>,
+    tokens: Vec<PatternElement>,
     literal_prefix: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Token {
+enum PatternElement {
     Char(char),
     AnyInComponent,
     Star,
@@ -21,7 +21,7 @@ enum Token {
 
 /// The positions in a path at which a match may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Start {
+pub(crate) enum MatchStart {
     Top,
     AnyComponent,
 }
@@ -35,24 +35,24 @@ impl Pattern {
             tokens.push(match c {
                 '*' if rest.as_str().starts_with('*') => {
                     rest = rest.as_str().trim_start_matches('*').chars();
-                    Token::DoubleStar
+                    PatternElement::DoubleStar
                 }
-                '*' => Token::Star,
-                '?' => Token::AnyInComponent,
+                '*' => PatternElement::Star,
+                '?' => PatternElement::AnyInComponent,
                 '[' => match read_set(rest.as_str()) {
                     Some((set, after)) => {
                         rest = after.chars();
                         set
                     }
-                    None => Token::Char('['),
+                    None => PatternElement::Char('['),
                 },
-                c => Token::Char(c),
+                c => PatternElement::Char(c),
             });
         }
         let literal_prefix: String = tokens
             .iter()
             .map_while(|token| match token {
-                Token::Char(c) => Some(*c),
+                PatternElement::Char(c) => Some(*c),
                 _ => None,
             })
             .collect();
@@ -69,26 +69,26 @@ impl Pattern {
     pub(crate) fn is_one_level(&self) -> bool {
         let mut rest = self.tokens.iter().skip(self.literal_prefix.chars().count());
         rest.all(|token| match token {
-            Token::Char(c) => *c != '/',
-            Token::DoubleStar => false,
-            Token::Star | Token::AnyInComponent | Token::Set { .. } => true,
+            PatternElement::Char(c) => *c != '/',
+            PatternElement::DoubleStar => false,
+            PatternElement::Star | PatternElement::AnyInComponent | PatternElement::Set { .. } => true,
         })
     }
 
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.first_end(text, Start::Top, |end| end == text.len()).is_some()
+        self.first_end(text, MatchStart::Top, |end| end == text.len()).is_some()
     }
 
     /// Returns the folder in `text` that the pattern matches: the shortest beginning that matches and is
     /// followed by `/`.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let end = self.first_end(text, Start::Top, |end| end > 0 && text[end..].starts_with('/'))?;
+        let end = self.first_end(text, MatchStart::Top, |end| end > 0 && text[end..].starts_with('/'))?;
         Some(&text[..end])
     }
 
     /// Returns whether consecutive components of `path` match, from `start` on. After the last of them a `/`
     /// must follow, so that it is a folder. If `may_be_last` is true, it may also be the end of the path.
-    pub(crate) fn matches_components(&self, path: &str, start: Start, may_be_last: bool) -> bool {
+    pub(crate) fn matches_components(&self, path: &str, start: MatchStart, may_be_last: bool) -> bool {
         let may_end = |end| if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
         self.first_end(path, start, may_end).is_some()
     }
@@ -96,7 +96,7 @@ impl Pattern {
     /// Returns the end of the first match in `text` that `may_end` accepts. For each character, it tracks all
     /// states that the pattern may be in, instead of trying them one after the other. So the time is at most
     /// proportional to the product of both lengths.
-    fn first_end(&self, text: &str, start: Start, may_end: impl Fn(usize) -> bool) -> Option<usize> {
+    fn first_end(&self, text: &str, start: MatchStart, may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
         let mut next = vec![false; last + 1];
@@ -107,18 +107,18 @@ impl Pattern {
         }
         for (at, c) in text.char_indices() {
             next.fill(false);
-            next[0] = start == Start::AnyComponent && c == '/';
+            next[0] = start == MatchStart::AnyComponent && c == '/';
             for (i, token) in self.tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
                 let step = match token {
-                    Token::DoubleStar => i,
-                    Token::Star if c != '/' => i,
-                    Token::Star => continue,
+                    PatternElement::DoubleStar => i,
+                    PatternElement::Star if c != '/' => i,
+                    PatternElement::Star => continue,
                     token if token.takes(c) => i + 1,
                     _ => continue,
                 };
                 next[step] = true;
             }
-            if start == Start::Top && !next.contains(&true) {
+            if start == MatchStart::Top && !next.contains(&true) {
                 return None;
             }
             std::mem::swap(&mut states, &mut next);
@@ -133,14 +133,14 @@ impl Pattern {
 
     fn skip_stars(&self, states: &mut [bool]) {
         for (i, token) in self.tokens.iter().enumerate() {
-            if states[i] && matches!(token, Token::Star | Token::DoubleStar) {
+            if states[i] && matches!(token, PatternElement::Star | PatternElement::DoubleStar) {
                 states[i + 1] = true;
             }
         }
     }
 }
 
-impl Token {
+impl PatternElement {
     fn takes(&self, c: char) -> bool {
         match self {
             Self::Char(expected) => c == *expected,
@@ -155,7 +155,7 @@ impl Token {
 
 /// Parses a set from the text after its `[`. Returns `None` if no `]` follows. As in a shell, the `[` then
 /// stands for itself.
-fn read_set(text: &str) -> Option<(Token, &str)> {
+fn read_set(text: &str) -> Option<(PatternElement, &str)> {
     let (negated, body) = match text.strip_prefix(['!', '^']) {
         Some(body) => (true, body),
         None => (false, text),
@@ -178,7 +178,7 @@ fn read_set(text: &str) -> Option<(Token, &str)> {
             }
         }
     }
-    Some((Token::Set { ranges, negated }, &body[end + 1..]))
+    Some((PatternElement::Set { ranges, negated }, &body[end + 1..]))
 }
 
 #[cfg(test)]
@@ -234,15 +234,15 @@ mod tests {
     #[test]
     fn components_are_matched_wherever_they_begin_and_whole() {
         let found = |pattern: &str, path| {
-            Pattern::parse(pattern).unwrap().matches_components(path, Start::AnyComponent, true)
+            Pattern::parse(pattern).unwrap().matches_components(path, MatchStart::AnyComponent, true)
         };
         assert!(found("b*", "a/bc/d") && found("b*/d", "a/bc/d") && !found("c*", "a/bc/d"));
         assert!(found("b**d", "a/b/c/d/e") && !found("b**d", "a/b/c/de") && !found("b**d", "ab/c/d"));
         assert!(found("x*", "x/y") && found("?", "aa/a") && !found("?", "aa/aa"));
         let at_top = Pattern::parse("b*").unwrap();
-        assert!(!at_top.matches_components("a/b", Start::Top, true));
-        assert!(!at_top.matches_components("b", Start::Top, false));
-        assert!(at_top.matches_components("b/c", Start::Top, false));
+        assert!(!at_top.matches_components("a/b", MatchStart::Top, true));
+        assert!(!at_top.matches_components("b", MatchStart::Top, false));
+        assert!(at_top.matches_components("b/c", MatchStart::Top, false));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) struct Relative {
 
 /// The reason why a name can't become the path of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Unsafe {
+pub(crate) enum UnsafeName {
     #[error("the name is empty, so no file can have it")]
     Empty,
     #[error("the name is an absolute path, so it may lead out of the folder")]
@@ -38,27 +38,27 @@ impl Relative {
     ///
     /// # Errors
     /// The reason why the name can't become a file.
-    pub(crate) fn new(path: String) -> Result<Self, Unsafe> {
+    pub(crate) fn new(path: String) -> Result<Self, UnsafeName> {
         Self::checked(path, cfg!(windows))
     }
 
-    fn checked(path: String, windows: bool) -> Result<Self, Unsafe> {
+    fn checked(path: String, windows: bool) -> Result<Self, UnsafeName> {
         if path.is_empty() {
-            return Err(Unsafe::Empty);
+            return Err(UnsafeName::Empty);
         }
         if path.starts_with('/') {
-            return Err(Unsafe::Absolute);
+            return Err(UnsafeName::Absolute);
         }
         if path.contains('\0') {
-            return Err(Unsafe::Nul);
+            return Err(UnsafeName::Nul);
         }
         for component in path.split('/') {
             match component {
-                "" => return Err(Unsafe::EmptyComponent),
-                "." => return Err(Unsafe::Dots(".")),
-                ".." => return Err(Unsafe::Dots("..")),
-                long if long.len() > NAME_MAX => return Err(Unsafe::TooLong),
-                name if windows && means_something_to_windows(name) => return Err(Unsafe::Windows),
+                "" => return Err(UnsafeName::EmptyComponent),
+                "." => return Err(UnsafeName::Dots(".")),
+                ".." => return Err(UnsafeName::Dots("..")),
+                long if long.len() > NAME_MAX => return Err(UnsafeName::TooLong),
+                name if windows && means_something_to_windows(name) => return Err(UnsafeName::Windows),
                 _ => {}
             }
         }
@@ -107,7 +107,7 @@ fn means_something_to_windows(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(path: &str) -> Result<Relative, Unsafe> {
+    fn check(path: &str) -> Result<Relative, UnsafeName> {
         Relative::checked(path.to_owned(), false)
     }
 
@@ -121,31 +121,31 @@ mod tests {
 
     #[test]
     fn a_key_that_would_leave_the_destination_is_refused() {
-        assert_eq!(check("../x"), Err(Unsafe::Dots("..")));
-        assert_eq!(check("a/../../x"), Err(Unsafe::Dots("..")));
-        assert_eq!(check("a/.."), Err(Unsafe::Dots("..")));
-        assert_eq!(check("/etc/passwd"), Err(Unsafe::Absolute));
-        assert_eq!(check("a\0b"), Err(Unsafe::Nul));
+        assert_eq!(check("../x"), Err(UnsafeName::Dots("..")));
+        assert_eq!(check("a/../../x"), Err(UnsafeName::Dots("..")));
+        assert_eq!(check("a/.."), Err(UnsafeName::Dots("..")));
+        assert_eq!(check("/etc/passwd"), Err(UnsafeName::Absolute));
+        assert_eq!(check("a\0b"), Err(UnsafeName::Nul));
     }
 
     #[test]
     fn keys_that_a_file_system_would_fold_into_one_are_refused() {
-        assert_eq!(check("a//b"), Err(Unsafe::EmptyComponent));
-        assert_eq!(check("a/"), Err(Unsafe::EmptyComponent));
-        assert_eq!(check("a/./b"), Err(Unsafe::Dots(".")));
-        assert_eq!(check(""), Err(Unsafe::Empty));
+        assert_eq!(check("a//b"), Err(UnsafeName::EmptyComponent));
+        assert_eq!(check("a/"), Err(UnsafeName::EmptyComponent));
+        assert_eq!(check("a/./b"), Err(UnsafeName::Dots(".")));
+        assert_eq!(check(""), Err(UnsafeName::Empty));
     }
 
     #[test]
     fn a_component_may_have_255_bytes_and_no_more() {
         assert!(check(&format!("d/{}", "x".repeat(255))).is_ok());
-        assert_eq!(check(&format!("{}/f", "ü".repeat(128))), Err(Unsafe::TooLong));
+        assert_eq!(check(&format!("{}/f", "ü".repeat(128))), Err(UnsafeName::TooLong));
     }
 
     #[test]
     fn what_windows_would_read_as_something_else_is_refused_there() {
         for path in ["a\\..\\b", "C:x", "con", "Aux.txt", "COM1", "a.", "a ", "b/nul.tar.gz", "a*"] {
-            assert_eq!(Relative::checked(path.to_owned(), true), Err(Unsafe::Windows), "{path}");
+            assert_eq!(Relative::checked(path.to_owned(), true), Err(UnsafeName::Windows), "{path}");
             assert!(check(path).is_ok(), "{path}");
         }
         assert!(Relative::checked("console/comet".to_owned(), true).is_ok());

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::known::{Key, Scope, key};
-use super::line::{Command, DONE, Item};
+use super::known::{Scope, TextHash, key};
+use super::line::{Command, DONE, PastItem};
 
 /// The commands of earlier runs. Each command is identified by the hash of its line's text.
 #[derive(Default, Debug)]
 pub(super) struct Commands {
     /// For each line number, the command that had it last. A command's number may differ between two runs,
     /// because the user adds and removes lines.
-    numbers: HashMap<u64, Key>,
+    numbers: HashMap<u64, TextHash>,
     /// For each command, the number of earlier successes, minus those that commands of this run have used up.
-    done: HashMap<Key, u32>,
+    done: HashMap<TextHash, u32>,
 }
 
 impl Commands {
@@ -35,7 +35,7 @@ impl Commands {
     ///
     /// # Errors
     /// If no earlier line of the manifest begins a command with this number.
-    pub(super) fn scope_of(&self, item: &Item) -> Result<Scope, String> {
+    pub(super) fn scope_of(&self, item: &PastItem) -> Result<Scope, String> {
         let at = item.command.and_then(|number| self.numbers.get(&number)).copied();
         at.map(Some).ok_or_else(|| {
             "this line of the manifest is broken (no earlier line begins its command)".to_owned()
@@ -44,7 +44,7 @@ impl Commands {
 
     /// Returns whether an earlier run has done a command, and uses up one success. If several lines have the
     /// same text, each earlier success counts for only one of them.
-    pub(super) fn takes(&mut self, at: Key) -> bool {
+    pub(super) fn takes(&mut self, at: TextHash) -> bool {
         match self.done.get_mut(&at) {
             Some(count) if *count > 0 => {
                 *count -= 1;

@@ -6,37 +6,37 @@ use std::sync::LazyLock;
 
 use laneway_store::Version;
 
-use super::line::{self, Item};
+use super::line::{self, PastItem};
 
 /// The hash function's keys. The keys are random in each process, so an attacker can't choose names with
 /// colliding hashes. No hash is written to a file.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The hash of a text. With 128 bits, collisions are too rare to matter.
-pub(super) type Key = (u64, u64);
+pub(super) type TextHash = (u64, u64);
 
 /// The owner of items: a command of a run, or `None` for a job with its own manifest.
-pub(super) type Scope = Option<Key>;
+pub(super) type Scope = Option<TextHash>;
 
 /// Items that were done. Each item is identified by the hash of its scope and source.
 #[derive(Default, Debug)]
-pub(super) struct Known(HashMap<Key, Done>);
+pub(super) struct DoneItems(HashMap<TextHash, DoneItem>);
 
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct DoneItem {
     /// The hash of destination, source state and size; `None` if the state was unknown.
     item: Option<u64>,
     /// The hash of the version that was written.
     made: Option<u64>,
 }
 
-impl Known {
-    pub(super) fn add(&mut self, scope: Scope, item: &Item) {
+impl DoneItems {
+    pub(super) fn add(&mut self, scope: Scope, item: &PastItem) {
         if item.outcome != line::DONE {
             return;
         }
         let destination = item.destination.as_deref();
-        let done = Done {
+        let done = DoneItem {
             item: item.state.as_ref().map(|state| hash(0, &(destination, state, item.source_size))),
             made: item.made().map(|made| hash(0, &made)),
         };
@@ -72,7 +72,7 @@ impl Known {
     }
 }
 
-pub(super) fn key(value: &(impl Hash + ?Sized)) -> Key {
+pub(super) fn key(value: &(impl Hash + ?Sized)) -> TextHash {
     (hash(1, value), hash(2, value))
 }
 
@@ -87,8 +87,8 @@ fn hash(seed: u8, value: &(impl Hash + ?Sized)) -> u64 {
 mod tests {
     use super::*;
 
-    fn known(scope: Scope, line: &str) -> Known {
-        let mut known = Known::default();
+    fn known(scope: Scope, line: &str) -> DoneItems {
+        let mut known = DoneItems::default();
         known.add(scope, &line::read_item(line.as_bytes()).unwrap());
         known
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use laneway_store::{Checksums, Provider, Version};
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
+use super::settings::ObjectSettings;
 use crate::content::checksum::written;
 use crate::{Location, Outcome};
 
@@ -21,7 +21,7 @@ const RUN: &str = "run";
 
 /// The job that a manifest belongs to.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct ManifestSubject {
     kind: String,
     format: u32,
     /// `copy`, `move`, `remove`, `sync`, or `run`.
@@ -39,7 +39,7 @@ pub(crate) struct Subject {
     settings: Option<String>,
 }
 
-impl Subject {
+impl ManifestSubject {
     pub(crate) fn new(job: &str, sources: &[Location], destination: Option<&Location>) -> Self {
         Self {
             kind: "manifest".to_owned(),
@@ -85,7 +85,7 @@ impl Subject {
     }
 
     /// Adds the settings for the objects or files that the job writes.
-    pub(crate) fn making(self, settings: &Settings<'_>) -> Self {
+    pub(crate) fn making(self, settings: &ObjectSettings<'_>) -> Self {
         Self { settings: Some(settings.digest()), ..self }
     }
 
@@ -156,7 +156,7 @@ fn from_the_root(at: &Location) -> String {
 
 /// The outcome of an item.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
+pub(crate) struct ManifestRecord<'a> {
     /// The number of the item's command, if it belongs to a run.
     pub(crate) command: Option<u64>,
     pub(crate) op: &'static str,
@@ -175,7 +175,7 @@ pub(crate) struct Record<'a> {
 }
 
 #[derive(Serialize, Debug)]
-struct Written<'a> {
+struct ItemLine<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<u64>,
@@ -206,7 +206,7 @@ struct Written<'a> {
     class: Option<&'static str>,
 }
 
-impl Record<'_> {
+impl ManifestRecord<'_> {
     pub(super) fn line(&self) -> Vec<u8> {
         let (generation, etag) = match self.version {
             Some(Version::Generation(generation)) => (Some(generation.to_string()), None),
@@ -227,7 +227,7 @@ impl Record<'_> {
                 "failed"
             }
         };
-        line(&Written {
+        line(&ItemLine {
             kind: "item",
             command: self.command,
             op: self.op,
@@ -252,7 +252,7 @@ impl Record<'_> {
 
 /// The fields of an item's line that the next run uses.
 #[derive(Deserialize, Debug)]
-pub(super) struct Item {
+pub(super) struct PastItem {
     kind: String,
     #[serde(default)]
     pub(super) command: Option<u64>,
@@ -269,7 +269,7 @@ pub(super) struct Item {
     pub(super) outcome: String,
 }
 
-impl Item {
+impl PastItem {
     /// Returns the version that was written, in the form of [`of_version`].
     pub(super) fn made(&self) -> Option<String> {
         let generation = self.generation.as_ref().map(|generation| format!("generation {generation}"));
@@ -286,8 +286,8 @@ pub(super) fn of_version(version: &Version) -> String {
 ///
 /// # Errors
 /// A message that says what is wrong with the line.
-pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
-    let item: Item =
+pub(super) fn read_item(line: &[u8]) -> Result<PastItem, String> {
+    let item: PastItem =
         serde_json::from_slice(line).map_err(|e| format!("this line of the manifest is broken ({e})"))?;
     match item.kind == "item" {
         true => Ok(item),
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn a_record_has_the_documented_fields_in_their_order() {
         let outcome = Outcome::Done { verified: Verified::Crc32c };
-        let record = Record {
+        let record = ManifestRecord {
             command: None,
             op: "upload",
             source: "d/a",
@@ -415,7 +415,7 @@ mod tests {
         );
         let read = read_item(record.line().trim_ascii_end()).unwrap();
         assert_eq!(read.made().as_deref(), Some("generation 7"));
-        let of_command = Record { command: Some(3), ..record };
+        let of_command = ManifestRecord { command: Some(3), ..record };
         assert_eq!(read_item(of_command.line().trim_ascii_end()).unwrap().command, Some(3));
     }
 
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn the_same_urls_at_another_endpoint_are_another_job() {
         let at = |endpoint: &'static str| {
-            let subject = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p")));
+            let subject = ManifestSubject::new("copy", &[place("/d")], Some(&place("s3://b/p")));
             subject.at(Provider::CLOUDS, move |provider| format!("{endpoint}/{}", provider.scheme()))
         };
         let first = at("http://here").line();
@@ -453,20 +453,22 @@ mod tests {
             "{why}"
         );
         // A manifest of an older version, which wrote no endpoints.
-        let before = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p"))).line();
+        let before = ManifestSubject::new("copy", &[place("/d")], Some(&place("s3://b/p"))).line();
         let why = at("http://there").check(before.trim_ascii_end()).unwrap_err();
         assert!(why.ends_with("endpoints: unknown ones instead of s3:// at http://there/s3"), "{why}");
-        let other = Subject::new("copy", &[place("/e")], Some(&place("s3://b/p"))).line();
+        let other = ManifestSubject::new("copy", &[place("/e")], Some(&place("s3://b/p"))).line();
         assert!(at("http://there").check(other.trim_ascii_end()).unwrap_err().contains("another job"));
         // A run's commands, and a list of full URLs, may use any store.
-        for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
+        for open in
+            [ManifestSubject::run(Path::new("/f"), String::new()), ManifestSubject::new("remove", &[], None)]
+        {
             assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 2);
         }
     }
 
     #[test]
     fn a_manifest_is_its_jobs_alone() {
-        let ours = Subject::new("copy", &[place("gs://b/p")], Some(&place("/d")));
+        let ours = ManifestSubject::new("copy", &[place("gs://b/p")], Some(&place("/d")));
         let first = ours.line();
         let first = first.trim_ascii_end();
         assert_eq!(ours.check(first), Ok(()));
@@ -477,9 +479,9 @@ mod tests {
             "older versions recorded whether the destination existed"
         );
         let others = [
-            Subject::new("move", &[place("gs://b/p")], Some(&place("/d"))),
-            Subject::new("copy", &[place("gs://b/q")], Some(&place("/d"))),
-            Subject::new("copy", &[place("gs://b/p")], Some(&place("/e"))),
+            ManifestSubject::new("move", &[place("gs://b/p")], Some(&place("/d"))),
+            ManifestSubject::new("copy", &[place("gs://b/q")], Some(&place("/d"))),
+            ManifestSubject::new("copy", &[place("gs://b/p")], Some(&place("/e"))),
         ];
         for other in others {
             let why = other.check(first).unwrap_err();

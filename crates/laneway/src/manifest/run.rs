@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::known::{Key, key};
+use super::known::{TextHash, key};
 use super::line::Command;
-use super::{OpenedManifest, Subject, Targets};
+use super::{ManifestSubject, OpenedManifest, Targets};
 use crate::{Error, Warning};
 
 /// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has a
@@ -47,13 +47,13 @@ pub struct RunCommand {
     pub(super) opened: Arc<OpenedManifest>,
     pub(super) number: u64,
     line: Arc<[u8]>,
-    pub(super) scope: Key,
+    pub(super) scope: TextHash,
     has_done_something: Arc<AtomicBool>,
     was_done: Arc<OnceLock<bool>>,
 }
 
 impl RunManifest {
-    pub(crate) fn open(path: PathBuf, subject: &Subject) -> Result<(Self, Option<Warning>), Error> {
+    pub(crate) fn open(path: PathBuf, subject: &ManifestSubject) -> Result<(Self, Option<Warning>), Error> {
         let target = path.display().to_string();
         let (opened, torn) = OpenedManifest::open(path, subject, &mut Targets::default(), false)?;
         let warning = torn.map(|message| Warning { target, message });

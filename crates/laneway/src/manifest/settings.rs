@@ -9,7 +9,7 @@ use crate::Gzip;
 
 /// The properties of new objects or files, besides their content.
 #[derive(Debug)]
-pub(crate) struct Settings<'a> {
+pub(crate) struct ObjectSettings<'a> {
     pub(crate) put: &'a PutOptions,
     pub(crate) gzip: Option<&'a Gzip>,
     /// True if downloaded objects are decompressed.
@@ -20,7 +20,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) added: &'a str,
 }
 
-impl Settings<'_> {
+impl ObjectSettings<'_> {
     /// Returns a digest that doesn't reveal the settings. The digest leaves out the condition, which decides
     /// whether an object is written but doesn't change the object.
     pub(crate) fn digest(&self) -> String {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn whatever_makes_another_object_makes_another_digest() {
         let digest = |put: &PutOptions, gzip: Option<&Gzip>, preserve, added| {
-            Settings { put, gzip, decompress: false, preserve, added }.digest()
+            ObjectSettings { put, gzip, decompress: false, preserve, added }.digest()
         };
         let plain = PutOptions::default();
         let gzip = Gzip::extensions(["html"]).unwrap();

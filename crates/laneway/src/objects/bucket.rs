@@ -16,9 +16,9 @@ use crate::{Client, Error, Location};
 /// Laneway sends keys exactly as they are given. It adds no slash between prefix and key, so a prefix that
 /// stands for a folder must end in a slash.
 #[derive(Clone)]
-pub struct Bucket(Arc<Inner>);
+pub struct Bucket(Arc<BucketCore>);
 
-struct Inner {
+struct BucketCore {
     client: Client,
     provider: Provider,
     capabilities: Capabilities,
@@ -36,7 +36,7 @@ impl Client {
         match at.parse()? {
             Location::Object { provider, bucket, key } if !bucket.is_empty() => {
                 let capabilities = self.capabilities(provider).ok_or_else(|| no_dialect(provider))?.clone();
-                Ok(Bucket(Arc::new(Inner {
+                Ok(Bucket(Arc::new(BucketCore {
                     client: self.clone(),
                     provider,
                     capabilities,
@@ -81,9 +81,9 @@ impl Bucket {
     /// Returns the part of this bucket below a longer prefix: `prefix` is appended to this bucket's own.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
-        let Inner { client, provider, capabilities, bucket, .. } = &*self.0;
+        let BucketCore { client, provider, capabilities, bucket, .. } = &*self.0;
         let prefix = format!("{}{prefix}", self.0.prefix);
-        Self(Arc::new(Inner {
+        Self(Arc::new(BucketCore {
             client: client.clone(),
             provider: *provider,
             capabilities: capabilities.clone(),
@@ -137,9 +137,9 @@ impl Bucket {
     /// ```
     #[must_use]
     pub fn counted(&self, tally: &Tally) -> Self {
-        let Inner { client, provider, capabilities, bucket, prefix } = &*self.0;
+        let BucketCore { client, provider, capabilities, bucket, prefix } = &*self.0;
         let (client, bucket, prefix) = (client.counted(tally), bucket.clone(), prefix.clone());
-        Self(Arc::new(Inner {
+        Self(Arc::new(BucketCore {
             client,
             provider: *provider,
             capabilities: capabilities.clone(),
@@ -183,7 +183,7 @@ impl Bucket {
     }
 
     pub(super) fn url_of(&self, key: &str) -> String {
-        let Inner { provider, bucket, prefix, .. } = &*self.0;
+        let BucketCore { provider, bucket, prefix, .. } = &*self.0;
         url(*provider, &ObjectId::new(bucket, format!("{prefix}{key}")))
     }
 }

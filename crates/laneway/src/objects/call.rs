@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::engine::fork::OfProcess;
-use crate::job::running::{Purpose, Running};
-use crate::job::shared::Common;
+use crate::job::running::{JobState, Purpose};
+use crate::job::shared::CommonBuckets;
 use crate::{Bucket, Client, Error, Job};
 
 /// The future of a call. It can be awaited on any async runtime. Dropping it cancels the call.
@@ -85,9 +85,9 @@ pub(super) fn awaited<T: Send + 'static>(
 ///
 /// # Errors
 /// If the engine can't start.
-pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
+pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<JobState>), Error> {
     let (owner, ends) = Job::unheard();
-    Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
+    Ok((owner, JobState::new(bucket.client().state()?, ends, Purpose::Plain, CommonBuckets::default())))
 }
 
 /// Starts a transfer on the engine's thread that must clean up when it is abandoned. Dropping the returned

@@ -5,15 +5,14 @@
 //! them. The file's footer contains the exact ranges of the same columns in the next row groups, so Laneway
 //! can fetch them ahead. The more row groups were read in this way, the more it fetches ahead.
 
-mod begun;
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzzing;
 mod layout;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-pub(super) use self::begun::Begun;
-use self::layout::Layout;
+use self::layout::ColumnLayout;
 
 /// The maximum number of bytes that are fetched ahead for a reader. In tables with the usual row groups of
 /// 128 MiB, they hold a few columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
@@ -27,17 +26,17 @@ const EARNED_BY: usize = 4;
 /// The layout of a file, and the row groups that were read and fetched ahead so far.
 #[derive(Debug)]
 pub(super) struct Columns {
-    layout: Layout,
+    layout: ColumnLayout,
     /// The range of every column in every row group, in the order of the file: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
-    run: Option<Run>,
+    run: Option<ReadRun>,
     /// The row group after the last one for which a fetch ahead has begun, or 0 if there is none.
     ahead: usize,
 }
 
 /// Row groups that were read one after the other.
 #[derive(Debug)]
-struct Run {
+struct ReadRun {
     last: usize,
     columns: Vec<usize>,
     len: usize,
@@ -47,10 +46,10 @@ impl Columns {
     /// Returns the initial state for a file with these last bytes. Returns `None` if they contain no footer
     /// with more than two row groups: in smaller files there is nothing to fetch ahead.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
-        Layout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
+        ColumnLayout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
     }
 
-    fn new(layout: Layout) -> Self {
+    fn new(layout: ColumnLayout) -> Self {
         let mut places: Vec<_> = layout
             .groups
             .iter()
@@ -75,11 +74,11 @@ impl Columns {
     pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let run = self.located(asked).map(|(group, columns)| match self.run.take() {
             Some(run) if run.columns == columns && run.last + 1 == group => {
-                Run { last: group, columns, len: run.len + 1 }
+                ReadRun { last: group, columns, len: run.len + 1 }
             }
             _ => {
                 self.ahead = 0;
-                Run { last: group, columns, len: 1 }
+                ReadRun { last: group, columns, len: 1 }
             }
         });
         let Some(run) = run else {
@@ -145,11 +144,43 @@ impl Columns {
     }
 }
 
+/// The fetches that were begun ahead, each with the ranges of the read that it predicts. `R` is a fetch;
+/// dropping it cancels the fetch.
+pub(super) struct PredictedReads<R> {
+    columns: Option<Columns>,
+    waiting: VecDeque<(Vec<Range<u64>>, R)>,
+}
+
+impl<R> PredictedReads<R> {
+    pub(super) fn new(last: &[u8], size: u64) -> Self {
+        Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
+    }
+
+    /// Returns the fetch of these ranges, if it was begun ahead. Also begins the next fetches with `begin`,
+    /// and cancels those whose prediction was wrong.
+    pub(super) fn take(&mut self, asked: &[Range<u64>], begin: impl Fn(Vec<Range<u64>>) -> R) -> Option<R> {
+        let columns = self.columns.as_mut()?;
+        let more = columns.read(asked);
+        let right = self.waiting.iter().position(|(ranges, _)| ranges == asked);
+        let skipped = right.unwrap_or(self.waiting.len());
+        drop(self.waiting.drain(..skipped));
+        let taken = self.waiting.pop_front();
+        if skipped > 0 || !columns.goes_on() {
+            self.waiting.clear();
+        }
+        self.waiting.extend(more.into_iter().map(|ranges| (ranges.clone(), begin(ranges))));
+        taken.map(|(_, bringing)| bringing)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
     use std::slice;
 
     use super::*;
+    use crate::objects::columns::layout::tests::file;
 
     /// Row groups of five columns of 10, 20, ... times `unit` bytes. Each group's columns are a byte longer
     /// than those of the group before.
@@ -166,7 +197,7 @@ mod tests {
                     .collect()
             })
             .collect();
-        Columns::new(Layout { groups })
+        Columns::new(ColumnLayout { groups })
     }
 
     fn asked(columns: &Columns, group: usize) -> Vec<Range<u64>> {
@@ -253,5 +284,59 @@ mod tests {
         let second = columns.ranges(1, &[0, 2]);
         assert!(columns.read(&first).is_empty());
         assert_eq!(columns.read(&second), [columns.ranges(2, &[0, 2])]);
+    }
+
+    #[test]
+    fn what_was_begun_is_handed_over_once_and_given_up_where_it_was_wrong() {
+        let file = file(24);
+        let groups = ColumnLayout::of(&file, file.len() as u64).unwrap().groups;
+        let asked = |group: usize| vec![groups[group][0].clone(), groups[group][2].clone()];
+        let of = |ranges: &[Range<u64>]| (0..24).find(|group| asked(*group) == ranges).unwrap();
+        let mut begun = PredictedReads::new(&file, file.len() as u64);
+        let begins = RefCell::new(Vec::new());
+        let begin = |ranges: Vec<_>| {
+            begins.borrow_mut().push(of(&ranges));
+            Rc::new(of(&ranges))
+        };
+        let mut taken: Vec<Option<usize>> = Vec::new();
+        for group in [0, 1, 2, 3, 4] {
+            taken.push(begun.take(&asked(group), begin).map(|bringing| *bringing));
+        }
+        assert_eq!(taken, [None, None, Some(2), Some(3), Some(4)]);
+        assert_eq!(*begins.borrow(), [2, 3, 4, 5, 6]);
+        let held: Vec<_> = begun.waiting.iter().map(|(_, bringing)| Rc::downgrade(bringing)).collect();
+        assert_eq!(held.len(), 2);
+        // The reader leaves out row group 5. Its fetch is abandoned, and the fetch of row group 6 is used.
+        assert_eq!(begun.take(&asked(6), begin).as_deref(), Some(&6));
+        assert_eq!(held[0].upgrade(), None);
+        assert!(begun.waiting.is_empty());
+        assert_eq!(begun.take(&asked(7), begin), None);
+        assert_eq!(begins.borrow()[5..], [8]);
+        assert_eq!(begun.take(slice::from_ref(&(0..4)), begin), None);
+        assert!(begun.waiting.is_empty(), "another range is read");
+        for group in 0..13 {
+            begun.take(&asked(group), begin);
+        }
+        assert_eq!(begun.waiting.len(), 4);
+        assert_eq!(begun.take(&asked(14), begin).as_deref(), Some(&14));
+        assert!(begun.waiting.is_empty(), "fetches beyond the skipped row group are abandoned too");
+    }
+
+    #[test]
+    fn nothing_is_begun_twice_where_row_groups_lie_alike() {
+        let at = |group: usize| group as u64 * 10..group as u64 * 10 + 10;
+        // Row group 16 lies in the same place as row group 2, so a reader of 16 is taken for one of 2.
+        let groups: Vec<Vec<_>> =
+            (0..24).map(|group| vec![at(if group == 16 { 2 } else { group })]).collect();
+        let columns = Some(Columns::new(ColumnLayout { groups: groups.clone() }));
+        let mut begun = PredictedReads { columns, waiting: VecDeque::new() };
+        for group in &groups {
+            begun.take(group, |_| ());
+            let mut waiting: Vec<_> = begun.waiting.iter().map(|(ranges, ())| ranges[0].start).collect();
+            let len = waiting.len();
+            waiting.sort_unstable();
+            waiting.dedup();
+            assert_eq!(waiting.len(), len, "behind {group:?}");
+        }
     }
 }

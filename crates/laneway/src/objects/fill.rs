@@ -10,7 +10,7 @@ use laneway_store::{ObjectMeta, Route};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::SLICE_MAX;
 use crate::transfer::download::range_writer::Output;
-use crate::transfer::download::{Pinned, RangeWriter};
+use crate::transfer::download::{ObjectPin, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
 /// The maximum number of concurrent requests for one buffer. Some of them may wait, because the dispatcher
@@ -19,18 +19,18 @@ const AT_ONCE: usize = 32;
 
 /// A buffer that several requests write to, each to its own range. Once the buffer is taken out, no request
 /// can write to it any more.
-type Shared<B> = Arc<Mutex<Option<B>>>;
+type SharedBuffer<B> = Arc<Mutex<Option<B>>>;
 
 /// The range of a buffer that one request fills.
-struct Slice<B> {
-    buffer: Shared<B>,
+struct BufferSlice<B> {
+    buffer: SharedBuffer<B>,
     /// The offset in the object of the buffer's first byte.
     start: u64,
     /// The offset in the object at which this request's range ends.
     end: u64,
 }
 
-impl<B: AsMut<[u8]> + Send + 'static> Output for Slice<B> {
+impl<B: AsMut<[u8]> + Send + 'static> Output for BufferSlice<B> {
     fn route(&self, at: u64) -> Route {
         if self.end - at <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight }
     }
@@ -62,10 +62,10 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
     buffer: B,
 ) -> Result<B, Error> {
     let (store, id) = (bucket.store()?, bucket.id(&meta.id.key)?);
-    let shared: Shared<B> = Arc::new(Mutex::new(Some(buffer)));
+    let shared: SharedBuffer<B> = Arc::new(Mutex::new(Some(buffer)));
     let writers = slices(&range).map(|own| {
-        let slice = Slice { buffer: Arc::clone(&shared), start: range.start, end: own.end };
-        RangeWriter::pinned(own.start, Pinned::of(meta), slice, Arc::new(Progress::default()))
+        let slice = BufferSlice { buffer: Arc::clone(&shared), start: range.start, end: own.end };
+        RangeWriter::pinned(own.start, ObjectPin::of(meta), slice, Arc::new(Progress::default()))
     });
     let brought = stream::iter(writers)
         .map(|writer| {
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_buffer_was_taken_back_goes_nowhere() {
-        let shared: Shared<Vec<u8>> = Arc::new(Mutex::new(Some(vec![0; 4])));
-        let mut slice = Slice { buffer: Arc::clone(&shared), start: 10, end: 14 };
+        let shared: SharedBuffer<Vec<u8>> = Arc::new(Mutex::new(Some(vec![0; 4])));
+        let mut slice = BufferSlice { buffer: Arc::clone(&shared), start: 10, end: 14 };
         assert_eq!(slice.write(11, b"ab").expect("there is room"), 2);
         assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest lies behind the part's end");
         let taken = lock(&shared).take();

@@ -16,7 +16,7 @@ use super::conditions::conditional;
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::event::Verified;
-use crate::transfer::download::in_order::{self, Chunk, Described, Wish};
+use crate::transfer::download::in_order::{self, FetchDescription, FetchRequest, ReservedChunk};
 use crate::{Bucket, ByteRange, Error};
 
 /// A call that reads an object or a range of it, made by [`Bucket::get`].
@@ -26,7 +26,7 @@ pub struct Get {
     pub(super) bucket: Bucket,
     pub(super) deadline: Option<Duration>,
     key: String,
-    part: Part,
+    part: ReadExtent,
     version: Option<Version>,
     unless: Option<Unless>,
 }
@@ -61,7 +61,7 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn get(&self, key: &str) -> Get {
-        let (key, part) = (key.to_owned(), Part::All);
+        let (key, part) = (key.to_owned(), ReadExtent::All);
         Get { bucket: self.clone(), deadline: None, key, part, version: None, unless: None }
     }
 }
@@ -75,7 +75,7 @@ impl Get {
     /// empty, or begins at or after the object's end, the call fails with an error of kind
     /// [`InvalidRange`](crate::ErrorKind::InvalidRange). In an empty object, `0..` returns no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
-        self.part = Part::of(&range);
+        self.part = ReadExtent::of(&range);
         self
     }
 
@@ -83,7 +83,8 @@ impl Get {
     /// request to find out the object's size. In an empty object it returns no bytes. If `bytes` is 0, the
     /// call fails with an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
-        self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
+        self.part =
+            ByteRange::last(bytes).map_or(ReadExtent::Nothing { start: 0, end: 0 }, ReadExtent::Bytes);
         self
     }
 
@@ -97,12 +98,12 @@ impl Get {
         let (end, ended) = oneshot::channel();
         let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
-            let wish = Wish { range, version, unless, described: Some(describe) };
+            let wish = FetchRequest { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Ignore an error: the caller may have dropped the download.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
         });
-        let Ok(Described { mut meta, range }) = described.await else {
+        let Ok(FetchDescription { mut meta, range }) = described.await else {
             let gone = || Error::cancelled(bucket.url_of(&key));
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
@@ -113,13 +114,13 @@ impl Get {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum ReadExtent {
     All,
     Bytes(ByteRange),
     Nothing { start: u64, end: u64 },
 }
 
-impl Part {
+impl ReadExtent {
     fn of(range: &impl RangeBounds<u64>) -> Self {
         let start = match range.start_bound() {
             Bound::Included(start) => *start,
@@ -175,7 +176,7 @@ enum ReadState {
 
 #[derive(Debug)]
 struct AnswerStream {
-    taken: mpsc::Receiver<Chunk>,
+    taken: mpsc::Receiver<ReservedChunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
     /// Dropping it ends the download.
     _task: Task,
@@ -214,7 +215,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
-        let mut whole = Whole::of(&self.range);
+        let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk().await? {
             whole.add(chunk);
         }
@@ -250,7 +251,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
-        let mut whole = Whole::of(&self.range);
+        let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk_blocking()? {
             whole.add(chunk);
         }
@@ -304,13 +305,13 @@ impl Read for Download {
 }
 
 /// Joins chunks. A single chunk isn't copied.
-struct Whole {
+struct JoinedBytes {
     len: usize,
     one: Bytes,
     more: BytesMut,
 }
 
-impl Whole {
+impl JoinedBytes {
     fn of(range: &Range<u64>) -> Self {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         Self { len, one: Bytes::new(), more: BytesMut::new() }
@@ -342,17 +343,20 @@ mod tests {
 
     #[test]
     fn bounds_of_every_kind_say_which_bytes_are_meant() {
-        let bytes = Part::Bytes;
+        let bytes = ReadExtent::Bytes;
         let between = |range| ByteRange::between(range).unwrap();
-        assert_eq!(Part::of(&..), Part::All);
-        assert_eq!(Part::of(&(0..)), Part::All);
-        assert_eq!(Part::of(&(7..)), bytes(ByteRange::starting_at(7)));
-        assert_eq!(Part::of(&(7..9)), bytes(between(7..9)));
-        assert_eq!(Part::of(&(7..=9)), bytes(between(7..10)));
-        assert_eq!(Part::of(&..u64::MAX), bytes(between(0..u64::MAX)));
-        for nothing in
-            [Part::of(&(7..7)), Part::of(&(0..0)), Part::of(&Range { start: 9, end: 7 }), Part::of(&..0)]
-        {
+        assert_eq!(ReadExtent::of(&..), ReadExtent::All);
+        assert_eq!(ReadExtent::of(&(0..)), ReadExtent::All);
+        assert_eq!(ReadExtent::of(&(7..)), bytes(ByteRange::starting_at(7)));
+        assert_eq!(ReadExtent::of(&(7..9)), bytes(between(7..9)));
+        assert_eq!(ReadExtent::of(&(7..=9)), bytes(between(7..10)));
+        assert_eq!(ReadExtent::of(&..u64::MAX), bytes(between(0..u64::MAX)));
+        for nothing in [
+            ReadExtent::of(&(7..7)),
+            ReadExtent::of(&(0..0)),
+            ReadExtent::of(&Range { start: 9, end: 7 }),
+            ReadExtent::of(&..0),
+        ] {
             assert!(
                 nothing.range("gs://b/k").unwrap_err().to_string().contains("holds no byte"),
                 "{nothing:?}"
@@ -363,10 +367,10 @@ mod tests {
     #[test]
     fn a_chunk_that_is_all_there_is_is_not_copied() {
         let chunk = Bytes::from(vec![7; 100]);
-        let mut whole = Whole::of(&(0..100));
+        let mut whole = JoinedBytes::of(&(0..100));
         whole.add(chunk.clone());
         assert_eq!(whole.bytes().as_ptr(), chunk.as_ptr());
-        let mut whole = Whole::of(&(0..6));
+        let mut whole = JoinedBytes::of(&(0..6));
         for chunk in [b"ab".as_slice(), b"cd", b"ef"] {
             whole.add(Bytes::copy_from_slice(chunk));
         }

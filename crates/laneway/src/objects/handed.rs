@@ -10,37 +10,37 @@ use laneway_store::Body;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
-use crate::job::running::Running;
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::job::running::JobState;
 use crate::plan::PARTS_AT_ONCE;
-use crate::transfer::upload::{Given, Input, ReadyPart};
+use crate::transfer::upload::{ExpectedChecksum, Input, ReadyPart};
 
 /// The channel that brings an object's parts, each of the upload's part length. The flag is true for the last
 /// part.
-pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
+pub(super) type PartReceiver = mpsc::Receiver<(Bytes, bool)>;
 
 /// The input of an upload whose parts arrive over a channel. If the channel closes before the last part, the
 /// program has abandoned the object, and the upload ends.
-pub(super) struct Handed {
-    job: Arc<Running>,
-    given: Given,
-    parts: Mutex<(Parts, bool)>,
+pub(super) struct ChannelInput {
+    job: Arc<JobState>,
+    given: ExpectedChecksum,
+    parts: Mutex<(PartReceiver, bool)>,
 }
 
-impl Handed {
-    pub(super) fn new(job: Arc<Running>, given: Given, parts: Parts) -> Self {
+impl ChannelInput {
+    pub(super) fn new(job: Arc<JobState>, given: ExpectedChecksum, parts: PartReceiver) -> Self {
         Self { job, given, parts: Mutex::new((parts, false)) }
     }
 }
 
-pub(super) struct Begun {
+pub(super) struct HeldPart {
     bytes: Bytes,
     is_last: bool,
     held: Reservation,
 }
 
-impl Input for Handed {
-    type Begun = Begun;
+impl Input for ChannelInput {
+    type Begun = HeldPart;
 
     async fn next(&self) -> Result<Option<Self::Begun>, Error> {
         let mut state = self.parts.lock().await;
@@ -58,16 +58,16 @@ impl Input for Handed {
         // Reserve memory only after the part has arrived. Otherwise this upload would hold memory that other
         // transfers need while it waits for the program's next write.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
-        Ok(Some(Begun { bytes, is_last, held }))
+        Ok(Some(HeldPart { bytes, is_last, held }))
     }
 
-    async fn prepare(&self, begun: Begun, wanted: Wanted) -> Result<ReadyPart, Error> {
-        let Begun { bytes, is_last, held } = begun;
+    async fn prepare(&self, begun: HeldPart, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
+        let HeldPart { bytes, is_last, held } = begun;
         let run = hashed(&self.job, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }
 
-    async fn check(&self, whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         self.given.compare(whole)
     }
 
@@ -77,14 +77,14 @@ impl Input for Handed {
 }
 
 /// The input of an upload whose bytes are all in the caller's memory.
-pub(super) struct InMemory {
-    pub(super) job: Arc<Running>,
+pub(super) struct BytesInput {
+    pub(super) job: Arc<JobState>,
     pub(super) bytes: Bytes,
     pub(super) part: usize,
     pub(super) next: AtomicUsize,
 }
 
-impl Input for InMemory {
+impl Input for BytesInput {
     type Begun = Bytes;
 
     async fn next(&self) -> Result<Option<Bytes>, Error> {
@@ -93,13 +93,13 @@ impl Input for InMemory {
         Ok((start < end).then(|| self.bytes.slice(start..end)))
     }
 
-    async fn prepare(&self, bytes: Bytes, wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, bytes: Bytes, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let is_last = bytes.as_ptr_range().end == self.bytes.as_ptr_range().end;
         let run = hashed(&self.job, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: None })
     }
 
-    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+    async fn check(&self, _whole: &RangeChecksums) -> Result<(), Error> {
         Ok(())
     }
 
@@ -117,6 +117,10 @@ impl Input for InMemory {
 ///
 /// # Errors
 /// If the engine has ended.
-pub(super) async fn hashed(job: &Running, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
-    job.engine.files.run(move || Run::of(&bytes, wanted)).await
+pub(super) async fn hashed(
+    job: &JobState,
+    bytes: Bytes,
+    wanted: ChecksumSet,
+) -> Result<RangeChecksums, Error> {
+    job.engine.files.run(move || RangeChecksums::of(&bytes, wanted)).await
 }

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
-use crate::listing::{self, Order};
+use crate::listing::{self, KeyOrder};
 use crate::{Bucket, Error};
 
 /// The number of pages that wait for the caller. At this number, Laneway takes no further page from the
@@ -23,12 +23,12 @@ const PAGES_WAITING_MAX: usize = 2;
 /// sends no request before it is polled, and none after it is dropped. It ends after an error.
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
-pub struct List(Pages);
+pub struct List(BucketListing);
 
 /// A stream of the entries directly below a prefix, made by [`Bucket::list_dir`]. It works like [`List`].
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
-pub struct ListDir(Pages);
+pub struct ListDir(BucketListing);
 
 /// An entry of [`ListDir`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn list(&self, prefix: &str) -> List {
-        List(Pages::new(self, prefix, None))
+        List(BucketListing::new(self, prefix, None))
     }
 
     /// Lists the entries directly below `prefix`, which usually ends in a slash. The entries are the objects
@@ -88,7 +88,7 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn list_dir(&self, prefix: &str) -> ListDir {
-        ListDir(Pages::new(self, prefix, Some("/".to_owned())))
+        ListDir(BucketListing::new(self, prefix, Some("/".to_owned())))
     }
 }
 
@@ -166,25 +166,25 @@ impl Stream for ListDir {
 
 /// The pages of a listing. The engine's thread fetches them ahead of the caller.
 #[derive(Debug)]
-struct Pages {
+struct BucketListing {
     bucket: Bucket,
     list: laneway_store::List,
-    arriving: Option<OfProcess<Arriving>>,
+    arriving: Option<OfProcess<EntryReceiver>>,
     entries: VecDeque<Listed>,
     limit: Option<u64>,
     is_over: bool,
 }
 
 #[derive(Debug)]
-struct Arriving {
-    batches: mpsc::UnboundedReceiver<Batch>,
+struct EntryReceiver {
+    batches: mpsc::UnboundedReceiver<ListMessage>,
     /// Dropping it ends the listing.
     _task: Option<Task>,
 }
 
 /// A message from the task that requests the pages.
 #[derive(Debug)]
-enum Batch {
+enum ListMessage {
     /// Entries as they arrive. The last ones of a page carry the page's permit. When the caller takes them,
     /// the permit becomes free for a further page.
     Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
@@ -192,7 +192,7 @@ enum Batch {
     Over,
 }
 
-impl Pages {
+impl BucketListing {
     fn new(bucket: &Bucket, prefix: &str, delimiter: Option<String>) -> Self {
         let prefix = format!("{}{prefix}", bucket.prefix());
         let list = laneway_store::List { delimiter, ..laneway_store::List::new(bucket.name(), prefix) };
@@ -247,14 +247,14 @@ impl Pages {
     }
 
     /// Takes a batch from the channel. Returns the error if the listing ends with one.
-    fn take(&mut self, some: Option<Batch>) -> Option<Error> {
+    fn take(&mut self, some: Option<ListMessage>) -> Option<Error> {
         match some {
-            Some(Batch::Entries(entries, _page)) => self.entries.extend(entries),
-            Some(Batch::Failed(error)) => {
+            Some(ListMessage::Entries(entries, _page)) => self.entries.extend(entries),
+            Some(ListMessage::Failed(error)) => {
                 self.is_over = true;
                 return Some(error);
             }
-            Some(Batch::Over) => self.is_over = true,
+            Some(ListMessage::Over) => self.is_over = true,
             // The channel closed without `Over`, so the task has died and the listing is incomplete.
             None => {
                 self.is_over = true;
@@ -265,13 +265,13 @@ impl Pages {
     }
 
     /// Returns the error for a listing that the parent of this process began before a `fork`.
-    fn forked(&self) -> Batch {
-        Batch::Failed(Error::forked(self.bucket.url()))
+    fn forked(&self) -> ListMessage {
+        ListMessage::Failed(Error::forked(self.bucket.url()))
     }
 
     /// Returns the channel of the entries. Starts the listing at the first call. Returns `None` if the parent
     /// of this process began the listing before a `fork`.
-    fn arriving(&mut self) -> Option<&mut Arriving> {
+    fn arriving(&mut self) -> Option<&mut EntryReceiver> {
         let (bucket, list, limit) = (&self.bucket, &self.list, self.limit);
         let begin = || {
             let (out, batches) = mpsc::unbounded_channel();
@@ -282,23 +282,23 @@ impl Pages {
                 }),
                 Err(error) => {
                     // This can't fail, because the receiver still exists.
-                    drop(out.send(Batch::Failed(error)));
+                    drop(out.send(ListMessage::Failed(error)));
                     None
                 }
             };
-            OfProcess::new(Arriving { batches, _task: task })
+            OfProcess::new(EntryReceiver { batches, _task: task })
         };
         self.arriving.get_or_insert_with(begin).get_mut()
     }
 }
 
-async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSender<Batch>) {
+async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSender<ListMessage>) {
     let store = match bucket.store() {
         Ok(store) => store,
-        Err(error) => return drop(out.send(Batch::Failed(error))),
+        Err(error) => return drop(out.send(ListMessage::Failed(error))),
     };
     let pages = Arc::new(Semaphore::new(PAGES_WAITING_MAX));
-    let mut listing = listing::arriving(&store, list, Order::Keys);
+    let mut listing = listing::arriving(&store, list, KeyOrder::Keys);
     loop {
         // This can't fail, because the semaphore is never closed.
         let Ok(permit) = Arc::clone(&pages).acquire_owned().await else { return };
@@ -306,12 +306,12 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
         while permit.is_some() {
             let arrived = match listing.next().await {
                 Some(Ok(arrived)) => arrived,
-                Some(Err(error)) => return drop(out.send(Batch::Failed(error))),
-                None => return drop(out.send(Batch::Over)),
+                Some(Err(error)) => return drop(out.send(ListMessage::Failed(error))),
+                None => return drop(out.send(ListMessage::Over)),
             };
             let entries = entries(&bucket, arrived.prefixes, arrived.objects);
             let page = permit.take_if(|_| arrived.ends_page);
-            if out.send(Batch::Entries(entries, page)).is_err() {
+            if out.send(ListMessage::Entries(entries, page)).is_err() {
                 return;
             }
         }
@@ -323,7 +323,7 @@ async fn few(
     bucket: Bucket,
     mut list: laneway_store::List,
     mut left: u64,
-    out: mpsc::UnboundedSender<Batch>,
+    out: mpsc::UnboundedSender<ListMessage>,
 ) {
     let listed = async {
         let (store, mut seen) = (bucket.store()?, HashSet::new());
@@ -333,7 +333,7 @@ async fn few(
             let mut entries = entries(&bucket, page.prefixes, page.objects);
             entries.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             left -= entries.len() as u64;
-            let is_heard = out.send(Batch::Entries(entries, None)).is_ok();
+            let is_heard = out.send(ListMessage::Entries(entries, None)).is_ok();
             match page.next.filter(|_| is_heard) {
                 Some(next) if seen.insert(next.clone()) => list.token = Some(next),
                 Some(_) => {
@@ -345,7 +345,7 @@ async fn few(
         }
         Ok::<_, Error>(())
     };
-    let end = listed.await.map_or_else(Batch::Failed, |()| Batch::Over);
+    let end = listed.await.map_or_else(ListMessage::Failed, |()| ListMessage::Over);
     // Ignore an error: the caller may have dropped the listing.
     drop(out.send(end));
 }

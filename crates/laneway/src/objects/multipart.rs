@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::attributes::describable;
 use super::call::{callable, job, within};
 use super::handed::hashed;
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::content::content_type;
-use crate::transfer::upload::{Parts, wanted};
+use crate::transfer::upload::{PartsUpload, wanted};
 use crate::{Bucket, Error, Written};
 
 /// An unfinished multipart upload in the store, begun by [`Bucket::begin_multipart`].
@@ -293,12 +293,12 @@ impl CompleteMultipart {
         within(deadline, &url, async {
             if parts.is_empty() {
                 // Stores refuse to complete an upload without parts, so send an empty one.
-                let run = Run::of(b"", wanted(&named));
+                let run = RangeChecksums::of(b"", wanted(&named));
                 let part = store.part(&named, 1, Body::empty(), run.crc32c.unwrap_or_default()).await?;
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });
             }
             let (id, options) = (&named.id, &PutOptions::default());
-            let whole = Parts::new(&job, &store, id, options, None);
+            let whole = PartsUpload::new(&job, &store, id, options, None);
             let parts = parts.into_iter().map(UploadedPart::into_run).collect();
             Ok(whole.complete(&named, parts).await?.into())
         })
@@ -325,9 +325,9 @@ impl UploadedPart {
         self.part.size
     }
 
-    fn into_run(self) -> (Part, Run) {
+    fn into_run(self) -> (Part, RangeChecksums) {
         let Self { part, crc64nvme } = self;
-        let mut run = Run::known(part.size, Crc::Crc32c, 0);
+        let mut run = RangeChecksums::known(part.size, Crc::Crc32c, 0);
         (run.crc32c, run.crc64nvme) = (part.crc32c, crc64nvme);
         (part, run)
     }

@@ -6,8 +6,8 @@ use laneway_store::{Get, GetRange, Got, ObjectMeta, Version};
 
 use super::call::{callable, within};
 use super::read_ahead::FIRST_IN_ORDER;
-use super::reader::{Opened, Reader};
-use crate::content::checksum::{Crc, Run};
+use super::reader::{OpeningBytes, Reader};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::transfer::second_try::log_second_try;
 use crate::{Bucket, Error};
 
@@ -98,7 +98,7 @@ impl Open {
             meta.version = version;
             meta.id = id;
             bucket.relative(&mut meta);
-            return Ok(Reader::new(bucket, *meta, Opened::default(), in_order));
+            return Ok(Reader::new(bucket, *meta, OpeningBytes::default(), in_order));
         }
         let range = match footer {
             // Expect half of the bytes, because most objects are smaller than the range.
@@ -107,7 +107,7 @@ impl Open {
         };
         let ask = async {
             let Some((range, expected)) = range else {
-                return Ok((store.head(&id, version.as_ref()).await?, Opened::default()));
+                return Ok((store.head(&id, version.as_ref()).await?, OpeningBytes::default()));
             };
             let get = || Get {
                 range: Some(range.clone()),
@@ -121,7 +121,7 @@ impl Open {
                 got = store.get(get()).await?;
                 verify(&url, &got)?;
             }
-            Ok::<_, Error>((got.meta, Opened { start: got.range.start, bytes: got.body }))
+            Ok::<_, Error>((got.meta, OpeningBytes { start: got.range.start, bytes: got.body }))
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
@@ -138,7 +138,7 @@ impl Open {
 fn verify(url: &str, got: &Got) -> Result<(), Error> {
     let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
     let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };
-    let compared = Run::of(&got.body, crc.wanted()).verify(stored);
+    let compared = RangeChecksums::of(&got.body, crc.wanted()).verify(stored);
     compared.map_err(|difference| Error::mismatch(url, difference))?;
     Ok(())
 }

@@ -13,13 +13,13 @@ use laneway_store::{Checksums, PutOptions};
 
 use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
-use super::handed::{InMemory, hashed};
-use crate::content::checksum::Wanted;
+use super::handed::{BytesInput, hashed};
+use crate::content::checksum::ChecksumSet;
 use crate::content::content_type;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::part_len;
-use crate::transfer::upload::{Given, Parts, put_verified};
+use crate::transfer::upload::{ExpectedChecksum, PartsUpload, put_verified};
 use crate::{Bucket, Error, Written};
 
 /// A call that writes an object, made by [`Bucket::put`].
@@ -35,9 +35,9 @@ pub struct Put {
 }
 
 /// The source of a new object's bytes: memory, a file or a stream.
-pub struct Payload(Source);
+pub struct Payload(PayloadSource);
 
-enum Source {
+enum PayloadSource {
     Bytes(Bytes),
     File(PathBuf),
     Stream(BoxStream<'static, io::Result<Bytes>>),
@@ -89,8 +89,8 @@ impl Put {
         }
         let write = async {
             match payload.0 {
-                Source::Bytes(bytes) => write(&bucket, &key, bytes, options, crc32c).await,
-                Source::File(path) => {
+                PayloadSource::Bytes(bytes) => write(&bucket, &key, bytes, options, crc32c).await,
+                PayloadSource::File(path) => {
                     let (owner, job) = job(&bucket)?;
                     let (at, id) = (bucket.store()?, bucket.id(&key)?);
                     let send = async move {
@@ -100,7 +100,7 @@ impl Put {
                 }
                 // Box this large future. Otherwise it would also enlarge the future of a put of bytes in
                 // memory.
-                Source::Stream(mut stream) => {
+                PayloadSource::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
                         writer.expect_crc32c(crc32c);
@@ -133,24 +133,24 @@ pub(super) async fn write(
 ) -> Result<Written, Error> {
     let (owner, job) = job(bucket)?;
     let (store, id) = (bucket.store()?, bucket.id(key)?);
-    let given = Given { url: bucket.url_of(key), crc32c };
+    let given = ExpectedChecksum { url: bucket.url_of(key), crc32c };
     if bytes.len() as u64 <= SMALL_UPLOAD_MAX {
         let whole = match bytes.len() <= HASHED_AT_ONCE {
-            true => crate::content::checksum::Run::of(&bytes, Wanted::CRC32C),
-            false => hashed(&job, bytes.clone(), Wanted::CRC32C).await?,
+            true => crate::content::checksum::RangeChecksums::of(&bytes, ChecksumSet::CRC32C),
+            false => hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?,
         };
         given.compare(&whole)?;
         let sums: Checksums = whole.checksums();
         return Ok(put_verified(&job, &store, &id, bytes, &sums, &options).await?.into());
     }
     if crc32c.is_some() {
-        given.compare(&hashed(&job, bytes.clone(), Wanted::CRC32C).await?)?;
+        given.compare(&hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?)?;
     }
     let send = async move {
         let (size, job) = (bytes.len() as u64, &job);
         let part = usize::try_from(part_len(size, store.capabilities().parts)).unwrap_or(usize::MAX);
-        let input = InMemory { job: Arc::<Running>::clone(job), bytes, part, next: AtomicUsize::new(0) };
-        let parts = Parts::new(job, &store, &id, &options, None);
+        let input = BytesInput { job: Arc::<JobState>::clone(job), bytes, part, next: AtomicUsize::new(0) };
+        let parts = PartsUpload::new(job, &store, &id, &options, None);
         parts.send(Some(size), &input).await
     };
     Ok(cleaning(bucket.client(), owner, send).await?.into())
@@ -163,19 +163,19 @@ const HASHED_AT_ONCE: usize = 64 << 10;
 impl Payload {
     /// Makes the payload from a local file. Laneway holds only the bytes in memory that it is sending.
     pub fn file(path: impl AsRef<Path>) -> Self {
-        Self(Source::File(path.as_ref().to_owned()))
+        Self(PayloadSource::File(path.as_ref().to_owned()))
     }
 
     /// Makes the payload from a stream of bytes of any length. Laneway holds a few parts of 16 MiB in memory,
     /// each until the store has confirmed it.
     pub fn stream(stream: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
-        Self(Source::Stream(stream.boxed()))
+        Self(PayloadSource::Stream(stream.boxed()))
     }
 }
 
 impl From<Bytes> for Payload {
     fn from(bytes: Bytes) -> Self {
-        Self(Source::Bytes(bytes))
+        Self(PayloadSource::Bytes(bytes))
     }
 }
 
@@ -212,9 +212,9 @@ impl From<&'static str> for Payload {
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Source::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
-            Source::File(path) => path.fmt(f),
-            Source::Stream(_) => f.write_str("a stream"),
+            PayloadSource::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            PayloadSource::File(path) => path.fmt(f),
+            PayloadSource::Stream(_) => f.write_str("a stream"),
         }
     }
 }

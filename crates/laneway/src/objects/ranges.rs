@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetch::{All, Fetch, Limits, One};
+use fetch::{Fetch, Limits, RangeResult, RangesResult};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
@@ -201,12 +201,12 @@ impl GetRanges {
         Ok(self.all(&Limits::of_all()).await?.0)
     }
 
-    async fn all(&self, limits: &Limits) -> All {
+    async fn all(&self, limits: &Limits) -> RangesResult {
         let (store, id) = self.place()?;
         within(self.deadline, &self.bucket.url_of(&self.key), self.fetch(&store, &id, limits).all()).await
     }
 
-    async fn each(&self, limits: &Limits, take: impl fetch::Taker) -> Result<(), Error> {
+    async fn each(&self, limits: &Limits, take: impl fetch::RangeTaker) -> Result<(), Error> {
         let (store, id) = self.place()?;
         within(self.deadline, &self.bucket.url_of(&self.key), self.fetch(&store, &id, limits).each(take))
             .await
@@ -234,7 +234,7 @@ impl GetRanges {
 /// error. If it ends without an error, it has yielded every range.
 pub struct Ranges {
     /// The task sends `None` at the end. If the channel closes without it, the task has died.
-    results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
+    results: OfProcess<mpsc::UnboundedReceiver<Option<RangeResult>>>,
     url: String,
     is_over: bool,
     /// True once all ranges are in `here` or were returned, so that none is left to receive.
@@ -250,7 +250,7 @@ pub struct Ranges {
 
 impl Ranges {
     fn new(
-        results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
+        results: OfProcess<mpsc::UnboundedReceiver<Option<RangeResult>>>,
         url: String,
         task: Option<Task>,
     ) -> Self {
@@ -309,7 +309,7 @@ impl Ranges {
 
     /// Converts a received message to an item of the stream. `some` is `None` if this process was forked
     /// after the read began, which is an error.
-    fn taken(&mut self, some: Option<Option<Option<One>>>) -> Option<Result<(usize, Bytes), Error>> {
+    fn taken(&mut self, some: Option<Option<Option<RangeResult>>>) -> Option<Result<(usize, Bytes), Error>> {
         let result = match some {
             Some(Some(result)) => result,
             Some(None) => Some(Err(Error::cancelled(&self.url))),
@@ -349,7 +349,7 @@ impl fmt::Debug for Ranges {
 /// panicked.
 pub struct ObjectRanges {
     /// The task sends `None` at the end. If the channel closes without it, the task has died.
-    results: OfProcess<mpsc::Receiver<Option<Object>>>,
+    results: OfProcess<mpsc::Receiver<Option<ObjectOutcome>>>,
     url: String,
     is_over: bool,
     /// Dropping it ends the reads.
@@ -357,7 +357,7 @@ pub struct ObjectRanges {
 }
 
 /// The outcome for an object, or the error that ends the stream.
-type Object = Result<(usize, All), Error>;
+type ObjectOutcome = Result<(usize, RangesResult), Error>;
 
 impl ObjectRanges {
     /// Returns the next object that is done: its index in the request, and its ranges in the order of the
@@ -373,7 +373,7 @@ impl ObjectRanges {
 
     /// Converts a received message to an item of the stream. `some` is `None` if this process was forked
     /// after the read began, which is an error.
-    fn taken(&mut self, some: Option<Option<Option<Object>>>) -> Option<<Self as Stream>::Item> {
+    fn taken(&mut self, some: Option<Option<Option<ObjectOutcome>>>) -> Option<<Self as Stream>::Item> {
         let object = match some {
             Some(Some(object)) => object,
             Some(None) => Some(Err(Error::cancelled(&self.url))),

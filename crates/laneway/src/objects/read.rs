@@ -9,10 +9,10 @@ use laneway_lanes::attempts::{counted, most};
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
 use crate::event::Verified;
-use crate::job::running::{Begun, Made, Moved, Purpose, Running};
-use crate::job::shared::Common;
+use crate::job::running::{ActiveItem, JobState, Purpose, ResultObject, TransferOutcome};
+use crate::job::shared::CommonBuckets;
 use crate::location::url;
-use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
+use crate::transfer::download::in_order::{self, Chunks, FetchRequest, ReservedChunk};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
 /// The maximum number of bytes in ranges that are fetched together, before any of them is written. Laneway
@@ -31,7 +31,7 @@ impl Client {
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
-        let job = Running::new(Arc::clone(&worker.state), ends, Purpose::Plain, Common::default());
+        let job = JobState::new(Arc::clone(&worker.state), ends, Purpose::Plain, CommonBuckets::default());
         let begun = begin(&job, request);
         let (chunks, taken) = in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);
@@ -47,7 +47,12 @@ impl Client {
     }
 }
 
-async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks) -> Result<Moved, Error> {
+async fn read(
+    job: &JobState,
+    client: &Client,
+    request: ReadRequest,
+    out: Chunks,
+) -> Result<TransferOutcome, Error> {
     let Some((provider, id)) = request.at.as_object() else {
         return Err(Error::usage(request.at.to_string(), "names no object in a store"));
     };
@@ -60,28 +65,28 @@ async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks)
         [range] => Some(*range),
         ranges => {
             let bucket = client.bucket(&url(provider, &ObjectId::new(&id.bucket, "")))?;
-            return Several { job, store, id: &id, bucket, out }.read(ranges).await;
+            return RangesReader { job, store, id: &id, bucket, out }.read(ranges).await;
         }
     };
-    Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
+    Ok(in_order::fetch(job, store, &id, FetchRequest { range, ..FetchRequest::default() }, out).await?.moved)
 }
 
-struct Several<'a> {
-    job: &'a Running,
+struct RangesReader<'a> {
+    job: &'a JobState,
     store: &'a Store,
     id: &'a ObjectId,
     bucket: Bucket,
     out: Chunks,
 }
 
-impl Several<'_> {
-    async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
+impl RangesReader<'_> {
+    async fn read(&self, ranges: &[ByteRange]) -> Result<TransferOutcome, Error> {
         let is_version = self.id.version.is_some();
         // If the ranges' offsets are known and they have few bytes, read them without a request for the
         // object's metadata.
         if !is_version
             && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
-            && let [Step::Together(ranges)] = steps(offsets).as_slice()
+            && let [ReadStep::Together(ranges)] = steps(offsets).as_slice()
         {
             let bytes = self.together(ranges, None).await?;
             return Ok(moved(bytes));
@@ -96,7 +101,7 @@ impl Several<'_> {
         let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
         let steps = match is_version {
             // `get_ranges` takes no version id, so read the ranges one by one.
-            true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
+            true => ranges.into_iter().filter(|range| !range.is_empty()).map(ReadStep::Long).collect(),
             false => steps(ranges),
         };
         if meta.version.is_none() && steps.len() > 1 {
@@ -106,10 +111,10 @@ impl Several<'_> {
         let mut bytes = 0;
         for step in steps {
             bytes += match step {
-                Step::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
-                Step::Long(range) => {
+                ReadStep::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
+                ReadStep::Long(range) => {
                     let (range, version) = (Some(ByteRange::between(range)?), meta.version.clone());
-                    let wish = Wish { range, version, ..Wish::default() };
+                    let wish = FetchRequest { range, version, ..FetchRequest::default() };
                     in_order::fetch(self.job, self.store, self.id, wish, self.out.clone()).await?.moved.bytes
                 }
             };
@@ -133,7 +138,7 @@ impl Several<'_> {
     }
 
     async fn send(&self, bytes: Bytes) -> Result<(), Error> {
-        self.out.send(Chunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
+        self.out.send(ReservedChunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
     }
 
     fn url(&self) -> String {
@@ -143,28 +148,28 @@ impl Several<'_> {
 
 /// Ranges that are fetched at the same time. The steps follow the order of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Step {
+enum ReadStep {
     /// Ranges with at most [`TOGETHER_MAX`] bytes in total.
     Together(Vec<Range<u64>>),
     /// A range of more than [`TOGETHER_MAX`] bytes.
     Long(Range<u64>),
 }
 
-fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
+fn steps(ranges: Vec<Range<u64>>) -> Vec<ReadStep> {
     let (mut steps, mut room) = (Vec::new(), 0);
     for range in ranges {
         let len = range.end - range.start;
         if len > TOGETHER_MAX {
-            steps.push(Step::Long(range));
+            steps.push(ReadStep::Long(range));
             continue;
         }
         match steps.last_mut() {
-            Some(Step::Together(ranges)) if len <= room => {
+            Some(ReadStep::Together(ranges)) if len <= room => {
                 ranges.push(range);
                 room -= len;
             }
             _ => {
-                steps.push(Step::Together(vec![range]));
+                steps.push(ReadStep::Together(vec![range]));
                 room = TOGETHER_MAX - len;
             }
         }
@@ -174,11 +179,11 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
 
 /// Returns the result of a read of several ranges. It is unverified, because no store reports a checksum of a
 /// range.
-fn moved(bytes: u64) -> Moved {
-    Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
+fn moved(bytes: u64) -> TransferOutcome {
+    TransferOutcome { bytes, verified: Verified::Unverified, atomic: true, made: ResultObject::default() }
 }
 
-fn begin(job: &Running, request: &ReadRequest) -> Begun {
+fn begin(job: &JobState, request: &ReadRequest) -> ActiveItem {
     let source = match request.at.as_object() {
         Some((provider, id)) => url(provider, &id),
         None => request.at.to_string(),
@@ -187,11 +192,11 @@ fn begin(job: &Running, request: &ReadRequest) -> Begun {
 }
 
 /// Returns the item of a read that succeeded.
-fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
+fn item(job: &JobState, begun: ActiveItem, moved: TransferOutcome, attempts: u32) -> Item {
     // `attempts` is 0 if the ranges were read together, because their tasks count the attempts separately.
     let attempts = attempts.max(1);
-    let Begun { op, source, destination, start, .. } = begun;
-    let Moved { bytes, verified, atomic, .. } = moved;
+    let ActiveItem { op, source, destination, start, .. } = begun;
+    let TransferOutcome { bytes, verified, atomic, .. } = moved;
     let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn ranges_keep_their_order_and_few_bytes_are_held_at_a_time() {
         const MIB: u64 = 1 << 20;
-        let together = |ranges: &[Range<u64>]| Step::Together(ranges.to_vec());
+        let together = |ranges: &[Range<u64>]| ReadStep::Together(ranges.to_vec());
         let alone = |range: Range<u64>| together(&[range]);
         assert_eq!(steps(vec![]), []);
         assert_eq!(steps(vec![7..9, 7..9, 0..0, 1..2]), [together(&[7..9, 7..9, 0..0, 1..2])]);
@@ -213,7 +218,7 @@ mod tests {
             steps(vec![1..2, long.clone(), 3..4, 0..16 * MIB, 0..10 * MIB, 0..6 * MIB, 9..10]),
             [
                 alone(1..2),
-                Step::Long(long),
+                ReadStep::Long(long),
                 alone(3..4),
                 alone(0..16 * MIB),
                 together(&[0..10 * MIB, 0..6 * MIB]),

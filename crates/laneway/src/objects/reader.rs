@@ -13,7 +13,7 @@ use laneway_store::ObjectMeta;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
 use super::call::{Pending, pending, within};
-use super::columns::Begun;
+use super::columns::PredictedReads;
 use super::fill::fill;
 use super::ranges::{GetRanges, Ranges, RangesInto};
 use super::read_ahead::ReadAhead;
@@ -28,50 +28,50 @@ use crate::{Bucket, Error};
 /// opened for reading in order. [`again`](Self::again) makes another reader of the same object. Both share
 /// the bytes that came with the opening request.
 pub struct Reader {
-    object: Arc<Object>,
+    object: Arc<ReaderObject>,
     deadline: Option<Duration>,
     position: u64,
     ahead: ReadAhead,
     /// The bytes of the last fetch, and their offset in the object.
     have: (u64, Bytes),
     /// The fetch that is under way.
-    coming: Option<OfProcess<Coming>>,
+    coming: Option<OfProcess<PendingFetch>>,
     /// Held while this reader reads far ahead. The engine counts the readers that hold a clone, because they
     /// share the memory for reading ahead.
     reading_on: Option<OfProcess<Arc<()>>>,
     /// The columns of a Parquet file that are fetched ahead. `None` before the first call of `stream_ranges`
     /// or `stream_ranges_into`.
-    columns: Mutex<Option<Begun<Ranges>>>,
+    columns: Mutex<Option<PredictedReads<Ranges>>>,
 }
 
-type Coming = (Range<u64>, Pending<Vec<Bytes>>);
+type PendingFetch = (Range<u64>, Pending<Vec<Bytes>>);
 
-struct Object {
+struct ReaderObject {
     bucket: Bucket,
     meta: ObjectMeta,
-    opened: Opened,
+    opened: OpeningBytes,
     in_order: bool,
 }
 
 /// The bytes that the opening request fetched: none, or the object's first or last bytes.
 #[derive(Default)]
-pub(super) struct Opened {
+pub(super) struct OpeningBytes {
     pub(super) start: u64,
     pub(super) bytes: Bytes,
 }
 
-impl Opened {
+impl OpeningBytes {
     fn range(&self) -> Range<u64> {
         self.start..self.start + self.bytes.len() as u64
     }
 }
 
 impl Reader {
-    pub(super) fn new(bucket: Bucket, meta: ObjectMeta, opened: Opened, in_order: bool) -> Self {
-        Self::of(Arc::new(Object { bucket, meta, opened, in_order }), None)
+    pub(super) fn new(bucket: Bucket, meta: ObjectMeta, opened: OpeningBytes, in_order: bool) -> Self {
+        Self::of(Arc::new(ReaderObject { bucket, meta, opened, in_order }), None)
     }
 
-    fn of(object: Arc<Object>, deadline: Option<Duration>) -> Self {
+    fn of(object: Arc<ReaderObject>, deadline: Option<Duration>) -> Self {
         let here = if object.opened.start == 0 { object.opened.range().end } else { 0 };
         let ahead = ReadAhead::new(object.in_order, here);
         let (have, columns) = ((0, Bytes::new()), Mutex::default());
@@ -218,7 +218,8 @@ impl Reader {
     fn ahead(&self, ranges: &[Range<u64>]) -> Option<Ranges> {
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
+        let begun =
+            columns.get_or_insert_with(|| PredictedReads::new(self.object.footer(), self.object.meta.size));
         // If the fetch ahead has failed, return `None`, so that the caller reads the ranges again.
         begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
@@ -267,8 +268,9 @@ impl Reader {
             }
             let position = self.position;
             // In a forked child, a fetch that the parent began never completes, so begin another one.
-            let is_useful =
-                |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
+            let is_useful = |coming: &OfProcess<PendingFetch>| {
+                coming.get().is_some_and(|(range, _)| range.contains(&position))
+            };
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
                 let range =
                     self.ahead.wanted(position, len as u64, self.object.meta.size, self.object.readers());
@@ -298,7 +300,7 @@ impl Reader {
     /// Returns at most `len` bytes at the reader's position, or `None` if none have arrived yet.
     fn at_hand(&self, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
-        let Opened { start, bytes: opened } = &self.object.opened;
+        let OpeningBytes { start, bytes: opened } = &self.object.opened;
         [(at, bytes), (start, opened)].into_iter().find_map(|(at, bytes)| {
             let from =
                 usize::try_from(self.position.checked_sub(*at)?).ok().filter(|from| *from < bytes.len())?;
@@ -329,7 +331,7 @@ impl Reader {
     }
 }
 
-impl Object {
+impl ReaderObject {
     /// Returns the number of readers that share the memory for reading ahead.
     fn readers(&self) -> usize {
         self.bucket.client().state().map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
@@ -445,7 +447,7 @@ impl Object {
         if missing.is_empty() {
             return Ok((read, buffer));
         }
-        let rest = Rest { buffer, at: (missing.start - offset) as usize };
+        let rest = BufferRest { buffer, at: (missing.start - offset) as usize };
         let client = self.bucket.client().clone();
         let filled = pending(&client, async move {
             let url = self.bucket.url_of(&self.meta.id.key);
@@ -472,12 +474,12 @@ impl Object {
 }
 
 /// The part of a buffer from the index `at` on.
-struct Rest<B> {
+struct BufferRest<B> {
     buffer: B,
     at: usize,
 }
 
-impl<B: AsMut<[u8]>> AsMut<[u8]> for Rest<B> {
+impl<B: AsMut<[u8]>> AsMut<[u8]> for BufferRest<B> {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.buffer.as_mut()[self.at..]
     }

@@ -13,12 +13,12 @@ use tokio::sync::mpsc::{self, OwnedPermit, Sender};
 
 use super::attributes::{conditional, describable};
 use super::call::{Pending, cleaning, job, pending};
-use super::handed::Handed;
+use super::handed::ChannelInput;
 use super::put::write;
 use crate::content::content_type;
 use crate::engine::fork::OfProcess;
 use crate::plan::parts::Cut;
-use crate::transfer::upload::{Given, Parts};
+use crate::transfer::upload::{ExpectedChecksum, PartsUpload};
 use crate::{Bucket, Canceller, Error, Written};
 
 /// Writes an object from the bytes that the caller writes to it, made by [`Bucket::writer`].
@@ -36,7 +36,7 @@ pub struct Writer {
     gathered: BytesMut,
     /// The number of parts that were passed to the upload.
     parts: u32,
-    upload: Option<OfProcess<Upload>>,
+    upload: Option<OfProcess<WriterUpload>>,
     /// Cancels the upload.
     canceller: Option<Canceller>,
     /// The future that completes the object, once [`finish`](Self::finish) was called.
@@ -45,15 +45,15 @@ pub struct Writer {
     ended: Option<Option<Written>>,
 }
 
-struct Upload {
+struct WriterUpload {
     cut: Cut,
     sender: Sender<(Bytes, bool)>,
     /// The future that waits until the upload takes the next part, while there is one to send.
-    room: Option<Room>,
+    room: Option<RoomWait>,
     ended: Pending<Written>,
 }
 
-type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
+type RoomWait = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 
 impl Bucket {
     /// Returns a writer for an object. It sends nothing before the caller has written a part's bytes or calls
@@ -134,7 +134,7 @@ impl Writer {
             drop(ending.await);
         }
         // In a forked child, do nothing: only the parent may abandon the upload that it began.
-        if let Some(Upload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
+        if let Some(WriterUpload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
             // Because the channel closes before the last part, the upload cleans up and ends as cancelled.
             drop(ended.await);
@@ -204,23 +204,23 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    fn begin(&mut self) -> Result<Upload, Error> {
+    fn begin(&mut self) -> Result<WriterUpload, Error> {
         let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
-        let given = Given { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
+        let given = ExpectedChecksum { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
         let options = self.described();
         let cut = Cut::of(&store, None);
         let (sender, parts) = mpsc::channel(1);
         let (owner, job) = job(&self.bucket)?;
         self.canceller = Some(owner.canceller());
-        let input = Handed::new(job.clone(), given, parts);
+        let input = ChannelInput::new(job.clone(), given, parts);
         let send = async move {
-            let parts = Parts::new(&job, &store, &id, &options, None);
+            let parts = PartsUpload::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
         // Start the upload now, so that it sends parts while the program fills others and nothing polls
         // `ended`.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
-        Ok(Upload { cut, sender, room: None, ended })
+        Ok(WriterUpload { cut, sender, room: None, ended })
     }
 
     fn described(&self) -> PutOptions {

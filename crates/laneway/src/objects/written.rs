@@ -3,7 +3,7 @@
 use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
-use crate::transfer::upload::Sent;
+use crate::transfer::upload::PutOutcome;
 
 /// Describes an object that a call has written. Fields that the store doesn't report are `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +22,8 @@ pub struct Written {
     pub atomic: bool,
 }
 
-impl From<Sent> for Written {
-    fn from(Sent { moved, meta }: Sent) -> Self {
+impl From<PutOutcome> for Written {
+    fn from(PutOutcome { moved, meta }: PutOutcome) -> Self {
         Self {
             version: meta.version,
             size: moved.bytes,

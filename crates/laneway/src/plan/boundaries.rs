@@ -27,7 +27,7 @@ pub(crate) fn of_lens(size: u64, lens: &[u64]) -> Option<Vec<Range<u64>>> {
 
 /// A section of a range: either a claim within it, or bytes between claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Stretch {
+pub(crate) enum RangeSection {
     /// The whole claim with this index.
     Claim(usize),
     /// Bytes of the range that no claim within it covers.
@@ -36,19 +36,19 @@ pub(crate) enum Stretch {
 
 /// Divides a range into the claims that lie within it, and the bytes between them. The claims are in order
 /// and don't overlap.
-pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<Stretch> {
+pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<RangeSection> {
     let mut stretches = Vec::new();
     let mut at = range.start;
     let from = claims.partition_point(|claim| claim.start < range.start);
     for (i, claim) in claims.iter().enumerate().skip(from).take_while(|(_, claim)| claim.end <= range.end) {
         if claim.start > at {
-            stretches.push(Stretch::Bytes(at..claim.start));
+            stretches.push(RangeSection::Bytes(at..claim.start));
         }
-        stretches.push(Stretch::Claim(i));
+        stretches.push(RangeSection::Claim(i));
         at = claim.end;
     }
     if at < range.end {
-        stretches.push(Stretch::Bytes(at..range.end));
+        stretches.push(RangeSection::Bytes(at..range.end));
     }
     stretches
 }
@@ -88,8 +88,8 @@ mod tests {
             let mut at = range.start;
             for stretch in cover(&range, &claims) {
                 let bytes = match stretch {
-                    Stretch::Claim(i) => claims[i].clone(),
-                    Stretch::Bytes(bytes) => bytes,
+                    RangeSection::Claim(i) => claims[i].clone(),
+                    RangeSection::Bytes(bytes) => bytes,
                 };
                 assert!(bytes.start == at && bytes.end > at, "seed {seed}");
                 at = bytes.end;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use laneway_store::{Part, StoredPart};
 use serde::{Deserialize, Serialize};
 
-use crate::location::identity::Identity;
+use crate::location::identity::FileIdentity;
 
 /// An upload counts as abandoned after this time without progress. By then GCS has ended the session, and
 /// S3's usual lifecycle rule removes the parts.
@@ -14,12 +14,12 @@ pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Identifies an upload by its file, its destination and its settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Subject {
+pub(crate) struct UploadSubject {
     /// The file's path, absolute; bytes that aren't ASCII are escaped.
     pub(crate) path: String,
     pub(crate) url: String,
     pub(crate) endpoint: String,
-    pub(crate) file: Identity,
+    pub(crate) file: FileIdentity,
     /// A checksum of the object's properties, such as its metadata and those that the store adds. The
     /// object's bytes are not included.
     pub(crate) options: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Subject {
 
 /// Says what a new upload does with an unfinished one in a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Worth {
+pub(crate) enum UnfinishedAction {
     /// Continue the unfinished upload: it sends the same file in the same state to the same object.
     GoOn,
     /// Abort the unfinished upload: it sends the same file to the same object, but with other settings, from
@@ -40,13 +40,13 @@ pub(crate) enum Worth {
 
 /// Returns what an upload of `subject` does with the unfinished upload `left`, which has made no progress for
 /// `idle`.
-pub(crate) fn worth(left: &Subject, subject: &Subject, idle: Duration) -> Worth {
+pub(crate) fn worth(left: &UploadSubject, subject: &UploadSubject, idle: Duration) -> UnfinishedAction {
     let is_same_way =
         (&left.path, &left.url, &left.endpoint) == (&subject.path, &subject.url, &subject.endpoint);
     match is_same_way {
-        false => Worth::Nothing,
-        true if left == subject && idle <= IDLE_MAX => Worth::GoOn,
-        true => Worth::Abort,
+        false => UnfinishedAction::Nothing,
+        true if left == subject && idle <= IDLE_MAX => UnfinishedAction::GoOn,
+        true => UnfinishedAction::Abort,
     }
 }
 
@@ -72,40 +72,40 @@ mod tests {
     use super::*;
     use crate::plan::random::Random;
 
-    fn subject() -> Subject {
-        let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
+    fn subject() -> UploadSubject {
+        let file = FileIdentity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
         let (path, url, endpoint) = ("/f".into(), "s3://b/k".into(), "http://h".into());
-        Subject { path, url, endpoint, file, options: 6, part_len: 7 }
+        UploadSubject { path, url, endpoint, file, options: 6, part_len: 7 }
     }
 
     #[test]
     fn an_upload_is_gone_on_with_only_if_nothing_has_changed() {
         let zero = Duration::ZERO;
-        assert_eq!(worth(&subject(), &subject(), IDLE_MAX), Worth::GoOn);
+        assert_eq!(worth(&subject(), &subject(), IDLE_MAX), UnfinishedAction::GoOn);
         let file = subject().file;
         for changed in [
-            Subject { file: Identity { inode: 9, ..file }, ..subject() },
-            Subject { file: Identity { size: 41, ..file }, ..subject() },
-            Subject { file: Identity { modified: (2, 4), ..file }, ..subject() },
-            Subject { file: Identity { changed: (4, 6), ..file }, ..subject() },
-            Subject { options: 7, ..subject() },
-            Subject { part_len: 8, ..subject() },
+            UploadSubject { file: FileIdentity { inode: 9, ..file }, ..subject() },
+            UploadSubject { file: FileIdentity { size: 41, ..file }, ..subject() },
+            UploadSubject { file: FileIdentity { modified: (2, 4), ..file }, ..subject() },
+            UploadSubject { file: FileIdentity { changed: (4, 6), ..file }, ..subject() },
+            UploadSubject { options: 7, ..subject() },
+            UploadSubject { part_len: 8, ..subject() },
         ] {
-            assert_eq!(worth(&changed, &subject(), zero), Worth::Abort, "{changed:?}");
+            assert_eq!(worth(&changed, &subject(), zero), UnfinishedAction::Abort, "{changed:?}");
         }
         for other in [
-            Subject { path: "/g".into(), ..subject() },
-            Subject { url: "s3://b/K".into(), ..subject() },
-            Subject { endpoint: "https://h".into(), ..subject() },
+            UploadSubject { path: "/g".into(), ..subject() },
+            UploadSubject { url: "s3://b/K".into(), ..subject() },
+            UploadSubject { endpoint: "https://h".into(), ..subject() },
         ] {
-            assert_eq!(worth(&other, &subject(), zero), Worth::Nothing, "{other:?}");
+            assert_eq!(worth(&other, &subject(), zero), UnfinishedAction::Nothing, "{other:?}");
         }
     }
 
     #[test]
     fn an_upload_that_nothing_was_done_for_in_a_week_is_aborted() {
         let idle = IDLE_MAX + Duration::from_secs(1);
-        assert_eq!(worth(&subject(), &subject(), idle), Worth::Abort);
+        assert_eq!(worth(&subject(), &subject(), idle), UnfinishedAction::Abort);
     }
 
     /// Tests random records and lists. A part may count as sent only if both contain it and agree about it,

@@ -24,10 +24,10 @@ mod stretch;
 use std::time::Duration;
 
 use alphabet::Alphabet;
-use cuts::{Rest, Wanted, cuts, guess};
+use cuts::{CutSpacing, StretchRest, cuts, guess};
 pub(crate) use disorder::Disorder;
 use stretch::Stretch;
-pub(crate) use stretch::{End, Kind, StretchId};
+pub(crate) use stretch::{End, EntryKind, StretchId};
 
 /// The maximum number of concurrent page requests of one listing. From a store that is 20 ms away and takes
 /// 16 ms for a page, 50 pages arrive in 3 or 4 rounds of requests. More concurrent requests would only take
@@ -67,7 +67,7 @@ const OBSERVED_KEYS: usize = 8;
 
 /// The order in which the caller wants keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub(crate) enum KeyOrder {
     /// In byte order. Keys that arrive far ahead of the reader wait.
     Keys,
     /// As they arrive.
@@ -75,7 +75,7 @@ pub(crate) enum Order {
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListingBounds {
     pub(crate) prefix: String,
     pub(crate) delimiter: Option<String>,
     pub(crate) start_after: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) struct Listed {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct PageRequest {
     pub(crate) stretch: StretchId,
     /// The common prefix of the requested keys: the prefix of the listing, or a longer one that all keys of
     /// the stretch share.
@@ -97,8 +97,8 @@ pub(crate) struct Ask {
 
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    listed: Listed,
-    order: Order,
+    listed: ListingBounds,
+    order: KeyOrder,
     /// True if the store lists in the order of its keys. Otherwise there is one stretch, and no order to
     /// check.
     is_sorted: bool,
@@ -132,7 +132,7 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     /// Returns the plan of a listing. With `by_key`, the plan may also request a page by the last key instead
     /// of a token.
-    pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
+    pub(crate) fn new(listed: ListingBounds, order: KeyOrder, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
         let may_cut = is_sorted && delimiter.as_ref().is_none_or(|delimiter| delimiter.len() == 1);
@@ -171,7 +171,7 @@ impl Keyspace {
     }
 
     /// Returns the next page to request now, if there is one.
-    pub(crate) fn ask(&mut self) -> Option<Ask> {
+    pub(crate) fn ask(&mut self) -> Option<PageRequest> {
         loop {
             if self.asked >= self.at_once() {
                 return None;
@@ -196,7 +196,7 @@ impl Keyspace {
     pub(crate) fn came<'a>(
         &mut self,
         id: StretchId,
-        kind: Kind,
+        kind: EntryKind,
         keys: impl Iterator<Item = &'a str>,
     ) -> Result<usize, Disorder> {
         let Some(at) = self.place(id) else { return Ok(0) };
@@ -351,8 +351,8 @@ impl Keyspace {
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
-            Order::Arrival => all,
-            Order::Keys => all - (all * 3 / 4).min(place * PAGES_HELD_EACH),
+            KeyOrder::Arrival => all,
+            KeyOrder::Keys => all - (all * 3 / 4).min(place * PAGES_HELD_EACH),
         }
     }
 
@@ -376,8 +376,8 @@ impl Keyspace {
     fn pages_wanted(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         let most = match self.order {
-            Order::Keys => PAGES_A_CUT,
-            Order::Arrival => 64,
+            KeyOrder::Keys => PAGES_A_CUT,
+            KeyOrder::Arrival => 64,
         };
         (pages / 16).clamp(3, most)
     }
@@ -396,7 +396,7 @@ impl Keyspace {
             .filter_map(|(i, stretch)| Some((i, stretch.left_log2?)))
             .filter(|(_, left)| *left > least)
             .collect();
-        if self.order == Order::Arrival {
+        if self.order == KeyOrder::Arrival {
             long.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         }
         for (i, left) in long {
@@ -409,9 +409,9 @@ impl Keyspace {
             let is_even = left < EVEN_PAGES_LOG2 || self.stretches[i].is_filled;
             let wanted = if is_even {
                 let parts = (left.exp2() / wanted as f64).min(1e6) as usize;
-                Wanted::Evenly(parts.clamp(2, most + 1))
+                CutSpacing::Evenly(parts.clamp(2, most + 1))
             } else {
-                Wanted::Ladder { first_pages: wanted, max: most }
+                CutSpacing::Ladder { first_pages: wanted, max: most }
             };
             if self.cut_at(i, wanted) {
                 return true;
@@ -421,7 +421,7 @@ impl Keyspace {
     }
 
     /// Cuts the stretch at an index. Returns whether it succeeded.
-    fn cut_at(&mut self, place: usize, wanted: Wanted) -> bool {
+    fn cut_at(&mut self, place: usize, wanted: CutSpacing) -> bool {
         let stretch = &self.stretches[place];
         let Some(rest) = self.rest(stretch) else { return false };
         let mut found = cuts(&self.alphabet, rest, wanted);
@@ -458,11 +458,11 @@ impl Keyspace {
         })
     }
 
-    fn rest<'a>(&'a self, stretch: &'a Stretch) -> Option<Rest<'a>> {
+    fn rest<'a>(&'a self, stretch: &'a Stretch) -> Option<StretchRest<'a>> {
         let prefix = self.listed.prefix.as_str();
         // If the end lies behind all keys of the prefix, the stretch reaches to the end of the prefix.
         let end = stretch.end.key().filter(|end| end.starts_with(prefix));
-        Some(Rest {
+        Some(StretchRest {
             prefix,
             after: stretch.last.as_deref()?,
             end,
@@ -495,7 +495,7 @@ impl Keyspace {
         if let Some(rest) = self.rest(stretch).filter(|_| is_next)
             && let Some(after) = rest.end
         {
-            let gap = Rest { after, end: Some(first), ..rest };
+            let gap = StretchRest { after, end: Some(first), ..rest };
             let near = guess(&self.alphabet, gap);
             self.stretches[before].is_filled = near.is_some_and(|gap| gap.pages_log2 < NEAR_PAGES_LOG2);
         }

@@ -8,7 +8,7 @@ use laneway_store::{Condition, FileAttributes, ObjectMeta, PutOptions};
 use crate::CopyRequest;
 use crate::content::content_type;
 use crate::content::gzip;
-use crate::local::preserve::Attributes;
+use crate::local::preserve::PosixAttributes;
 
 impl CopyRequest {
     /// If [`no_clobber`](Self::no_clobber) is set, adds the precondition that the destination doesn't exist,
@@ -36,7 +36,7 @@ impl CopyRequest {
         names: FileAttributes,
         key: &str,
         path: &Path,
-        attributes: Attributes,
+        attributes: PosixAttributes,
     ) -> PutOptions {
         let mut put = self.options(key);
         if put.content_type.is_none() {

@@ -4,10 +4,10 @@ use laneway_store::PutOptions;
 
 use super::setters::setters;
 use crate::listing::folder_prefix;
-use crate::listing::names_from::Reading;
+use crate::listing::names_from::LineRules;
 use crate::local::folder;
 use crate::location::mapping::is_into_itself;
-use crate::manifest::{Settings, Subject};
+use crate::manifest::{ManifestSubject, ObjectSettings};
 use crate::{CopyRequest, Error, Filter, Location, Manifest};
 
 /// A request to make a destination folder or prefix have the same content as a source. At least one of the
@@ -143,10 +143,11 @@ impl SyncRequest {
     }
 
     /// Returns the description of this job, by which its manifest is recognised.
-    pub(crate) fn subject(&self, added: &str) -> Subject {
+    pub(crate) fn subject(&self, added: &str) -> ManifestSubject {
         let settings =
-            Settings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
-        Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
+            ObjectSettings { put: &self.put, gzip: None, decompress: false, preserve: self.preserve, added };
+        ManifestSubject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination))
+            .making(&settings)
     }
 
     /// Checks the request without a request to a store. [`Client::sync`](crate::Client::sync) also calls
@@ -229,8 +230,8 @@ impl SyncRequest {
 
     /// Returns the rules for reading the lines of [`files_from`](field@Self::files_from). If names may be
     /// removed, each line must be exactly a name, without spaces around it.
-    pub(crate) fn reading(&self) -> Reading {
-        if self.delete { Reading::Exact } else { Reading::Rclone }
+    pub(crate) fn reading(&self) -> LineRules {
+        if self.delete { LineRules::Exact } else { LineRules::Rclone }
     }
 
     fn usage(&self, why: &str) -> Error {
@@ -316,7 +317,7 @@ mod tests {
         assert!(both.check().unwrap_err().is_usage());
         assert_eq!(
             (request().reading(), request().delete(true).reading()),
-            (Reading::Rclone, Reading::Exact)
+            (LineRules::Rclone, LineRules::Exact)
         );
     }
 

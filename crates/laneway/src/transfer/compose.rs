@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use laneway_store::{Checksums, Condition, ObjectId, ObjectMeta, Part, PutOptions, Store};
 
-use crate::content::checksum::{Crc, Run, written};
+use crate::content::checksum::{Crc, RangeChecksums, written};
 use crate::engine::state::ClientState;
 use crate::location::url;
 use crate::{Error, Location};
@@ -80,9 +80,9 @@ fn places<'e>(
 
 /// Returns the CRC32C of all bytes, if the store reports each source's.
 fn joined(metas: &[ObjectMeta]) -> Option<u32> {
-    let mut whole = Run::known(0, Crc::Crc32c, 0);
+    let mut whole = RangeChecksums::known(0, Crc::Crc32c, 0);
     for meta in metas {
-        whole = whole.then(Run::known(meta.size, Crc::Crc32c, meta.checksums.crc32c?.into()));
+        whole = whole.then(RangeChecksums::known(meta.size, Crc::Crc32c, meta.checksums.crc32c?.into()));
     }
     whole.crc32c
 }
@@ -184,7 +184,7 @@ mod tests {
             meta.checksums.crc32c = crc32c;
             meta
         };
-        let crc = |bytes: &[u8]| Run::of(bytes, Crc::Crc32c.wanted()).crc32c;
+        let crc = |bytes: &[u8]| RangeChecksums::of(bytes, Crc::Crc32c.wanted()).crc32c;
         let both = [meta(crc(b"abc")), meta(crc(b"def"))];
         assert_eq!(joined(&both), crc(b"abcdef"));
         assert_eq!(joined(&[both[0].clone(), meta(None)]), None);

@@ -10,14 +10,14 @@ use laneway_store::{Composite, ObjectMeta, PartRules, PartsAlgorithm, PartsDiges
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::location::url;
 use crate::plan::boundaries::{even, of_lens};
 use crate::plan::requests_at_once;
 
 /// The ranges of an object's parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct CompositeLayout {
     pub(crate) parts: Vec<Range<u64>>,
     /// True if the store reported the length of every part. False if it reported only the first and the last
     /// length, and Laneway assumed that the other parts are as long as the first.
@@ -25,14 +25,14 @@ pub(crate) struct Layout {
 }
 
 /// The result of comparing our digest, which was computed for an assumed layout, with the store's digest.
-pub(crate) enum Judged {
+pub(crate) enum CompositeVerdict {
     /// The bytes are equal, or can't be compared.
     Settled(Verified),
     /// The parts end at other offsets than assumed. Compute the digest again for this layout, and compare it.
-    Elsewhere(Layout),
+    Elsewhere(CompositeLayout),
 }
 
-impl Layout {
+impl CompositeLayout {
     fn certain(size: u64, lens: &[u64], stored: &Composite) -> Option<Self> {
         let is_count = stored.parts == 0 || stored.parts as usize == lens.len();
         let parts = of_lens(size, lens).filter(|_| is_count)?;
@@ -48,13 +48,13 @@ impl Layout {
 /// # Errors
 /// If the job was cancelled.
 pub(crate) async fn layout(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
-) -> Result<Option<Layout>, Error> {
+) -> Result<Option<CompositeLayout>, Error> {
     if stored.parts == 1 {
-        return Ok(Layout::certain(meta.size, &[meta.size], stored));
+        return Ok(CompositeLayout::certain(meta.size, &[meta.size], stored));
     }
     let version = meta.version.as_ref();
     if stored.digest.algorithm() != PartsAlgorithm::Md5 {
@@ -62,7 +62,7 @@ pub(crate) async fn layout(
         // if this request fails, request the lengths of single parts instead.
         let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
         let lens = listed.ok().flatten();
-        if let Some(layout) = lens.and_then(|lens| Layout::certain(meta.size, &lens, stored)) {
+        if let Some(layout) = lens.and_then(|lens| CompositeLayout::certain(meta.size, &lens, stored)) {
             return Ok(Some(layout));
         }
     }
@@ -79,18 +79,18 @@ pub(crate) async fn layout(
         && let Ok(Some(last)) = len_of(count).await?
         && last == end.end - end.start
     {
-        return Ok(Some(Layout { parts, is_certain: false }));
+        return Ok(Some(CompositeLayout { parts, is_certain: false }));
     }
     each(job, store, meta, stored, count).await
 }
 
 async fn each(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
     count: u32,
-) -> Result<Option<Layout>, Error> {
+) -> Result<Option<CompositeLayout>, Error> {
     let version = meta.version.as_ref();
     let asked = futures_util::stream::iter(1..=count)
         .map(|number| job.unless_cancelled(store.part_len(&meta.id, version, number)))
@@ -101,7 +101,7 @@ async fn each(
         let Ok(Some(len)) = len else { return Ok(None) };
         lens.push(len);
     }
-    Ok(Layout::certain(meta.size, &lens, stored))
+    Ok(CompositeLayout::certain(meta.size, &lens, stored))
 }
 
 /// Compares our digest of the bytes, which was computed for a layout, with the store's digest. If the store's
@@ -112,28 +112,28 @@ async fn each(
 /// `ErrorKind::Integrity` if the digests differ, provided that the store's digest can be trusted and the
 /// store reported the length of every part.
 pub(crate) async fn judge(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
-    layout: &Layout,
+    layout: &CompositeLayout,
     ours: PartsDigest,
-) -> Result<Judged, Error> {
+) -> Result<CompositeVerdict, Error> {
     if ours != stored.digest && !layout.is_certain && is_trusted(store, stored) {
         return Ok(match each(job, store, meta, stored, layout.parts.len() as u32).await? {
-            Some(found) if found.parts != layout.parts => Judged::Elsewhere(found),
-            Some(found) => Judged::Settled(settle(store, meta, stored, &found, ours)?),
-            None => Judged::Settled(Verified::Unverified),
+            Some(found) if found.parts != layout.parts => CompositeVerdict::Elsewhere(found),
+            Some(found) => CompositeVerdict::Settled(settle(store, meta, stored, &found, ours)?),
+            None => CompositeVerdict::Settled(Verified::Unverified),
         });
     }
-    settle(store, meta, stored, layout, ours).map(Judged::Settled)
+    settle(store, meta, stored, layout, ours).map(CompositeVerdict::Settled)
 }
 
 fn settle(
     store: &Store,
     meta: &ObjectMeta,
     stored: &Composite,
-    layout: &Layout,
+    layout: &CompositeLayout,
     ours: PartsDigest,
 ) -> Result<Verified, Error> {
     let algorithm = stored.digest.algorithm();
@@ -168,7 +168,7 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
     let Some(stored) = meta.checksums.parts.filter(|stored| stored.parts == 1) else {
         return Ok(Verified::Unverified);
     };
-    let layout = Layout { parts: std::iter::once(0..meta.size).collect(), is_certain: true };
+    let layout = CompositeLayout { parts: std::iter::once(0..meta.size).collect(), is_certain: true };
     match of_slices(&layout.parts, stored.digest.algorithm(), bytes) {
         Some(ours) => settle(store, meta, &stored, &layout, ours),
         None => Ok(Verified::Unverified),
@@ -180,7 +180,7 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
 /// # Errors
 /// `ErrorKind::Integrity` if the digests differ.
 pub(crate) async fn in_memory(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     bytes: &Bytes,
@@ -192,8 +192,8 @@ pub(crate) async fn in_memory(
         let ours = move || of_slices(&parts, stored.digest.algorithm(), &bytes);
         let Some(ours) = job.engine.files.run(ours).await? else { return Ok(Verified::Unverified) };
         match judge(job, store, meta, &stored, &layout, ours).await? {
-            Judged::Settled(verified) => return Ok(verified),
-            Judged::Elsewhere(found) => layout = found,
+            CompositeVerdict::Settled(verified) => return Ok(verified),
+            CompositeVerdict::Elsewhere(found) => layout = found,
         }
     }
 }

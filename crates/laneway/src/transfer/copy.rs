@@ -14,26 +14,26 @@ use laneway_store::{List, ObjectId, PutOptions, Store, Version};
 use crate::job::existing;
 use crate::job::lookup::Sizes;
 use crate::job::pump::pump_all;
-use crate::job::running::{Begun, Moved, Running};
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
 use crate::job::search::{Prefix, Search, asked_ahead};
-use crate::listing::names_from::Reading;
-use crate::listing::{Source, SourceObject, folder_prefix};
+use crate::listing::names_from::LineRules;
+use crate::listing::{ListingSource, SourceObject, folder_prefix};
 use crate::local::folder::Folder;
 use crate::location::mapping::name_of_key;
 use crate::location::url;
 use crate::manifest::Targets;
-use crate::transfer::download::{Downloads, is_asked};
+use crate::transfer::download::{DownloadSearch, is_asked};
 use crate::transfer::moved;
 use crate::transfer::remove::folders;
-use crate::transfer::upload::{Sent, Uploads};
+use crate::transfer::upload::{PutOutcome, UploadSearch};
 use crate::{CopyRequest, Error, Location, Op};
 
-pub(crate) use search::{Copies, one};
+pub(crate) use search::{CopySearch, one};
 pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
 
 /// Carries out a copy request. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
         (_, Location::Object { .. }) => Op::Upload,
@@ -84,7 +84,7 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
 }
 
 /// Removes the folders of moved trees, which a bucket with a hierarchical namespace keeps.
-async fn remove_folders(job: &Running, request: &CopyRequest) {
+async fn remove_folders(job: &JobState, request: &CopyRequest) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && request.inventory.is_none();
     let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
     if !request.remove_source || !request.recursive || request.dry_run || !is_whole || !has_ended_well {
@@ -101,7 +101,7 @@ async fn remove_folders(job: &Running, request: &CopyRequest) {
 /// Removes temporary files that earlier downloads of this tree left. If the object of such a file no longer
 /// exists, nothing else would remove the file. Earlier versions of Laneway put a tree into a subfolder with
 /// the tree's name if the destination folder existed, so this function looks into that subfolder too.
-async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
+async fn remove_leftovers(job: &JobState, request: &CopyRequest, folder: Arc<Folder>) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
     let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
     let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
@@ -121,18 +121,18 @@ async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Fold
 /// # Errors
 /// The stores' errors. In a move, also an error if the source could not be removed.
 pub(crate) async fn object(
-    job: &Running,
+    job: &JobState,
     (from, source): (Store, ObjectId),
     (to, id): (Store, ObjectId),
     put: PutOptions,
     is_move: bool,
-) -> Result<Sent, Error> {
+) -> Result<PutOutcome, Error> {
     let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
     let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
     let from_object =
         SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
-    let item = Item { from: from_object, to: id };
-    let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
+    let item = CopyItem { from: from_object, to: id };
+    let ends = CopyEnds { from: from.as_source(), to, request: Arc::new(request) };
     if is_move
         && ends.is_within()
         && let Some(sent) = job.unless_cancelled(within::renamed(&ends, &item)).await??
@@ -163,7 +163,7 @@ async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
             let store = |provider| job.store(provider).cloned();
             let ahead = asked_ahead(&request, store, |store, id| is_asked(&job, &request, store, id));
             let mut ahead = std::pin::pin!(ahead);
-            let mut downloads = Downloads::new(&mut search, folder);
+            let mut downloads = DownloadSearch::new(&mut search, folder);
             while let Some((source, answer)) = ahead.next().await {
                 let Some((provider, id)) = source.as_object() else { continue };
                 let from = listed(&downloads.search.job, id, &request);
@@ -193,7 +193,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
         let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
         return search.fail(Op::Copy, source, error).await;
     }
-    if let Err(error) = (Uploads { search, to }).paths(&paths).await {
+    if let Err(error) = (UploadSearch { search, to }).paths(&paths).await {
         let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
         search.fail(Op::Upload, source, error).await;
     }
@@ -205,12 +205,12 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     let mut ahead = std::pin::pin!(ahead);
     while let Some((source, answer)) = ahead.next().await {
         let result = match source {
-            Location::Standard => (Uploads { search, to }).standard_input().await,
+            Location::Standard => (UploadSearch { search, to }).standard_input().await,
             Location::Local(_) => Ok(()),
             Location::Object { .. } | Location::Version { .. } => match source.as_object() {
                 Some((provider, id)) => {
                     let source = listed(&search.job, id, &request);
-                    Copies::new(search, to).source(provider, &source, answer).await
+                    CopySearch::new(search, to).source(provider, &source, answer).await
                 }
                 None => Ok(()),
             },
@@ -225,7 +225,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
 /// Lists the destination in a dry run, to find out whether the whole job would fail: the bucket may be
 /// missing, the store unreachable, or the credentials invalid. A denied listing is no error, because the
 /// caller may be permitted to write but not to list.
-async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
+async fn look_at(job: &JobState, to: Prefix<'_>) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
     match job.store(to.provider)?.list(&list).await {
         Err(error) if !error.is_permission() => Err(error.into()),
@@ -234,28 +234,28 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
 }
 
 /// Returns how to list one of the request's sources.
-fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
-    let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
+fn listed(job: &JobState, id: ObjectId, request: &CopyRequest) -> ListingSource {
+    let names = request.files_from.clone().map(|names| (names, LineRules::Rclone));
     let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
-    Source { names, inventory, ..Source::of(id, request.recursive) }
+    ListingSource { names, inventory, ..ListingSource::of(id, request.recursive) }
 }
 
 /// An object to copy, and the destination of its copy.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct CopyItem {
     from: SourceObject,
     to: ObjectId,
 }
 
 /// The source's store, the destination's store and the request, which the copies of a source share.
 #[derive(Clone, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct CopyEnds {
     from: Store,
     to: Store,
     request: Arc<CopyRequest>,
 }
 
-impl Item {
+impl CopyItem {
     pub(crate) fn new(from: SourceObject, to: ObjectId) -> Self {
         Self { from, to }
     }
@@ -266,7 +266,7 @@ impl Item {
     }
 }
 
-impl Ends {
+impl CopyEnds {
     /// Returns whether source and destination are in the same store, which can copy the objects itself.
     fn is_within(&self) -> bool {
         self.from.provider() == self.to.provider() && self.from.capabilities().copies
@@ -284,22 +284,22 @@ impl Ends {
         &self.to
     }
 
-    fn begin(&self, job: &Running, item: &Item) -> Begun {
+    fn begin(&self, job: &JobState, item: &CopyItem) -> ActiveItem {
         let source = url(self.from.provider(), &item.from.id);
         let state = item.from.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
         let line = item.from.line.clone();
-        Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
+        ActiveItem { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
     /// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
     async fn finish(
         &self,
-        job: &Running,
-        item: &Item,
-        begun: Begun,
-        result: Result<(Sent, Option<Version>), Error>,
+        job: &JobState,
+        item: &CopyItem,
+        begun: ActiveItem,
+        result: Result<(PutOutcome, Option<Version>), Error>,
     ) {
-        let moved = |(sent, version): (Sent, Option<Version>)| {
+        let moved = |(sent, version): (PutOutcome, Option<Version>)| {
             let mut moved = sent.moved;
             moved.made.source = version.clone();
             (moved, version)
@@ -322,7 +322,13 @@ impl Ends {
     }
 
     /// Reports an item's result. In a move, the caller has already removed the source.
-    async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
+    async fn end(
+        &self,
+        job: &JobState,
+        item: &CopyItem,
+        begun: ActiveItem,
+        result: Result<TransferOutcome, Error>,
+    ) {
         let begun = (begun, item.size());
         existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;
     }

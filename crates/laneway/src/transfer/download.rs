@@ -17,57 +17,61 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
 use crate::content::encoding::ContentEncoding;
-use crate::job::running::{Begun, Moved, Running};
-use crate::local::folder::{Place, Placing};
-use crate::local::preserve::{Attributes, Preserve};
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
+use crate::local::folder::{CommitOptions, FilePlace};
+use crate::local::preserve::{PosixAttributes, Preserve};
 use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
-pub(crate) use range_writer::{Pinned, RangeWriter};
-pub(crate) use search::{Downloads, is_asked, one};
+pub(crate) use range_writer::{ObjectPin, RangeWriter};
+pub(crate) use search::{DownloadSearch, is_asked, one};
 pub(crate) use slice::SliceTarget;
 
 /// The result of an item's download.
-pub(crate) struct Fetched {
-    pub(crate) moved: Moved,
+pub(crate) struct DownloadOutcome {
+    pub(crate) moved: TransferOutcome,
     pub(crate) version: Option<Version>,
 }
 
 /// An object, and the file into which it is downloaded.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct DownloadItem {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
     /// True if a listing found the item. False if the user named it.
     is_listed: bool,
-    place: Place,
+    place: FilePlace,
     /// If a list of names contained the object, the line of the list, as `FILE:LINE`. Errors mention it.
     line: Option<Box<str>>,
 }
 
-impl Item {
-    pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
+impl DownloadItem {
+    pub(crate) fn listed(meta: Box<ObjectMeta>, place: FilePlace) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
 
-    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
+    pub(crate) fn begin(&self, job: &JobState, store: &Store) -> ActiveItem {
         let destination = self.place.path().display().to_string();
         let state = self.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
         let line = self.line.clone();
-        Begun { state, line, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
+        ActiveItem {
+            state,
+            line,
+            ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
+        }
     }
 }
 
 impl CopyRequest {
     /// Returns how to move the downloaded file to its final path, and which attributes to give it. The
     /// attributes come from the first of the `described` objects that has metadata.
-    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
+    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> CommitOptions {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
-        let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
+        let attributes = metadata.map(PosixAttributes::of_object).unwrap_or_default();
         let encoding = described.into_iter().flatten().find_map(|meta| meta.content_encoding.as_deref());
         let decode = encoding.filter(|_| self.decompress).and_then(ContentEncoding::named);
-        Placing {
+        CommitOptions {
             decode,
             durable: self.durable,
             only_absent: self.no_clobber,
@@ -77,7 +81,13 @@ impl CopyRequest {
 }
 
 /// Downloads one object into a file.
-async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item, collect_max: u64) {
+async fn fetch_one(
+    job: Arc<JobState>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    item: DownloadItem,
+    collect_max: u64,
+) {
     let begun = item.begin(&job, &store);
     let (meta, place) = (item.meta.clone(), item.place.clone());
     let result = object::fetch(&job, &request, &store, &item.id, meta, place, collect_max).await;
@@ -86,12 +96,12 @@ async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, i
 
 /// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
 async fn finish(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: Item,
-    begun: Begun,
-    result: Result<Fetched, Error>,
+    item: DownloadItem,
+    begun: ActiveItem,
+    result: Result<DownloadOutcome, Error>,
 ) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
@@ -111,8 +121,8 @@ async fn remove_moved(
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
-    fetched: Fetched,
-) -> Result<Moved, Error> {
+    fetched: DownloadOutcome,
+) -> Result<TransferOutcome, Error> {
     if request.remove_source {
         let is_enough = request.is_enough(fetched.moved.verified);
         moved::remove_object(store, id, fetched.version.as_ref(), is_enough).await?;

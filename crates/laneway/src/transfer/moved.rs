@@ -6,7 +6,7 @@ use std::path::Path;
 use laneway_store::{Condition, ObjectId, Store, Version};
 
 use crate::Error;
-use crate::location::identity::Identity;
+use crate::location::identity::FileIdentity;
 use crate::location::named_version;
 use crate::location::url;
 
@@ -52,10 +52,10 @@ pub(crate) fn removed_object(
 ///
 /// # Errors
 /// If the file was replaced, or the file system refuses.
-pub(crate) fn remove_file(path: &Path, copied: Identity) -> Result<(), Error> {
+pub(crate) fn remove_file(path: &Path, copied: FileIdentity) -> Result<(), Error> {
     let failed = |e| Error::local(path, "copied, but can't be removed", e);
     match std::fs::metadata(path) {
-        Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
+        Ok(now) if !FileIdentity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
         // The path may be a symbolic link whose target was moved before. Remove the link all the same.
@@ -73,7 +73,7 @@ mod tests {
     fn a_file_that_was_replaced_after_it_was_copied_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        let identity = || Identity::of(&std::fs::metadata(&path).unwrap());
+        let identity = || FileIdentity::of(&std::fs::metadata(&path).unwrap());
         std::fs::write(&path, "old").unwrap();
         let copied = identity();
         std::fs::write(&path, "newer").unwrap();

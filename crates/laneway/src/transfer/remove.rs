@@ -11,15 +11,15 @@ use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, Ver
 
 use crate::event::{Verified, Warning};
 use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
-use crate::job::running::{Begun, Made, Moved, Running};
-use crate::listing::names_from::{NameList, Named, Reading};
-use crate::listing::{Order, Source, SourceObject};
+use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
+use crate::listing::names_from::{LineRules, ListedName, NameList};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::named_version;
 use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::moved;
 use crate::{Error, Location, Op, RemoveRequest};
-use markers::{Above, Markers};
+use markers::{BatchHandle, Markers};
 
 /// The estimated memory, in bytes, of each key in a batch.
 pub(crate) const KEY_COST: usize = 2 << 10;
@@ -28,7 +28,7 @@ pub(crate) const KEY_COST: usize = 2 << 10;
 const LOOKS_MAX: usize = 16;
 
 /// Carries out a remove request. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: RemoveRequest) {
     match request.check() {
         Err(error) => {
             let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     job.finish().await;
 }
 
-async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
+async fn search(job: &Arc<JobState>, request: &RemoveRequest, units: Units) {
     if let Some(names) = request.files_from.as_ref().filter(|_| request.targets.is_empty())
         && let Err(error) = search_urls(job, names, request, &units).await
     {
@@ -62,11 +62,11 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
     }
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source {
+        let source = ListingSource {
             all_versions: request.all_versions,
-            names: request.files_from.clone().map(|names| (names, Reading::Exact)),
+            names: request.files_from.clone().map(|names| (names, LineRules::Exact)),
             inventory: request.inventory.clone().map(|at| (at, Arc::clone(&job.engine))),
-            ..Source::of(id, request.recursive)
+            ..ListingSource::of(id, request.recursive)
         };
         if let Err(error) = search_one(job, provider, &source, request, &units).await
             && !(request.missing_is_fine && error.is_not_found() && !error.is_about_bucket())
@@ -79,9 +79,9 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
 
 /// Returns whether a tree without objects had folders, which are gone now.
 async fn has_removed_folders(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &RemoveRequest,
 ) -> bool {
     let Ok(store) = job.store(provider) else { return false };
@@ -90,7 +90,7 @@ async fn has_removed_folders(
 }
 
 /// Removes the folders of the trees, once their objects are gone.
-async fn remove_folders(job: &Arc<Running>, request: &RemoveRequest) {
+async fn remove_folders(job: &Arc<JobState>, request: &RemoveRequest) {
     if !folders::are_taken(request) {
         return;
     }
@@ -110,14 +110,14 @@ async fn remove_folders(job: &Arc<Running>, request: &RemoveRequest) {
 }
 
 async fn search_one(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
+    let mut objects = source.objects(store, KeyOrder::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let mut markers = Markers::default();
     // An inventory may be days old, so remove only the versions that it lists.
@@ -182,7 +182,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
 /// Removes the versions that still wait for a full batch. Once all versions are gone, removes the delete
 /// markers of the same keys.
 async fn send_rest(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     batches: &mut Batches,
     markers: &mut Markers,
@@ -212,12 +212,12 @@ async fn send_rest(
 /// Removes the objects whose full URLs a file lists. Consecutive lines with the same bucket go into one
 /// batch.
 async fn search_urls(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     names: &Location,
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
-    let mut names = NameList::start(names, Reading::Exact)?;
+    let mut names = NameList::start(names, LineRules::Exact)?;
     let mut waiting: Vec<SourceObject> = Vec::new();
     let mut at = None;
     let ended = loop {
@@ -226,7 +226,7 @@ async fn search_urls(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        for Named { name, line } in named {
+        for ListedName { name, line } in named {
             let (provider, id) = match object_of(&name) {
                 Ok(object) => object,
                 Err(error) => {
@@ -261,7 +261,7 @@ fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
 }
 
 async fn flush(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     at: Option<&(Provider, String)>,
     waiting: &mut Vec<SourceObject>,
     request: &RemoveRequest,
@@ -307,7 +307,7 @@ impl Batches {
 }
 
 async fn send(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     batch: Vec<SourceObject>,
     markers: Option<&Markers>,
@@ -324,9 +324,9 @@ async fn send(
 
 /// Reports what a dry run would remove. Laneway looks up objects that the user named, because they may not
 /// exist. If the caller has no permission for the lookup, it reports the object without its size.
-async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
+async fn plan(job: Arc<JobState>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
-        let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
+        let begun = ActiveItem { line: target.line, ..begin(&job, &store, &target.id) };
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
             None if target.id.version.is_some() => named_version::look_at(&store, &target.id).await,
@@ -343,17 +343,17 @@ async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     }
 }
 
-fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
+fn begin(job: &JobState, store: &Store, id: &ObjectId) -> ActiveItem {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
 /// Removes a batch. With `is_bound`, removes each object only if it still has the version that the inventory
 /// lists.
 async fn remove(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     store: Store,
     targets: Vec<SourceObject>,
-    above: Option<Above>,
+    above: Option<BatchHandle>,
     is_bound: bool,
 ) {
     let mut begun = Vec::with_capacity(targets.len());
@@ -363,7 +363,7 @@ async fn remove(
     let mut bucket = String::new();
     let mut named = None;
     for target in targets {
-        begun.push(Begun { line: target.line, ..begin(&job, &store, &target.id) });
+        begun.push(ActiveItem { line: target.line, ..begin(&job, &store, &target.id) });
         sizes.push(target.meta.as_ref().map_or(0, |meta| meta.size));
         named = Some(target.id.clone()).filter(|_| !is_listed);
         let version = target.meta.and_then(|meta| meta.version).filter(|_| is_bound);
@@ -381,8 +381,12 @@ async fn remove(
             .end(ends.filter(|(_, end)| end.as_ref().is_err_and(is_left)).map(|(object, _)| &object.key[..]));
     }
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
-        let moved =
-            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let moved = TransferOutcome {
+            bytes: size,
+            verified: Verified::NotApplicable,
+            atomic: true,
+            made: ResultObject::default(),
+        };
         let result = result.map_err(|error| match is_bound && error.is_precondition() {
             true => Error::source(
                 begun.source.clone(),
@@ -397,7 +401,7 @@ async fn remove(
 /// Removes listed objects, each given with its size. In a dry run, only reports them. An object that another
 /// program has already removed counts as removed. An object that was replaced after the listing stays.
 pub(crate) async fn batch(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     bucket: &str,
     objects: Vec<(Deletion, u64)>,
@@ -414,8 +418,12 @@ pub(crate) async fn batch(
     }
     let results = store.delete_many(bucket, &objects).await;
     for (((begun, result), size), id) in begun.into_iter().zip(results).zip(sizes).zip(&ids) {
-        let moved =
-            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let moved = TransferOutcome {
+            bytes: size,
+            verified: Verified::NotApplicable,
+            atomic: true,
+            made: ResultObject::default(),
+        };
         job.end(begun, size, moved::removed_object(store, id, result).map(|()| moved)).await;
     }
 }

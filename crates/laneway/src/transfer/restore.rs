@@ -8,14 +8,14 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Provider, Restoration, Store};
 
 use crate::event::Verified;
-use crate::job::pump::{Cancelled, Group, Units, pump_all};
-use crate::job::running::{Made, Moved, Running};
-use crate::listing::{Order, Source, SourceObject};
+use crate::job::pump::{Cancelled, ItemGroup, Units, pump_all};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::url;
 use crate::{Error, Op, RestoreRequest};
 
 /// Carries out a request up to its last event.
-pub(crate) async fn run(job: Arc<Running>, request: RestoreRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: RestoreRequest) {
     match request.check() {
         Err(error) => {
             let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
@@ -30,10 +30,10 @@ pub(crate) async fn run(job: Arc<Running>, request: RestoreRequest) {
     job.finish().await;
 }
 
-async fn search(job: &Arc<Running>, request: &Arc<RestoreRequest>, units: Units) {
+async fn search(job: &Arc<JobState>, request: &Arc<RestoreRequest>, units: Units) {
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let mut source = Source::of(id, request.recursive);
+        let mut source = ListingSource::of(id, request.recursive);
         if source.is_listed() && job.store(provider).is_ok_and(Store::restores_deleted) {
             (source.all_versions, source.soft_deleted) = (true, true);
         }
@@ -44,16 +44,16 @@ async fn search(job: &Arc<Running>, request: &Arc<RestoreRequest>, units: Units)
 }
 
 async fn search_one(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &Arc<RestoreRequest>,
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
+    let mut objects = source.objects(store, KeyOrder::Arrival);
     let mut newest = NewestOfName::default();
-    let mut group = Group::new();
+    let mut group = ItemGroup::new();
     loop {
         let arrived = objects.next().await?;
         let is_over = arrived.is_none();
@@ -104,10 +104,10 @@ fn generation(object: &SourceObject) -> Option<u64> {
 }
 
 async fn send(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     request: &Arc<RestoreRequest>,
-    group: &mut Group<SourceObject>,
+    group: &mut ItemGroup<SourceObject>,
     units: &Units,
 ) -> Result<(), Cancelled> {
     let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
@@ -124,7 +124,7 @@ const EXISTS: &str = "another object has its name; --overwrite replaces that one
 const UNDER_WAY: &str = "it is already being restored";
 
 /// Restores one object, or only reports it. An object that a listing shows to be readable takes no request.
-async fn one(job: &Running, store: &Store, request: &RestoreRequest, object: SourceObject) {
+async fn one(job: &JobState, store: &Store, request: &RestoreRequest, object: SourceObject) {
     let begun = job.begin(Op::Restore, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map_or(0, |meta| meta.size);
     let is_deleted = store.restores_deleted();
@@ -148,8 +148,8 @@ async fn one(job: &Running, store: &Store, request: &RestoreRequest, object: Sou
         Ok(Restoration::NotNeeded) => return job.skip(begun, size, NOT_NEEDED).await,
         Ok(Restoration::UnderWay) => return job.skip(begun, size, UNDER_WAY).await,
         Ok(_) => {
-            let made = Made::default();
-            Ok(Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made })
+            let made = ResultObject::default();
+            Ok(TransferOutcome { bytes: 0, verified: Verified::NotApplicable, atomic: true, made })
         }
         Err(error) => Err(Error::from(error)),
     };

@@ -10,14 +10,14 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Provider, Store};
 
 use crate::event::Verified;
-use crate::job::pump::{Group, Units, pump_all};
-use crate::job::running::{Made, Moved, Running};
-use crate::listing::{Order, Source, SourceObject};
+use crate::job::pump::{ItemGroup, Units, pump_all};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::url;
 use crate::{Error, Op, SetMetaRequest};
 
 /// Carries out a request to change metadata. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: SetMetaRequest) {
     match request.check() {
         Err(error) => {
             let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
@@ -32,10 +32,10 @@ pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
     job.finish().await;
 }
 
-async fn search(job: &Arc<Running>, request: &Arc<SetMetaRequest>, units: Units) {
+async fn search(job: &Arc<JobState>, request: &Arc<SetMetaRequest>, units: Units) {
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source::of(id, request.recursive);
+        let source = ListingSource::of(id, request.recursive);
         if let Err(error) = search_one(job, provider, &source, request, &units).await {
             job.fail(Op::SetMeta, target.to_string(), None, error).await;
         }
@@ -43,16 +43,16 @@ async fn search(job: &Arc<Running>, request: &Arc<SetMetaRequest>, units: Units)
 }
 
 async fn search_one(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     provider: Provider,
-    source: &Source,
+    source: &ListingSource,
     request: &Arc<SetMetaRequest>,
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
+    let mut objects = source.objects(store, KeyOrder::Arrival);
     while let Some(arrived) = objects.next().await? {
-        let mut group = Group::new();
+        let mut group = ItemGroup::new();
         for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {
             job.progress.found(1, 0);
             if request.change.rewrites() && large::is_known(job, store, &object) && !request.dry_run {
@@ -76,10 +76,10 @@ async fn search_one(
 }
 
 async fn send(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     store: &Store,
     request: &Arc<SetMetaRequest>,
-    group: &mut Group<SourceObject>,
+    group: &mut ItemGroup<SourceObject>,
     units: &Units,
 ) -> Result<(), crate::job::pump::Cancelled> {
     let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
@@ -93,7 +93,7 @@ async fn send(
 
 /// Changes one object. In a dry run, only reports it, after looking up objects that the user named, because
 /// they may not exist.
-async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: SourceObject) {
+async fn one(job: &JobState, store: &Store, request: &SetMetaRequest, object: SourceObject) {
     let begun = job.begin(Op::SetMeta, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map(|meta| meta.size);
     if request.dry_run {
@@ -116,8 +116,8 @@ async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: Sou
         },
     };
     let moved = changed.map(|meta| {
-        let made = Made::of(&meta);
-        Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made }
+        let made = ResultObject::of(&meta);
+        TransferOutcome { bytes: 0, verified: Verified::NotApplicable, atomic: true, made }
     });
     match size {
         Some(size) => job.end_listed(begun, size, moved).await,

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use laneway_store::List;
 
-use crate::inventory::Place;
+use crate::inventory::InventoryScope;
 use crate::job::pump::{Cancelled, Units, pumped};
-use crate::job::running::{FILTERED, Running};
+use crate::job::running::{FILTERED, JobState};
 use crate::job::search::Search;
 use crate::listing::folder_prefix;
 use crate::listing::names_from::NameList;
@@ -30,18 +30,18 @@ use crate::location::names::FOLDED;
 use crate::{Error, Location, Op, SyncRequest, Warning};
 
 use carry::Carrier;
-use compare::{Action, Rules};
-use content::Unknown;
-use merge::{InTheWay, Turn, turn};
+use compare::{SyncAction, SyncRules};
+use content::IncomparableCount;
+use merge::{BlockingFiles, Turn, turn};
 use removals::{Removal, Removals};
-use side::{At, Entry, Role, Side};
+use side::{EntryPlace, Side, SideEntry, SideRole};
 
 /// The maximum number of copies that wait until a removal clears their destination. Further copies are tried
 /// at once, and fail.
 const BLOCKED_MAX: usize = 1 << 14;
 
 /// Carries out a sync request. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
@@ -54,7 +54,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
                 job.progress.counts_sent();
             }
             let request = Arc::new(request);
-            let unknown = Arc::new(Unknown::default());
+            let unknown = Arc::new(IncomparableCount::default());
             let searching =
                 |units| look_through(Arc::clone(&job), Arc::clone(&request), units, Arc::clone(&unknown));
             if let Some(found) = pumped(&job, searching).await {
@@ -72,29 +72,29 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
 struct DeferredWork {
     removals: Removals,
     /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
-    blocked: Vec<Entry>,
+    blocked: Vec<SideEntry>,
     /// The number of names in the source that the filter includes.
     taken: u64,
 }
 
-struct Merging<'a> {
-    job: &'a Running,
+struct SyncMerge<'a> {
+    job: &'a JobState,
     request: &'a SyncRequest,
-    rules: Rules,
+    rules: SyncRules,
     carrier: Carrier<'a>,
-    in_the_way: InTheWay,
+    in_the_way: BlockingFiles,
     /// Names seen so far, if the destination treats names that differ only in case as one.
-    folded: Option<Folded>,
+    folded: Option<FoldedNames>,
     /// True if the names come from a file, which may list them in any order.
     is_named: bool,
     found: DeferredWork,
 }
 
 async fn look_through(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<SyncRequest>,
     units: Units,
-    unknown: Arc<Unknown>,
+    unknown: Arc<IncomparableCount>,
 ) -> DeferredWork {
     let mut search = search(&job, &request, units);
     let mut found = DeferredWork::default();
@@ -108,7 +108,7 @@ async fn look_through(
 
 /// Returns the search that starts the copies. The search doesn't look for existing destinations, because the
 /// sync has already compared both sides.
-fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
+fn search(job: &Arc<JobState>, request: &SyncRequest, units: Units) -> Search {
     let copying = Arc::new(request.copying().with_condition());
     Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
 }
@@ -119,23 +119,23 @@ fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
 /// The error of a listing or of the destination's folder. Then nothing may be removed, because one side is
 /// only partly known.
 async fn merge(
-    job: &Running,
+    job: &JobState,
     request: &SyncRequest,
     search: &mut Search,
-    unknown: Arc<Unknown>,
+    unknown: Arc<IncomparableCount>,
     found: &mut DeferredWork,
 ) -> Result<(), Error> {
     let folds = match &request.destination {
         Location::Local(root) => folder::folds_case(root),
         _ => false,
     };
-    let mut merging = Merging {
+    let mut merging = SyncMerge {
         job,
         request,
         rules: request.rules(),
         carrier: Carrier::new(search, request, unknown)?,
-        in_the_way: InTheWay::default(),
-        folded: folds.then(Folded::default),
+        in_the_way: BlockingFiles::default(),
+        folded: folds.then(FoldedNames::default),
         is_named: request.files_from.is_some(),
         found: std::mem::take(found),
     };
@@ -150,8 +150,8 @@ async fn merge(
             merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
         }
         None => {
-            let mut source = side(job, request, Role::Source)?;
-            let mut destination = side(job, request, Role::Destination)?;
+            let mut source = side(job, request, SideRole::Source)?;
+            let mut destination = side(job, request, SideRole::Destination)?;
             refuse_a_second_copy(job, request, &mut source, &mut destination).await?;
             let merged = merging.merge(&mut source, &mut destination).await;
             // A bucket without objects is no error, because it exists if it can be listed. A prefix without
@@ -167,7 +167,7 @@ async fn merge(
         }
     };
     let sent = merging.carrier.flush().await;
-    let Merging { folded, found: merged_found, .. } = merging;
+    let SyncMerge { folded, found: merged_found, .. } = merging;
     *found = merged_found;
     if let Some(folded) = folded {
         found.removals.keep(|name| folded.may_go(name)).map_err(spool)?;
@@ -181,7 +181,7 @@ async fn merge(
     Ok(())
 }
 
-impl Merging<'_> {
+impl SyncMerge<'_> {
     async fn merge(&mut self, source: &mut Side, destination: &mut Side) -> Result<(), Error> {
         loop {
             if source.is_waiting() || destination.is_waiting() {
@@ -209,8 +209,8 @@ impl Merging<'_> {
     /// Copies, compares, skips or removes one name.
     async fn one(
         &mut self,
-        source: Option<Entry>,
-        there: Option<Entry>,
+        source: Option<SideEntry>,
+        there: Option<SideEntry>,
     ) -> Result<Result<(), Cancelled>, Error> {
         let Some(name) = source.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
             return Ok(Ok(()));
@@ -223,7 +223,7 @@ impl Merging<'_> {
         }
         let action =
             self.rules.action(&name, source.as_ref().map(|e| &e.facts), there.as_ref().map(|e| &e.facts));
-        if let (Action::Copy | Action::Compare(_), Some(source), Some(At::Object(made))) =
+        if let (SyncAction::Copy | SyncAction::Compare(_), Some(source), Some(EntryPlace::Object(made))) =
             (action, &source, there.as_ref().map(|there| &there.at))
             && self.job.has_manifest()
             && self.job.has_made(&self.carrier.begin(self.job, source), made.version.as_ref())
@@ -233,18 +233,18 @@ impl Merging<'_> {
             return Ok(Ok(()));
         }
         match (action, source, there) {
-            (Action::Nothing, ..) => {}
-            (Action::Unchanged, ..) => {
+            (SyncAction::Nothing, ..) => {}
+            (SyncAction::Unchanged, ..) => {
                 self.job.unchanged(1);
                 self.folds_into(&name);
             }
-            (Action::Skip(why), Some(entry), _) if !self.is_folder_there(&entry) => {
+            (SyncAction::Skip(why), Some(entry), _) if !self.is_folder_there(&entry) => {
                 self.job.progress.found(1, entry.facts.size);
                 let begun = self.carrier.begin(self.job, &entry);
                 self.job.skip(begun, entry.facts.size, why).await;
             }
-            (Action::Delete, _, Some(entry)) if !self.is_folder_there(&entry) => self.removes(entry)?,
-            (Action::Copy, Some(entry), there) if !self.is_folder_there(&entry) => {
+            (SyncAction::Delete, _, Some(entry)) if !self.is_folder_there(&entry) => self.removes(entry)?,
+            (SyncAction::Copy, Some(entry), there) if !self.is_folder_there(&entry) => {
                 if !self.folds_into(&name) {
                     self.job.progress.found(1, entry.facts.size);
                     let begun = self.carrier.begin(self.job, &entry);
@@ -257,22 +257,22 @@ impl Merging<'_> {
                     return Ok(self.carrier.copy(entry).await);
                 }
             }
-            (Action::Compare(by), Some(source), Some(there)) => {
+            (SyncAction::Compare(by), Some(source), Some(there)) => {
                 self.folds_into(&name);
                 return Ok(self.carrier.compare(source, there, by).await);
             }
-            (Action::Skip(_) | Action::Delete | Action::Copy | Action::Compare(_), ..) => {}
+            (SyncAction::Skip(_) | SyncAction::Delete | SyncAction::Copy | SyncAction::Compare(_), ..) => {}
         }
         Ok(Ok(()))
     }
 
-    fn removes(&mut self, entry: Entry) -> Result<(), Error> {
+    fn removes(&mut self, entry: SideEntry) -> Result<(), Error> {
         let version = match &entry.at {
-            At::File(_) => {
+            EntryPlace::File(_) => {
                 self.in_the_way.deletes(&entry.name);
                 None
             }
-            At::Object(meta) => meta.version.clone(),
+            EntryPlace::Object(meta) => meta.version.clone(),
         };
         let removal = Removal { name: entry.name, size: entry.facts.size, version };
         self.found.removals.add(removal).map_err(spool)
@@ -280,7 +280,7 @@ impl Merging<'_> {
 
     /// Returns whether the entry is an object that stands for a folder, and a local folder of that name
     /// exists.
-    fn is_folder_there(&self, entry: &Entry) -> bool {
+    fn is_folder_there(&self, entry: &SideEntry) -> bool {
         let root = match (&self.request.source, &self.request.destination) {
             (Location::Local(root), _) | (_, Location::Local(root)) => root,
             _ => return false,
@@ -290,7 +290,7 @@ impl Merging<'_> {
 
     /// Returns whether something that will be removed is in the way of this file. A folder with the file's
     /// name is in the way, and so is a file where this file needs a parent folder.
-    fn is_blocked(&mut self, entry: &Entry) -> bool {
+    fn is_blocked(&mut self, entry: &SideEntry) -> bool {
         let Location::Local(root) = &self.request.destination else { return false };
         let at = root.join(&entry.name);
         let is_below = match self.is_named {
@@ -318,7 +318,7 @@ impl Merging<'_> {
 
 /// Removes items that the source doesn't have, if nothing has failed. Then copies the items that were blocked
 /// by the removed ones.
-async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: DeferredWork) {
+async fn clean_up(job: &Arc<JobState>, request: &Arc<SyncRequest>, found: DeferredWork) {
     let DeferredWork { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
     if is_cleared {
@@ -335,7 +335,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
     }
     let copying = |units| async move {
         let mut search = search(job, request, units);
-        let unknown = Arc::new(Unknown::default());
+        let unknown = Arc::new(IncomparableCount::default());
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
@@ -358,7 +358,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
 }
 
 /// Returns whether this many removals are allowed. Reports an error if they aren't.
-async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
+async fn may_remove(job: &JobState, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
     if failed > 0 {
@@ -387,7 +387,7 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
 /// The earlier copy is a folder with the source's name. To save requests, this lists folders only if the
 /// first names on both sides make an earlier copy likely.
 async fn refuse_a_second_copy(
-    job: &Running,
+    job: &JobState,
     request: &SyncRequest,
     source: &mut Side,
     destination: &mut Side,
@@ -401,7 +401,7 @@ async fn refuse_a_second_copy(
         Location::Version { .. } | Location::Standard => return Ok(()),
     };
     let folder = format!("{own_name}/");
-    let is_below = |entry: &Entry| entry.name.starts_with(&folder);
+    let is_below = |entry: &SideEntry| entry.name.starts_with(&folder);
     if !request.delete || request.force || !destination.peek(job).await?.is_some_and(is_below) {
         return Ok(());
     }
@@ -426,7 +426,7 @@ async fn refuse_a_second_copy(
 
 /// Returns the first two names directly below a folder of the source or destination, or fewer if the folder
 /// has fewer. The names of folders end in a slash.
-async fn first_names(job: &Running, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
+async fn first_names(job: &JobState, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
     const NAMES: usize = 2;
     let mut names = Vec::new();
     match at {
@@ -469,19 +469,23 @@ fn links(request: &SyncRequest) -> Links {
     }
 }
 
-fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error> {
-    let at = if role == Role::Source { &request.source } else { &request.destination };
+fn side(job: &JobState, request: &SyncRequest, role: SideRole) -> Result<Side, Error> {
+    let at = if role == SideRole::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
-            if let Some(at) = request.inventory.as_ref().filter(|_| role == Role::Source) {
-                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+            if let Some(at) = request.inventory.as_ref().filter(|_| role == SideRole::Source) {
+                let place = InventoryScope {
+                    provider: *provider,
+                    bucket: bucket.clone(),
+                    prefix: folder_prefix(key),
+                };
                 return Side::inventory(job, at, place, role);
             }
             let store = job.store(*provider)?;
             Side::prefix(store, bucket, &folder_prefix(key), role)
         }
         Location::Local(root) => {
-            let links = if role == Role::Source { links(request) } else { Links::None };
+            let links = if role == SideRole::Source { links(request) } else { Links::None };
             Side::tree(root.clone(), role, links, &request.filter)
         }
         Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is not a folder")),
@@ -497,7 +501,7 @@ fn op(request: &SyncRequest) -> Op {
     }
 }
 
-async fn fail(job: &Running, request: &SyncRequest, error: Error) {
+async fn fail(job: &JobState, request: &SyncRequest, error: Error) {
     let (source, destination) = (request.source.to_string(), request.destination.to_string());
     job.fail(op(request), source, Some(destination), error).await;
 }
@@ -507,8 +511,8 @@ fn spool(error: std::io::Error) -> Error {
 }
 
 impl SyncRequest {
-    fn rules(&self) -> Rules {
-        Rules {
+    fn rules(&self) -> SyncRules {
+        SyncRules {
             filter: self.filter.clone(),
             delete: self.delete,
             checksum: self.checksum,
@@ -526,12 +530,12 @@ impl SyncRequest {
 /// name in lower case. The last bit is 1 for names that the destination has or will get, and 0 for other
 /// names of the source.
 #[derive(Debug, Default)]
-struct Folded {
+struct FoldedNames {
     names: HashSet<u64>,
     keys: RandomState,
 }
 
-impl Folded {
+impl FoldedNames {
     /// Records a name that the destination has or will get. Returns false if such a name that differs at most
     /// in case was recorded before.
     fn is_given(&mut self, name: &str) -> bool {
@@ -570,7 +574,7 @@ mod tests {
 
     #[test]
     fn what_the_source_has_under_one_name_does_not_go_under_another() {
-        let mut folded = Folded::default();
+        let mut folded = FoldedNames::default();
         assert!(folded.is_given("Read.me") && !folded.is_given("read.ME"));
         folded.spare("Kept");
         assert!(folded.is_given("kept"), "a spared name isn't taken by another source");

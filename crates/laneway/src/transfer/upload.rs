@@ -20,22 +20,22 @@ use std::time::SystemTime;
 use laneway_store::{ObjectId, Store};
 
 use crate::job::existing;
-use crate::job::running::{Begun, Moved, Running};
-use crate::location::identity::Identity;
+use crate::job::running::{ActiveItem, JobState, TransferOutcome};
+use crate::location::identity::FileIdentity;
 use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
-pub(crate) use journal::Upload;
+pub(crate) use journal::StoreUpload;
 pub(crate) use large::file;
-pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
-pub(crate) use search::{Uploads, Waiting, one};
+pub(crate) use parts::{CONFLICTS_MAX, Input, PartsUpload, PutOutcome, ReadyPart, wanted};
+pub(crate) use search::{UploadSearch, WaitingUploads, one};
 pub(crate) use source::{hashed as hashed_file, hashed_parts_while, hashed_while as hashed_file_while};
 pub(crate) use unfinished::begun;
-pub(crate) use verify::{Given, put as put_verified, verify};
+pub(crate) use verify::{ExpectedChecksum, put as put_verified, verify};
 
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct UploadItem {
     path: PathBuf,
     size: u64,
     /// The file's modification time when it was found.
@@ -43,19 +43,19 @@ pub(crate) struct Item {
     id: ObjectId,
 }
 
-impl Item {
+impl UploadItem {
     pub(crate) fn new(path: PathBuf, (size, modified): (u64, Option<SystemTime>), id: ObjectId) -> Self {
         Self { path, size, modified, id }
     }
 
-    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
+    pub(crate) fn begin(&self, job: &JobState, store: &Store) -> ActiveItem {
         let source = self.path.display().to_string();
         let state = job.state_of_file(self.modified, self.size);
-        Begun { state, ..job.begin(Op::Upload, source, Some(url(store.provider(), &self.id))) }
+        ActiveItem { state, ..job.begin(Op::Upload, source, Some(url(store.provider(), &self.id))) }
     }
 }
 
-async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+async fn upload_large(job: Arc<JobState>, request: Arc<CopyRequest>, store: Store, item: UploadItem) {
     let begun = item.begin(&job, &store);
     let result = large::upload(&job, &request, &store, &item).await;
     let result = remove_moved(&job, &request, item.path, result).await;
@@ -65,11 +65,11 @@ async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store
 /// In a move, removes the source file once its copy is verified. A file that has changed since it was copied
 /// stays.
 async fn remove_moved(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     path: PathBuf,
-    result: Result<(Moved, Identity), Error>,
-) -> Result<Moved, Error> {
+    result: Result<(TransferOutcome, FileIdentity), Error>,
+) -> Result<TransferOutcome, Error> {
     let (moved, copied) = result?;
     if !request.remove_source {
         return Ok(moved);

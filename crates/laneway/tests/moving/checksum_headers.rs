@@ -1,7 +1,7 @@
 //! Stores that refuse Amazon's checksum headers, and users who switch them off.
 
 use laneway::{ChecksumAlgorithm, Outcome, RequestChecksums, Verified};
-use laneway_server::{Config, Habits};
+use laneway_server::{Config, Habits, S3Config};
 
 use crate::stage::{DIALECTS, Kind, MIB, Report, Stage, noise};
 
@@ -49,8 +49,10 @@ fn s3_compares_and_keeps_the_checksum_that_is_chosen() {
         (ChecksumAlgorithm::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme),
         (ChecksumAlgorithm::Sha256, Verified::Crc32c, Verified::Md5, Verified::CompositeSha256),
     ] {
+        let config =
+            || Config { s3: S3Config { md5_etags: true, ..S3Config::default() }, ..Config::default() };
         let chosen = |config| Stage::set_up(S3, config, |settings| settings.checksum_algorithm(algorithm));
-        let stage = chosen(Config::default());
+        let stage = chosen(config());
         for (len, kept) in [(1000, small), (40 * MIB + 1, large)] {
             let path = stage.file("file", noise(len, 2));
             assert_eq!(verified(&stage.cp(&path, stage.url("file"))), [sent], "{algorithm:?} {len}");
@@ -59,7 +61,7 @@ fn s3_compares_and_keeps_the_checksum_that_is_chosen() {
             assert_eq!(verified(&stage.cp(stage.url("file"), &back)), [kept], "{algorithm:?} {len}");
         }
         let faults = laneway_server::Faults::parse(["put corrupt", "part:1-99 corrupt"]).unwrap();
-        let stage = chosen(Config { faults, ..Config::default() });
+        let stage = chosen(Config { faults, ..config() });
         for len in [1000, 40 * MIB] {
             let path = stage.file("file", noise(len, 3));
             let (class, text) = stage.cp(&path, stage.url("file")).failure();

@@ -16,9 +16,9 @@ fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<
         assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
         for found in batch {
             match found {
-                Found::File(found) => files.push(found.name),
-                Found::Failed(_, error) => others.push(error.to_string()),
-                Found::LeftOut(_, warning) => others.push(warning.to_string()),
+                WalkFinding::File(found) => files.push(found.name),
+                WalkFinding::Failed(_, error) => others.push(error.to_string()),
+                WalkFinding::LeftOut(_, warning) => others.push(warning.to_string()),
             }
         }
     }
@@ -154,9 +154,9 @@ fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
         fs::write(dir.path().join(name), "").unwrap();
     }
     let mut batches =
-        start(dir.path().to_owned(), Walk { order: Order::Directory, ..Walk::default() }, 1).unwrap();
+        start(dir.path().to_owned(), Walk { order: WalkOrder::Directory, ..Walk::default() }, 1).unwrap();
     let names = batches.blocking_recv().unwrap().into_iter().map(|found| match found {
-        Found::File(found) => found.name,
+        WalkFinding::File(found) => found.name,
         other => panic!("{other:?}"),
     });
     assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
@@ -164,11 +164,11 @@ fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
 
 /// Returns the names in the order in which a walk hands them on.
 fn in_order(root: &Path, walk: Walk) -> Vec<String> {
-    let mut batches = start(root.to_owned(), Walk { order: Order::Names, ..walk }, 4).unwrap();
+    let mut batches = start(root.to_owned(), Walk { order: WalkOrder::Names, ..walk }, 4).unwrap();
     let mut names = Vec::new();
     while let Some(batch) = batches.blocking_recv() {
         names.extend(batch.into_iter().filter_map(|found| match found {
-            Found::File(found) => Some(found.name),
+            WalkFinding::File(found) => Some(found.name),
             _ => None,
         }));
     }
@@ -209,7 +209,7 @@ fn a_directory_that_is_left_out_is_not_read() {
     let filter = Filter::default().exclude("cache").unwrap();
     let mut batches = start(dir.path().to_owned(), Walk { filter, ..Walk::default() }, 1).unwrap();
     let found = batches.blocking_recv().unwrap();
-    assert!(matches!(&found[..], [Found::File(file)] if file.name == "a/f"), "{found:?}");
+    assert!(matches!(&found[..], [WalkFinding::File(file)] if file.name == "a/f"), "{found:?}");
     assert!(batches.blocking_recv().is_none());
     fs::set_permissions(dir.path().join("cache"), fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -224,7 +224,8 @@ fn a_link_that_is_not_to_be_followed_is_told() {
     let walk = Walk { links: Links::None, ..Walk::default() };
     let mut batches = start(dir.path().to_owned(), walk, 1).unwrap();
     let found = batches.blocking_recv().unwrap();
-    let left =
-        found.iter().filter(|f| matches!(f, Found::LeftOut(_, w) if w.message.contains("symbolic link")));
+    let left = found
+        .iter()
+        .filter(|f| matches!(f, WalkFinding::LeftOut(_, w) if w.message.contains("symbolic link")));
     assert_eq!((left.count(), found.len()), (3, 4), "{found:?}");
 }

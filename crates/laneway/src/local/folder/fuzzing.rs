@@ -3,13 +3,13 @@
 use arbitrary::Unstructured;
 use laneway_store::Version;
 
-use super::journal::{Claim, Subject, encode, read, seal};
+use super::journal::{Claim, DownloadSubject, encode, read, seal};
 use crate::content::checksum::Crc;
 use crate::plan::resume::{missing, settled};
 
 /// Returns an object of this size.
-fn subject(size: u64) -> Subject {
-    Subject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
+fn subject(size: u64) -> DownloadSubject {
+    DownloadSubject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
 }
 
 /// Reads arbitrary bytes as a journal, with and without a valid header, and then a journal with valid records

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crc_fast::CrcAlgorithm;
 use laneway_store::Version;
 
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
@@ -31,7 +31,7 @@ const RECORDS_SPARE: u64 = 1 << 16;
 
 /// The object and version that the file receives, and the kind of checksum in its claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct DownloadSubject {
     pub(crate) url: String,
     pub(crate) version: Version,
     pub(crate) size: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Subject {
 pub(crate) struct Claim {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// The checksum, of the kind in the [`Subject`].
+    /// The checksum, of the kind in the [`DownloadSubject`].
     pub(crate) sum: u64,
     /// Identifies the boot of the machine in which the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
@@ -54,12 +54,12 @@ impl Claim {
         self.start..self.start.saturating_add(u64::from(self.len))
     }
 
-    pub(crate) fn run(&self, crc: Crc) -> Run {
-        Run::known(u64::from(self.len), crc, self.sum)
+    pub(crate) fn run(&self, crc: Crc) -> RangeChecksums {
+        RangeChecksums::known(u64::from(self.len), crc, self.sum)
     }
 }
 
-impl Subject {
+impl DownloadSubject {
     /// Returns the header of this subject's journal. A journal belongs to this object and version if it
     /// begins with exactly these bytes.
     pub(crate) fn header(&self) -> Vec<u8> {
@@ -140,7 +140,7 @@ fn claims(records: &[u8], seal: u32) -> impl Iterator<Item = Claim> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct DownloadJournal {
     file: File,
     /// The header's length in bytes.
     header: u64,
@@ -153,13 +153,18 @@ pub(crate) struct Journal {
     claimed: AtomicU64,
 }
 
-impl Journal {
+impl DownloadJournal {
     /// Continues the journal in `file`, whose valid claims cover `claimed` bytes. Begins a new journal if
     /// `claimed` is `None`.
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn new(file: File, subject: &Subject, boot: u64, claimed: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn new(
+        file: File,
+        subject: &DownloadSubject,
+        boot: u64,
+        claimed: Option<u64>,
+    ) -> io::Result<Self> {
         let header = subject.header();
         let end = match claimed {
             // If the last record was only partly written, let the next one overwrite it.
@@ -180,13 +185,13 @@ impl Journal {
 
     /// Records that a run has been written to the file at `start`. Several threads may call this at the same
     /// time.
-    pub(crate) fn claim(&self, start: u64, run: &Run) {
+    pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         self.claimed.fetch_add(run.len, Ordering::Relaxed);
         self.record(start, run);
     }
 
     /// Writes the record of a claim. Doesn't add its bytes to `claimed`, because the caller has counted them.
-    pub(crate) fn record(&self, start: u64, run: &Run) {
+    pub(crate) fn record(&self, start: u64, run: &RangeChecksums) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
@@ -218,11 +223,16 @@ mod tests {
     use super::*;
     use crate::plan::random::Random;
 
-    fn subject() -> Subject {
-        Subject { url: "gs://b/k".into(), version: Version::Generation(7), size: 1 << 30, crc: Crc::Crc32c }
+    fn subject() -> DownloadSubject {
+        DownloadSubject {
+            url: "gs://b/k".into(),
+            version: Version::Generation(7),
+            size: 1 << 30,
+            crc: Crc::Crc32c,
+        }
     }
 
-    fn written(subject: &Subject, claims: &[Claim]) -> Vec<u8> {
+    fn written(subject: &DownloadSubject, claims: &[Claim]) -> Vec<u8> {
         let header = subject.header();
         let seal = seal(&header);
         [header]
@@ -255,12 +265,12 @@ mod tests {
     fn a_journal_of_anything_else_says_nothing() {
         let bytes = written(&subject(), &some_claims(&mut Random(1)));
         let others = [
-            Subject { url: "gs://b/K".into(), ..subject() },
-            Subject { url: "s3://b/k".into(), ..subject() },
-            Subject { version: Version::Generation(8), ..subject() },
-            Subject { version: Version::ETag("7".into()), ..subject() },
-            Subject { size: (1 << 30) + 1, ..subject() },
-            Subject { crc: Crc::Crc64nvme, ..subject() },
+            DownloadSubject { url: "gs://b/K".into(), ..subject() },
+            DownloadSubject { url: "s3://b/k".into(), ..subject() },
+            DownloadSubject { version: Version::Generation(8), ..subject() },
+            DownloadSubject { version: Version::ETag("7".into()), ..subject() },
+            DownloadSubject { size: (1 << 30) + 1, ..subject() },
+            DownloadSubject { crc: Crc::Crc64nvme, ..subject() },
         ];
         for other in others {
             assert_eq!(read(&bytes, &other.header()), None, "{other:?}");
@@ -271,7 +281,7 @@ mod tests {
 
     #[test]
     fn records_of_an_older_journal_in_the_same_file_say_nothing() {
-        let older = Subject { version: Version::Generation(6), ..subject() };
+        let older = DownloadSubject { version: Version::Generation(6), ..subject() };
         let claims = some_claims(&mut Random(2));
         let mut bytes = subject().header();
         bytes.extend(&written(&older, &claims)[older.header().len()..]);
@@ -319,15 +329,15 @@ mod tests {
         let path = dir.path().join("j");
         let open =
             || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
-        let run = |len| Run::known(len, Crc::Crc32c, len);
-        let journal = Journal::new(open(), &subject(), 1, None).unwrap();
+        let run = |len| RangeChecksums::known(len, Crc::Crc32c, len);
+        let journal = DownloadJournal::new(open(), &subject(), 1, None).unwrap();
         journal.claim(0, &run(10));
         journal.claim(20, &run(5));
         assert_eq!(journal.claimed(), 15);
         // Add a third record that is torn.
         let len = std::fs::metadata(&path).unwrap().len();
         open().write_all_at(&[9; 7], len).unwrap();
-        let journal = Journal::new(open(), &subject(), 2, Some(15)).unwrap();
+        let journal = DownloadJournal::new(open(), &subject(), 2, Some(15)).unwrap();
         journal.claim(30, &run(1));
         let starts = |bytes: &[u8]| {
             let claims = read(bytes, &subject().header()).unwrap();
@@ -335,7 +345,7 @@ mod tests {
         };
         assert_eq!(starts(&std::fs::read(&path).unwrap()), [(0, 1), (20, 1), (30, 2)]);
         assert_eq!(journal.claimed(), 16);
-        Journal::new(open(), &subject(), 2, None).unwrap();
+        DownloadJournal::new(open(), &subject(), 2, None).unwrap();
         assert_eq!(starts(&std::fs::read(&path).unwrap()), []);
     }
 }

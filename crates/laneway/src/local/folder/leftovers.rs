@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 
 use rustix::fs::{Dir, Mode, OFlags, openat};
 
-use super::partial::{self, Names};
+use super::partial::{self, PartialNames};
 use super::staged::is_temporary_name;
 use super::{DIRECTORY, Folder, journal};
 
@@ -60,7 +60,7 @@ fn remove_leftover(directory: &OwnedFd, part: &OsStr, is_ours: impl Fn(&str) -> 
     let bytes = part.as_bytes();
     let mut journal = bytes[..bytes.len() - "part".len()].to_vec();
     journal.extend(b"journal");
-    let names = Names { part: part.to_owned(), journal: OsStr::from_bytes(&journal).to_owned() };
+    let names = PartialNames { part: part.to_owned(), journal: OsStr::from_bytes(&journal).to_owned() };
     let header = partial::open_own(directory, &names.journal, OFlags::empty(), Mode::empty());
     let is_left = match header {
         Ok(Some(file)) => {

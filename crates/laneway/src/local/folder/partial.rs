@@ -15,9 +15,9 @@ use crc_fast::CrcAlgorithm;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::journal::{Claim, Journal, Subject, read};
+use super::journal::{Claim, DownloadJournal, DownloadSubject, read};
 use super::staged::temporary_name;
-use crate::content::checksum::{Hashing, Run, Wanted};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::plan::resume::settled;
 
 /// The maximum number of attempts to open and lock a file. Another process may rename or remove the file
@@ -27,12 +27,12 @@ const RACES_MAX: u32 = 16;
 const SHARED: Mode = Mode::from_raw_mode(0o666);
 const READ: usize = 256 << 10;
 
-pub(super) struct Names {
+pub(super) struct PartialNames {
     pub(super) part: OsString,
     pub(super) journal: OsString,
 }
 
-impl Names {
+impl PartialNames {
     /// Returns the names of the partial file and the journal for the destination `name` and the source `url`.
     /// The same input always gives the same names.
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
@@ -48,15 +48,15 @@ impl Names {
 
 /// A partial file that this process has locked, its journal, and the runs of bytes that it already has with
 /// their offsets.
-pub(super) struct Partial {
+pub(super) struct PartialFile {
     pub(super) file: File,
-    pub(super) journal: Journal,
-    pub(super) done: Vec<(u64, Run)>,
+    pub(super) journal: DownloadJournal,
+    pub(super) done: Vec<(u64, RangeChecksums)>,
 }
 
 /// The arguments for opening a partial file.
-pub(crate) struct TakeUp<'a> {
-    pub(crate) subject: &'a Subject,
+pub(crate) struct PartialRequest<'a> {
+    pub(crate) subject: &'a DownloadSubject,
     /// True if the download starts from the beginning and ignores existing content.
     pub(crate) fresh: bool,
     /// Identifies the machine's current boot; see [`crate::local::platform`].
@@ -71,7 +71,11 @@ pub(crate) struct TakeUp<'a> {
 ///
 /// Returns `None` if another process has locked the file, if it belongs to another user, or if the file
 /// system has no locks. Then the caller uses a file with a random name, which can't be resumed.
-pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
+pub(super) fn take_up(
+    directory: &OwnedFd,
+    names: &PartialNames,
+    how: &PartialRequest<'_>,
+) -> io::Result<Option<PartialFile>> {
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
     // Open the journal after locking the file: only the process that has the lock uses the journal.
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
@@ -86,7 +90,7 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
         }
     };
     match go_on(&file, journal, how) {
-        Ok((journal, done)) => Ok(Some(Partial { file, journal, done })),
+        Ok((journal, done)) => Ok(Some(PartialFile { file, journal, done })),
         Err(e) => {
             // Remove the file, because the caller uses another one instead.
             remove(directory, names);
@@ -96,8 +100,12 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
 }
 
 /// Continues a partial file that this process has locked, or begins it again if its content can't be used.
-fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, Vec<(u64, Run)>)> {
-    let TakeUp { subject, fresh, boot, .. } = *how;
+fn go_on(
+    file: &File,
+    journal: File,
+    how: &PartialRequest<'_>,
+) -> io::Result<(DownloadJournal, Vec<(u64, RangeChecksums)>)> {
+    let PartialRequest { subject, fresh, boot, .. } = *how;
     let claims = match !fresh && file.metadata()?.len() == subject.size {
         // If the journal can't be read, the download starts from the beginning.
         true => read_journal(&journal, subject).ok().flatten(),
@@ -118,7 +126,7 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
         false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
     };
-    let journal = Journal::new(journal, subject, boot, Some(claimed))?;
+    let journal = DownloadJournal::new(journal, subject, boot, Some(claimed))?;
     for claim in &read_back {
         journal.record(claim.start, &claim.run(subject.crc));
     }
@@ -128,9 +136,9 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
 }
 
 /// Begins an empty journal, and sets the file to the object's size with no content.
-fn begin(file: &File, journal: File, subject: &Subject, boot: u64) -> io::Result<Journal> {
+fn begin(file: &File, journal: File, subject: &DownloadSubject, boot: u64) -> io::Result<DownloadJournal> {
     // Empty the journal first, so that it never claims bytes that the file has lost.
-    let journal = Journal::new(journal, subject, boot, None)?;
+    let journal = DownloadJournal::new(journal, subject, boot, None)?;
     file.set_len(0)?;
     file.set_len(subject.size)?;
     Ok(journal)
@@ -146,7 +154,7 @@ fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
 
 /// Reads the claimed ranges, and returns the claims whose checksums match the file's bytes. Leaves out ranges
 /// that can't be read.
-fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
+fn confirmed(file: &File, claims: Vec<Claim>, how: &PartialRequest<'_>) -> Vec<Claim> {
     let crc = how.subject.crc;
     let mut good = Vec::new();
     for claim in claims {
@@ -163,10 +171,10 @@ fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
 pub(super) fn read_back(
     file: &File,
     range: Range<u64>,
-    wanted: Wanted,
+    wanted: ChecksumSet,
     is_cancelled: &dyn Fn() -> bool,
-) -> io::Result<Option<Run>> {
-    let mut hashing = Hashing::new(wanted);
+) -> io::Result<Option<RangeChecksums>> {
+    let mut hashing = ChecksumHasher::new(wanted);
     let is_read = read_through(file, range, is_cancelled, &mut |bytes| hashing.update(bytes))?;
     Ok(is_read.then(|| hashing.finish()))
 }
@@ -194,8 +202,8 @@ pub(super) fn read_through(
 }
 
 /// Joins adjacent claims, and returns the resulting runs with their offsets.
-fn joined(claims: &[Claim], subject: &Subject) -> Vec<(u64, Run)> {
-    let mut runs: Vec<(u64, Run)> = Vec::new();
+fn joined(claims: &[Claim], subject: &DownloadSubject) -> Vec<(u64, RangeChecksums)> {
+    let mut runs: Vec<(u64, RangeChecksums)> = Vec::new();
     for claim in claims {
         let run = claim.run(subject.crc);
         match runs.last_mut() {
@@ -206,7 +214,7 @@ fn joined(claims: &[Claim], subject: &Subject) -> Vec<(u64, Run)> {
     runs
 }
 
-fn read_journal(journal: &File, subject: &Subject) -> io::Result<Option<Vec<Claim>>> {
+fn read_journal(journal: &File, subject: &DownloadSubject) -> io::Result<Option<Vec<Claim>>> {
     let len = journal.metadata()?.len();
     if len > subject.journal_max() {
         return Ok(None);
@@ -220,20 +228,20 @@ fn read_journal(journal: &File, subject: &Subject) -> io::Result<Option<Vec<Clai
 }
 
 /// Returns whether both the partial file and its journal exist.
-pub(super) fn exists(directory: &OwnedFd, names: &Names) -> bool {
+pub(super) fn exists(directory: &OwnedFd, names: &PartialNames) -> bool {
     let is_there = |name: &OsStr| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     is_there(&names.part) && is_there(&names.journal)
 }
 
 /// Removes a partial file and its journal, unless another process has locked the file.
-pub(super) fn discard(directory: &OwnedFd, names: &Names) {
+pub(super) fn discard(directory: &OwnedFd, names: &PartialNames) {
     if let Ok(Some(_held)) = hold(directory, &names.part, OFlags::empty(), SHARED) {
         remove(directory, names);
     }
 }
 
 /// Removes a partial file that this process has locked, and its journal.
-pub(super) fn remove(directory: &OwnedFd, names: &Names) {
+pub(super) fn remove(directory: &OwnedFd, names: &PartialNames) {
     // Ignore errors, because the files may already be gone. Remove the journal first: a process that finds
     // only the file starts from the beginning, which is safe.
     let _ = unlinkat(directory, &*names.journal, AtFlags::empty());

@@ -10,32 +10,32 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::partial::{self, Partial, TakeUp};
-use super::staged::{IS_A_DIRECTORY, Staged};
+use super::partial::{self, PartialFile, PartialRequest};
+use super::staged::{IS_A_DIRECTORY, StagedFile};
 use super::{Folder, kind};
 use crate::Error;
-use crate::content::checksum::Run;
+use crate::content::checksum::RangeChecksums;
 use crate::local::platform::flush_directory;
 
 /// The maximum number of symbolic links that Laneway follows to a destination. Linux has the same limit.
 const LINKS_MAX: usize = 40;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FilePlace {
     pub(super) folder: Arc<Folder>,
     pub(super) directory: String,
     pub(super) name: OsString,
 }
 
 /// The destination at a path that the user gave for a single object.
-pub(crate) enum Destination {
+pub(crate) enum LocalDestination {
     /// A path with a regular file, which the download replaces as a whole, or with nothing yet.
-    Place(Place),
+    Place(FilePlace),
     /// A pipe, terminal or device. The download writes to it in order, and never replaces it.
     Stream(File),
 }
 
-impl Destination {
+impl LocalDestination {
     /// Returns the destination at the path that the user gave for a single object. Follows symbolic links.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Destination {
                     Error::refused(path.display().to_string(), "doesn't end in a file name")
                 })?;
                 let folder = Folder::new(target.parent().unwrap_or(Path::new("")));
-                Ok(Self::Place(Place { folder, directory: String::new(), name: name.to_owned() }))
+                Ok(Self::Place(FilePlace { folder, directory: String::new(), name: name.to_owned() }))
             }
         }
     }
 }
 
-impl Place {
+impl FilePlace {
     /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
         // Leave out the folder `.`, so that messages show `name` instead of `./name`.
@@ -114,8 +114,8 @@ impl Place {
     ///
     /// # Errors
     /// If the destination exists and is a directory, a link or a device, or if the file system refuses.
-    pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
-        Staged::create(self, self.clear()?, size)
+    pub(crate) fn stage(&self, size: u64) -> Result<StagedFile, Error> {
+        StagedFile::create(self, self.clear()?, size)
     }
 
     /// Continues the partial file of an earlier run, or begins one that a later run can continue. Also
@@ -124,18 +124,21 @@ impl Place {
     ///
     /// # Errors
     /// Fails as [`stage`](Self::stage) does.
-    pub(crate) fn resume(&self, how: &TakeUp<'_>) -> Result<(Staged, Vec<(u64, Run)>), Error> {
+    pub(crate) fn resume(
+        &self,
+        how: &PartialRequest<'_>,
+    ) -> Result<(StagedFile, Vec<(u64, RangeChecksums)>), Error> {
         let directory = self.clear()?;
-        let names = partial::Names::of(&self.name, &how.subject.url);
+        let names = partial::PartialNames::of(&self.name, &how.subject.url);
         match partial::take_up(&directory, &names, how) {
-            Ok(Some(Partial { file, journal, done })) => {
-                Ok((Staged::resumed(self, directory, names, (file, journal)), done))
+            Ok(Some(PartialFile { file, journal, done })) => {
+                Ok((StagedFile::resumed(self, directory, names, (file, journal)), done))
             }
             not => {
                 if let Err(e) = not {
                     tracing::debug!(error = %e, "the partial file of an earlier download can't be opened, so the download starts again");
                 }
-                Ok((Staged::create(self, directory, how.subject.size)?, Vec::new()))
+                Ok((StagedFile::create(self, directory, how.subject.size)?, Vec::new()))
             }
         }
     }
@@ -144,17 +147,16 @@ impl Place {
     pub(crate) fn is_begun(&self, url: &str) -> bool {
         // Check first that the directory exists, because `Folder::directory` would create it.
         self.path().parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
-            && self
-                .folder
-                .directory(&self.directory)
-                .is_ok_and(|directory| partial::exists(&directory, &partial::Names::of(&self.name, url)))
+            && self.folder.directory(&self.directory).is_ok_and(|directory| {
+                partial::exists(&directory, &partial::PartialNames::of(&self.name, url))
+            })
     }
 
     /// Removes the partial file and the journal that an earlier download of `url` left for this destination.
     /// Blocks the thread.
     pub(crate) fn forget(&self, url: &str) {
         if let Ok(directory) = self.folder.directory(&self.directory) {
-            partial::discard(&directory, &partial::Names::of(&self.name, url));
+            partial::discard(&directory, &partial::PartialNames::of(&self.name, url));
         }
     }
 

@@ -16,14 +16,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::journal::{Claim, Journal};
-use super::partial::{self, Names};
-use super::place::Place;
+use super::journal::{Claim, DownloadJournal};
+use super::partial::{self, PartialNames};
+use super::place::FilePlace;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::encoding::ContentEncoding;
 use crate::local::platform::rename_where_absent;
-use crate::local::preserve::Attributes;
+use crate::local::preserve::PosixAttributes;
 use crate::location::relative::NAME_MAX;
 use crate::plan::resume::settled;
 
@@ -36,15 +36,15 @@ pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name
 /// The reason why a download doesn't replace a destination that was created while it ran.
 const EXISTS_BY_NOW: &str = "was created during the download, and is left unchanged";
 
-/// Settings for [`Staged::commit`].
+/// Settings for [`StagedFile::commit`].
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Placing {
+pub(crate) struct CommitOptions {
     /// Flushes the file to disk before it is reported as done.
     pub(crate) durable: bool,
     /// Fails if the destination exists, instead of replacing it.
     pub(crate) only_absent: bool,
     /// The owner, mode and times to set on the file.
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: PosixAttributes,
     /// The encoding to remove before the file is put in place.
     pub(crate) decode: Option<ContentEncoding>,
 }
@@ -68,7 +68,7 @@ impl Read for PositionedReader<'_> {
 
 /// Writes decoded bytes to a file in order.
 struct DecodedFile<'a> {
-    staged: &'a Staged,
+    staged: &'a StagedFile,
     len: u64,
     /// The file system's error. Decoding passes on only its text.
     failure: Option<Error>,
@@ -97,14 +97,14 @@ impl Write for DecodedFile<'_> {
 /// A file under a temporary name in its destination's directory. If it is dropped without
 /// [`commit`](Self::commit) or [`keep`](Self::keep), the file is removed.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedFile {
     file: File,
     directory: Arc<OwnedFd>,
     temporary: OsString,
-    place: Place,
+    place: FilePlace,
     path: PathBuf,
     /// The journal and its name, if a later run can resume the file.
-    journal: Option<(Journal, OsString)>,
+    journal: Option<(DownloadJournal, OsString)>,
     /// False once the file is renamed, removed or left to a later run. Then a sink of an abandoned download,
     /// which may still run, must not write to it. A thread holds the lock while it writes. File systems let
     /// only one thread at a time write to a file, and on Linux the waiting threads spin. In a download over
@@ -112,8 +112,8 @@ pub(crate) struct Staged {
     is_open: Mutex<bool>,
 }
 
-impl Staged {
-    pub(super) fn create(place: &Place, directory: Arc<OwnedFd>, size: u64) -> Result<Self, Error> {
+impl StagedFile {
+    pub(super) fn create(place: &FilePlace, directory: Arc<OwnedFd>, size: u64) -> Result<Self, Error> {
         let path = place.path();
         let begun = begin(&directory, &place.name, &place.folder.no_locks);
         let (file, temporary) = begun.map_err(|e| Error::local(&path, "can't be created", e))?;
@@ -132,10 +132,10 @@ impl Staged {
 
     /// Returns the partial file of an earlier run, to be continued.
     pub(super) fn resumed(
-        place: &Place,
+        place: &FilePlace,
         directory: Arc<OwnedFd>,
-        names: Names,
-        (file, journal): (File, Journal),
+        names: PartialNames,
+        (file, journal): (File, DownloadJournal),
     ) -> Self {
         let journal = Some((journal, names.journal));
         let (temporary, path) = (names.part, place.path());
@@ -171,7 +171,7 @@ impl Staged {
     }
 
     /// Records in the journal that a run was written at `start`. Does nothing for a file without a journal.
-    pub(crate) fn claim(&self, start: u64, run: &Run) {
+    pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
@@ -193,9 +193,9 @@ impl Staged {
     pub(crate) fn read_back(
         &self,
         range: Range<u64>,
-        wanted: Wanted,
+        wanted: ChecksumSet,
         is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Run, Error> {
+    ) -> Result<RangeChecksums, Error> {
         match partial::read_back(&self.file, range, wanted, is_cancelled) {
             Ok(Some(run)) => Ok(run),
             Ok(None) => Err(Error::cancelled(self.path.display().to_string())),
@@ -226,9 +226,9 @@ impl Staged {
     /// # Errors
     /// The file system's error, or a destination that must not be replaced. The destination is then
     /// unchanged, except if only flushing its directory failed.
-    pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
+    pub(crate) fn commit(&self, placing: CommitOptions) -> Result<(), Error> {
         if let Some(encoding) = placing.decode {
-            return self.commit_decoded(encoding, Placing { decode: None, ..placing });
+            return self.commit_decoded(encoding, CommitOptions { decode: None, ..placing });
         }
         self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
         if placing.durable {
@@ -263,7 +263,7 @@ impl Staged {
     }
 
     /// Decodes the file into another temporary one, and puts that one in place.
-    fn commit_decoded(&self, encoding: ContentEncoding, placing: Placing) -> Result<(), Error> {
+    fn commit_decoded(&self, encoding: ContentEncoding, placing: CommitOptions) -> Result<(), Error> {
         let plain = self.place.stage(0)?;
         let mut to = DecodedFile { staged: &plain, len: 0, failure: None };
         let from = BufReader::with_capacity(DECODE, PositionedReader { file: &self.file, at: 0 });
@@ -279,8 +279,8 @@ impl Staged {
 
     /// Sets the file's owner, mode and modification time, as far as they are known. If the system doesn't
     /// permit changing the owner, the file stays the current user's.
-    fn set(&self, attributes: Attributes) -> io::Result<()> {
-        let Attributes { mtime, mode, uid, gid } = attributes;
+    fn set(&self, attributes: PosixAttributes) -> io::Result<()> {
+        let PosixAttributes { mtime, mode, uid, gid } = attributes;
         if (uid, gid) != (None, None) {
             match fchown(&self.file, uid, gid) {
                 Err(e) if e.kind() != io::ErrorKind::PermissionDenied => return Err(e),
@@ -363,7 +363,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         self.abandon();
     }
@@ -373,7 +373,7 @@ impl Drop for Staged {
 /// destination, so that it replaces the file that a killed run left. If that name can't be used, for example
 /// because another process has locked such a file, takes a random name.
 fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
-    let own = Names::of(name, "").part;
+    let own = PartialNames::of(name, "").part;
     if let Some(file) = partial::make(directory, &own, no_locks)? {
         return Ok((file, own));
     }

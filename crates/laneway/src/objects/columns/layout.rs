@@ -23,11 +23,11 @@ const STRUCT: u8 = 12;
 
 /// The ranges of the columns in each row group, in the order of the table's columns.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct ColumnLayout {
     pub(super) groups: Vec<Vec<Range<u64>>>,
 }
 
-impl Layout {
+impl ColumnLayout {
     /// Parses the last bytes of a file of `size` bytes. Returns `None` if they don't contain the whole
     /// footer, or if a column is in another file or outside of this one.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
@@ -248,15 +248,19 @@ pub(super) mod tests {
             .collect();
         assert_eq!(expected.len(), 20);
         let size = file.len() as u64;
-        assert_eq!(Layout::of(&file, size).unwrap().groups, expected);
+        assert_eq!(ColumnLayout::of(&file, size).unwrap().groups, expected);
         let footer = &file[expected[19][3].end as usize..];
-        assert_eq!(Layout::of(footer, size).unwrap().groups, expected);
+        assert_eq!(ColumnLayout::of(footer, size).unwrap().groups, expected);
         let length = u32::from_le_bytes(footer[footer.len() - 8..][..4].try_into().unwrap()) as usize;
         let whole = &file[file.len() - length - TAIL..];
-        assert_eq!(Layout::of(whole, size).unwrap().groups, expected);
-        assert_eq!(Layout::of(&whole[1..], size), None, "the footer is longer than the bytes given");
-        assert_eq!(Layout::of(&file[..file.len() - 1], size), None);
-        assert_eq!(Layout::of(whole, whole.len() as u64 + 100), None, "columns would end in the footer");
+        assert_eq!(ColumnLayout::of(whole, size).unwrap().groups, expected);
+        assert_eq!(ColumnLayout::of(&whole[1..], size), None, "the footer is longer than the bytes given");
+        assert_eq!(ColumnLayout::of(&file[..file.len() - 1], size), None);
+        assert_eq!(
+            ColumnLayout::of(whole, whole.len() as u64 + 100),
+            None,
+            "columns would end in the footer"
+        );
     }
 
     #[test]
@@ -268,13 +272,13 @@ pub(super) mod tests {
             for change in drawn.chunks(3).take(usize::from(drawn[63]) % 8) {
                 footer[usize::from(u16::from_le_bytes([change[0], change[1]])) % (700 - TAIL)] = change[2];
             }
-            if let Some(layout) = Layout::of(&changed, file.len() as u64) {
+            if let Some(layout) = ColumnLayout::of(&changed, file.len() as u64) {
                 let ends = layout.groups.iter().flatten().map(|chunk| chunk.end);
                 assert!(ends.max() <= Some(file.len() as u64), "{seed}");
             }
         }
         for cut in 0..file.len() {
-            let _any = Layout::of(&file[cut..], file.len() as u64);
+            let _any = ColumnLayout::of(&file[cut..], file.len() as u64);
         }
     }
 
@@ -284,9 +288,9 @@ pub(super) mod tests {
             let mut bytes = random_bytes(seed, seed as usize % 200);
             bytes.extend((bytes.len() as u32).to_le_bytes());
             bytes.extend(MAGIC);
-            let _any = Layout::of(&bytes, 1 << 40);
+            let _any = ColumnLayout::of(&bytes, 1 << 40);
         }
         let lists = [[0x19].repeat(1 << 20), (1_u32 << 20).to_le_bytes().to_vec(), MAGIC.to_vec()].concat();
-        assert_eq!(Layout::of(&lists, 1 << 40), None, "lists of lists of lists");
+        assert_eq!(ColumnLayout::of(&lists, 1 << 40), None, "lists of lists of lists");
     }
 }

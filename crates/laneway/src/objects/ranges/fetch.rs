@@ -8,12 +8,12 @@ use futures_util::stream::{FuturesUnordered, TryStreamExt as _};
 use laneway_store::{ErrorKind, Get, Got, ObjectId, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::path::Path;
-use super::plan::{self, Group, Plan, Unreadable};
+use super::path::PathEstimate;
+use super::plan::{self, Plan, RequestGroup, UnreadableRange};
 use super::prices::PriceList;
 use crate::Error;
 use crate::location::url;
-use crate::transfer::download::range_writer::Pinned;
+use crate::transfer::download::range_writer::ObjectPin;
 
 /// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
 /// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, on a
@@ -54,7 +54,7 @@ impl Limits {
 
     /// Waits until this many more bytes may be fetched. A result larger than the limit waits until there is
     /// no other.
-    async fn room(&self, bytes: u64) -> Room {
+    async fn room(&self, bytes: u64) -> BytesPermit {
         let waiting = self.waiting.as_ref()?;
         let units = bytes.div_ceil(UNIT).clamp(1, WAITING_MAX as u64 / UNIT) as u32;
         // This can't fail, because the semaphore is never closed.
@@ -63,13 +63,13 @@ impl Limits {
 }
 
 /// The permit for waiting bytes, which results hold until the caller takes them.
-pub(super) type Room = Option<Arc<OwnedSemaphorePermit>>;
+pub(super) type BytesPermit = Option<Arc<OwnedSemaphorePermit>>;
 
 /// A range that has arrived: its index in the request, its bytes, and their permit.
-pub(super) type One = Result<(usize, Bytes, Room), Error>;
+pub(super) type RangeResult = Result<(usize, Bytes, BytesPermit), Error>;
 
 /// The bytes of all ranges of an object, and their permit.
-pub(super) type All = Result<(Vec<Bytes>, Room), Error>;
+pub(super) type RangesResult = Result<(Vec<Bytes>, BytesPermit), Error>;
 
 pub(super) struct Fetch<'a> {
     pub(super) store: &'a Store,
@@ -84,15 +84,15 @@ pub(super) struct Fetch<'a> {
 }
 
 /// A function that receives results: the index of a range in the request, its bytes, and their permit.
-pub(super) trait Taker: Fn(usize, Bytes, Room) + Sync {}
-impl<F: Fn(usize, Bytes, Room) + Sync> Taker for F {}
+pub(super) trait RangeTaker: Fn(usize, Bytes, BytesPermit) + Sync {}
+impl<F: Fn(usize, Bytes, BytesPermit) + Sync> RangeTaker for F {}
 
 impl Fetch<'_> {
     /// Fetches every range, and passes each to `take` as soon as it has arrived.
     ///
     /// # Errors
     /// The store's error; a range that can't be read; an object that was replaced during the call.
-    pub(super) async fn each(&self, take: impl Taker) -> Result<(), Error> {
+    pub(super) async fn each(&self, take: impl RangeTaker) -> Result<(), Error> {
         self.carry_out(self.plan().await?, self.limits, take).await
     }
 
@@ -100,11 +100,12 @@ impl Fetch<'_> {
     ///
     /// # Errors
     /// Fails as [`each`](Self::each) does.
-    pub(super) async fn all(&self) -> All {
+    pub(super) async fn all(&self) -> RangesResult {
         let (plan, pinned) = self.plan().await?;
-        let room = self.limits.room(plan.groups.iter().map(Group::len).fold(0, u64::saturating_add)).await;
+        let room =
+            self.limits.room(plan.groups.iter().map(RequestGroup::len).fold(0, u64::saturating_add)).await;
         let results: Vec<OnceLock<Bytes>> = self.asked.iter().map(|_| OnceLock::new()).collect();
-        let take = |at: usize, bytes, _: Room| drop(results[at].set(bytes));
+        let take = |at: usize, bytes, _: BytesPermit| drop(results[at].set(bytes));
         self.carry_out((plan, pinned), &self.limits.without_waiting(), take).await?;
         // `carry_out` has passed every range to `take`, so no result is missing.
         Ok((results.into_iter().map(|result| result.into_inner().unwrap_or_default()).collect(), room))
@@ -112,14 +113,14 @@ impl Fetch<'_> {
 
     /// Returns the plan. Also returns the object's size and version, if the caller knows the size or the plan
     /// needed it.
-    pub(super) async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
+    pub(super) async fn plan(&self) -> Result<(Plan, Option<ObjectPin>), Error> {
         // For a single request there is nothing to decide, so don't ask the engine for its measurements of
         // the path.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
             false => self.store.path(&self.id.bucket).await,
         };
-        let path = Path::new(self.store.capabilities().protocol, path);
+        let path = PathEstimate::new(self.store.capabilities().protocol, path);
         let plan = |size| {
             plan::plan(self.asked, size, &path, &self.prices)
                 .map_err(|unreadable| self.unreadable(unreadable, size))
@@ -127,17 +128,17 @@ impl Fetch<'_> {
         let first = plan(self.size)?;
         if first.needs_size {
             let meta = self.store.head(self.id, self.version).await?;
-            return Ok((plan(Some(meta.size))?, Some(Pinned::of(&meta))));
+            return Ok((plan(Some(meta.size))?, Some(ObjectPin::of(&meta))));
         }
-        let known = self.size.map(|size| Pinned { size, version: self.version.cloned() });
+        let known = self.size.map(|size| ObjectPin { size, version: self.version.cloned() });
         Ok((first, known))
     }
 
     async fn carry_out(
         &self,
-        (plan, known): (Plan, Option<Pinned>),
+        (plan, known): (Plan, Option<ObjectPin>),
         limits: &Limits,
-        take: impl Taker,
+        take: impl RangeTaker,
     ) -> Result<(), Error> {
         plan.empty.iter().for_each(|at| take(*at, Bytes::new(), None));
         let requests = plan.groups.iter().map(|group| group.requests.len()).sum();
@@ -148,17 +149,17 @@ impl Fetch<'_> {
         groups.try_collect().await
     }
 
-    pub(super) fn unreadable(&self, unreadable: Unreadable, size: Option<u64>) -> Error {
+    pub(super) fn unreadable(&self, unreadable: UnreadableRange, size: Option<u64>) -> Error {
         let target = url(self.store.provider(), self.id);
         match (unreadable, size) {
-            (Unreadable::Reversed(range), _) => {
+            (UnreadableRange::Reversed(range), _) => {
                 Error::invalid_range(target, format!("the range {range:?} ends before it begins"))
             }
-            (Unreadable::Outside(range), Some(size)) => Error::invalid_range(
+            (UnreadableRange::Outside(range), Some(size)) => Error::invalid_range(
                 target,
                 format!("the range {range:?} lies outside the object's {size} bytes"),
             ),
-            (Unreadable::Outside(range), None) => {
+            (UnreadableRange::Outside(range), None) => {
                 Error::invalid_range(target, format!("the range {range:?} lies outside the object"))
             }
         }
@@ -170,21 +171,21 @@ struct RangeFetches<'a> {
     fetch: &'a Fetch<'a>,
     limits: &'a Limits,
     /// The version that all answers must have. If the caller gave none, it is that of the first answer.
-    pinned: OnceLock<Pinned>,
+    pinned: OnceLock<ObjectPin>,
     /// The number of requests in the plan.
     requests: usize,
 }
 
 /// A range whose bytes come from several requests.
-struct Assembled {
+struct RangeAssembly {
     bytes: Vec<u8>,
     missing: u64,
 }
 
 impl RangeFetches<'_> {
-    async fn group(&self, group: &Group, take: &impl Taker) -> Result<(), Error> {
+    async fn group(&self, group: &RequestGroup, take: &impl RangeTaker) -> Result<(), Error> {
         let room = self.limits.room(group.len()).await;
-        let mut assembled: Vec<Option<Assembled>> = group.asked.iter().map(|_| None).collect();
+        let mut assembled: Vec<Option<RangeAssembly>> = group.asked.iter().map(|_| None).collect();
         let each = group.requests.iter().map(|request| self.bring(request.clone(), group));
         let mut answers: FuturesUnordered<_> = each.collect();
         while let Some(RangeAnswer { request, bytes, size }) = answers.try_next().await? {
@@ -204,7 +205,7 @@ impl RangeFetches<'_> {
                     take(*at, part, room.clone());
                     continue;
                 }
-                let whole = assembled.get_or_insert_with(|| Assembled {
+                let whole = assembled.get_or_insert_with(|| RangeAssembly {
                     bytes: vec![0; (asked.end - asked.start) as usize],
                     missing: asked.end - asked.start,
                 });
@@ -220,7 +221,7 @@ impl RangeFetches<'_> {
     }
 
     /// Sends a request, and returns its bytes up to the object's end.
-    async fn bring(&self, request: Range<u64>, group: &Group) -> Result<RangeAnswer, Error> {
+    async fn bring(&self, request: Range<u64>, group: &RequestGroup) -> Result<RangeAnswer, Error> {
         // This can't fail, because the semaphore is never closed.
         let _slot = self.limits.requests.acquire().await;
         let memory = self.fetch.store.lanes().memory();
@@ -232,7 +233,10 @@ impl RangeFetches<'_> {
                 let attempts = error.attempts();
                 let outside = group.asked.iter().find(|(_, asked)| asked.start >= request.start);
                 let Some((_, asked)) = outside else { return Err(error.into()) };
-                return Err(self.fetch.unreadable(Unreadable::Outside(asked.clone()), None).after(attempts));
+                return Err(self
+                    .fetch
+                    .unreadable(UnreadableRange::Outside(asked.clone()), None)
+                    .after(attempts));
             }
             Err(error) => return Err(error.into()),
         };
@@ -265,7 +269,7 @@ impl RangeFetches<'_> {
     /// The store's error; `Precondition` if the object was replaced; `Integrity` if there are several
     /// requests and the store reports no version.
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
-        let pinned = self.pinned.get_or_init(|| Pinned::of(&got.meta));
+        let pinned = self.pinned.get_or_init(|| ObjectPin::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
             let message = "the store reports no version, so ranges could come from different versions of it";
             return Err(Error::integrity(url(self.fetch.store.provider(), self.fetch.id), message));

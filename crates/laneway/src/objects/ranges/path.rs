@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_lanes::{Path as Measured, Protocol};
+use laneway_lanes::{Path, Protocol};
 
 /// The round trip assumed before any measurement, which is typical for a store on the same continent.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ const WORK: f64 = 0.000_1;
 const LANES_MAX: f64 = 64.0;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Path {
+pub(crate) struct PathEstimate {
     pub(crate) round_trip: Duration,
     /// The rate of all connections together, in bytes per second.
     pub(crate) rate: f64,
@@ -35,10 +35,10 @@ pub(crate) struct Path {
     pub(crate) protocol: Protocol,
 }
 
-impl Path {
+impl PathEstimate {
     /// Returns the model for a path with these measurements. `usual` is the protocol that the store's servers
     /// usually speak, for a path where none was measured.
-    pub(crate) fn new(usual: Protocol, measured: Measured) -> Self {
+    pub(crate) fn new(usual: Protocol, measured: Path) -> Self {
         let rate = match measured.rate {
             Some(rate) if measured.is_full => rate,
             rate => rate.unwrap_or_default().max(RATE_ASSUMED),
@@ -98,15 +98,15 @@ impl Path {
 mod tests {
     use super::*;
 
-    fn measured(ms: u64, rate: f64, is_full: bool) -> Measured {
+    fn measured(ms: u64, rate: f64, is_full: bool) -> Path {
         let round_trip = Some(Duration::from_millis(ms));
-        Measured { round_trip, rate: Some(rate), is_full, protocol: Some(Protocol::H1) }
+        Path { round_trip, rate: Some(rate), is_full, protocol: Some(Protocol::H1) }
     }
 
     #[test]
     fn what_small_requests_brought_does_not_make_a_path_slow() {
-        let rate = |measured| Path::new(Protocol::H1, measured).rate;
-        assert_eq!(rate(Measured::default()), RATE_ASSUMED);
+        let rate = |measured| PathEstimate::new(Protocol::H1, measured).rate;
+        assert_eq!(rate(Path::default()), RATE_ASSUMED);
         assert_eq!(rate(measured(1, 1e6, false)), RATE_ASSUMED);
         assert_eq!(rate(measured(1, 1e9, false)), 1e9);
         assert_eq!(rate(measured(1, 1e6, true)), 1e6);
@@ -114,19 +114,17 @@ mod tests {
 
     #[test]
     fn a_request_costs_more_far_away_and_less_beside_many() {
-        let at = |ms| Path::new(Protocol::H1, measured(ms, 1e9, true));
+        let at = |ms| PathEstimate::new(Protocol::H1, measured(ms, 1e9, true));
         assert!(at(50).request_seconds(400) > at(1).request_seconds(400));
         assert!(at(20).request_seconds(4) > at(20).request_seconds(400));
-        let gcs = Path::new(Protocol::H2, Measured::default());
+        let gcs = PathEstimate::new(Protocol::H2, Path::default());
         assert!(gcs.request_seconds(400) < at(20).request_seconds(400));
     }
 
     #[test]
     fn many_requests_take_longer_than_few() {
-        for measured in
-            [measured(20, 1e9, true), Measured { protocol: Some(Protocol::H2), ..Measured::default() }]
-        {
-            let path = Path::new(Protocol::H1, measured);
+        for measured in [measured(20, 1e9, true), Path { protocol: Some(Protocol::H2), ..Path::default() }] {
+            let path = PathEstimate::new(Protocol::H1, measured);
             let times: Vec<f64> = [0, 1, 2, 10, 100, 10_000].map(|n| path.requests_seconds(n)).into();
             assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
         }

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::path::Path;
+use super::path::PathEstimate;
 use super::prices::PriceList;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::{SLICE_MAX, SLICE_MIN};
@@ -23,7 +23,7 @@ const SLICE_SECONDS: f64 = 0.2;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     /// Groups of requests, in the order of their offsets. No two groups fetch the same byte.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<RequestGroup>,
     /// The indices in the caller's list of the ranges that are empty.
     pub(crate) empty: Vec<usize>,
     /// True if there are long runs that can't be split, because the object's size isn't known. The caller
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 
 /// One or more requests for adjacent bytes. There are several if a long run was split.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Group {
+pub(crate) struct RequestGroup {
     /// The range of each request. Each request begins where the one before it ends.
     pub(crate) requests: Vec<Range<u64>>,
     /// The ranges that the answers contain, each with its index in the caller's list.
@@ -44,14 +44,14 @@ pub(crate) struct Group {
 
 /// The reason why a range can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Unreadable {
+pub(crate) enum UnreadableRange {
     /// This range ends before it begins.
     Reversed(Range<u64>),
     /// This range begins at or after the object's end.
     Outside(Range<u64>),
 }
 
-impl Group {
+impl RequestGroup {
     /// Returns the range from the beginning of the first request to the end of the last.
     pub(crate) fn bytes(&self) -> Range<u64> {
         let first = self.requests.first().map_or(0, |request| request.start);
@@ -78,9 +78,9 @@ pub(crate) fn is_one_request(asked: &[Range<u64>]) -> bool {
 pub(crate) fn plan(
     asked: &[Range<u64>],
     size: Option<u64>,
-    path: &Path,
+    path: &PathEstimate,
     prices: &PriceList,
-) -> Result<Plan, Unreadable> {
+) -> Result<Plan, UnreadableRange> {
     let mut empty = Vec::new();
     let mut sorted = Vec::with_capacity(asked.len());
     for (at, range) in asked.iter().enumerate() {
@@ -96,14 +96,14 @@ pub(crate) fn plan(
     let request = path.request_seconds(runs.len()) + prices.request_seconds();
     let joined = join(runs, request / byte);
     let slice = slice_len(path);
-    let seconds = |groups: &[Group]| {
+    let seconds = |groups: &[RequestGroup]| {
         let requests = groups.iter().map(|group| cuts(group.len(), slice)).sum::<u64>() as usize;
-        let bytes = groups.iter().map(Group::len).sum::<u64>() as f64;
+        let bytes = groups.iter().map(RequestGroup::len).sum::<u64>() as f64;
         path.requests_seconds(requests) + requests as f64 * prices.request_seconds() + bytes * byte
     };
     let whole = size.filter(|_| joined.len() > 1).map(|size| {
         let wanted = joined.iter().map(|group| group.wanted).sum();
-        vec![Group { requests: vec![0..size; 1], asked: Vec::new(), wanted }]
+        vec![RequestGroup { requests: vec![0..size; 1], asked: Vec::new(), wanted }]
     });
     let mut groups = match whole.filter(|whole| seconds(whole) < seconds(&joined)) {
         Some(mut whole) => {
@@ -127,29 +127,31 @@ pub(crate) fn plan(
 ///
 /// # Errors
 /// If the range ends before it begins, or begins at or after the object's end.
-pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, Unreadable> {
+pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, UnreadableRange> {
     if range.start > range.end {
-        return Err(Unreadable::Reversed(range.clone()));
+        return Err(UnreadableRange::Reversed(range.clone()));
     }
     match size {
         Some(size) if !range.is_empty() => match range.start < size || (size == 0 && range.start == 0) {
             true => Ok(range.start..range.end.min(size)),
-            false => Err(Unreadable::Outside(range.clone())),
+            false => Err(UnreadableRange::Outside(range.clone())),
         },
         _ => Ok(range.clone()),
     }
 }
 
 /// Joins ranges that overlap or touch into runs, each of them a group with one request.
-fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
-    let mut runs: Vec<Group> = Vec::new();
+fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<RequestGroup> {
+    let mut runs: Vec<RequestGroup> = Vec::new();
     for (at, range) in sorted {
         match runs.last_mut() {
             Some(run) if range.start <= run.requests[0].end => {
                 run.requests[0].end = run.requests[0].end.max(range.end);
                 run.asked.push((at, range));
             }
-            _ => runs.push(Group { requests: vec![range.clone()], asked: vec![(at, range)], wanted: 0 }),
+            _ => {
+                runs.push(RequestGroup { requests: vec![range.clone()], asked: vec![(at, range)], wanted: 0 })
+            }
         }
     }
     runs.iter_mut().for_each(|run| run.wanted = run.len());
@@ -157,8 +159,8 @@ fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
 }
 
 /// Joins runs that are at most `gap_max` bytes apart, up to [`JOINED_MAX`].
-fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
-    let mut joined: Vec<Group> = Vec::with_capacity(runs.len());
+fn join(runs: Vec<RequestGroup>, gap_max: f64) -> Vec<RequestGroup> {
+    let mut joined: Vec<RequestGroup> = Vec::with_capacity(runs.len());
     for run in runs {
         let bytes = run.bytes();
         match joined.last_mut() {
@@ -177,7 +179,7 @@ fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
 }
 
 /// Returns the approximate length of slices on a path: 8 to 16 MiB, longer for faster connections.
-fn slice_len(path: &Path) -> u64 {
+fn slice_len(path: &PathEstimate) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
@@ -211,8 +213,8 @@ mod tests {
     /// A thousand reads for $0.0004.
     const CHARGED: PriceList = PriceList { request: 0.000_000_4, ..PriceList::FREE };
 
-    fn path(ms: u64, rate: f64) -> Path {
-        Path { round_trip: Duration::from_millis(ms), rate, lane_rate: rate, protocol: Protocol::H1 }
+    fn path(ms: u64, rate: f64) -> PathEstimate {
+        PathEstimate { round_trip: Duration::from_millis(ms), rate, lane_rate: rate, protocol: Protocol::H1 }
     }
 
     /// The requests for ranges over 1 Gbit/s and 20 ms.
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn the_farther_the_store_the_larger_the_gap_that_pays() {
         let asked: Vec<_> = (0..100).map(|n| n * 64 * KIB..n * 64 * KIB + KIB).collect();
-        let count = |path: Path| plan(&asked, None, &path, &PriceList::FREE).unwrap().groups.len();
+        let count = |path: PathEstimate| plan(&asked, None, &path, &PriceList::FREE).unwrap().groups.len();
         assert_eq!(count(path(1, 125e6)), 100);
         assert!(count(path(50, 125e6)) < 20);
         assert_eq!(count(path(50, 10e6)), 100, "a gap takes longer over a slow path");
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!(requests(&[0..16 * MIB - 1], size).len(), 1);
         assert_eq!(requests(&[0..u64::MAX], size).len(), 64);
         assert_eq!(requests(&[MIB..21 * MIB], size), [MIB..11 * MIB, 11 * MIB..21 * MIB]);
-        let slow = Path { lane_rate: 10e6, ..path(20, 125e6) };
+        let slow = PathEstimate { lane_rate: 10e6, ..path(20, 125e6) };
         let sliced = plan(&[0..64 * MIB], size, &slow, &PriceList::FREE).unwrap();
         assert_eq!(sliced.groups[0].requests.len(), 8);
     }
@@ -300,7 +302,7 @@ mod tests {
         assert_eq!((nothing.groups.len(), nothing.empty), (0, vec![0, 1]));
         assert_eq!(plan(&[], None).unwrap().groups, []);
         let reversed = Range { start: 9, end: 5 };
-        assert_eq!(plan(&[0..4, reversed.clone()], None), Err(Unreadable::Reversed(reversed)));
+        assert_eq!(plan(&[0..4, reversed.clone()], None), Err(UnreadableRange::Reversed(reversed)));
     }
 
     #[test]
@@ -308,9 +310,9 @@ mod tests {
         assert_eq!(requests(&[5..99], Some(10)), [5..10]);
         assert_eq!(requests(&[5..u64::MAX], Some(10)), [5..10]);
         let plan = |size, asked| plan(&[asked], Some(size), &path(20, 125e6), &PriceList::FREE);
-        assert_eq!(plan(10, 10..11), Err(Unreadable::Outside(10..11)));
+        assert_eq!(plan(10, 10..11), Err(UnreadableRange::Outside(10..11)));
         assert_eq!(plan(0, 0..11).unwrap().empty, [0], "it is empty in an empty object");
-        assert_eq!(plan(0, 1..11), Err(Unreadable::Outside(1..11)));
+        assert_eq!(plan(0, 1..11), Err(UnreadableRange::Outside(1..11)));
     }
 
     /// Ranges as callers ask for them: in any order, some twice, some overlapping, some empty or beyond the end.
@@ -337,7 +339,7 @@ mod tests {
             let mut random = Random(seed);
             let size = random.below(2 * GIB);
             let known = (random.below(2) == 0).then_some(size);
-            let path = Path {
+            let path = PathEstimate {
                 round_trip: Duration::from_micros(random.below(200_000)),
                 rate: 1e5 + random.below(4_000_000_000) as f64,
                 lane_rate: 1e5 + random.below(200_000_000) as f64,
@@ -384,7 +386,7 @@ mod tests {
                 wanted += range.end.saturating_sub(end.unwrap_or(0).max(range.start));
                 end = end.max(Some(range.end));
             }
-            let brought: u64 = plan.groups.iter().map(Group::len).sum();
+            let brought: u64 = plan.groups.iter().map(RequestGroup::len).sum();
             assert_eq!(plan.groups.iter().map(|group| group.wanted).sum::<u64>(), wanted, "seed {seed}");
             let requests: usize = plan.groups.iter().map(|group| group.requests.len()).sum();
             let cuts = requests - plan.groups.len();

@@ -17,7 +17,7 @@ use laneway_store::{ObjectId, Route, Store};
 use tokio::sync::{Notify, mpsc};
 
 use super::fetch::{Fetch, Limits};
-use super::plan::{Group, within};
+use super::plan::{RequestGroup, within};
 use super::{GetRanges, Ranges};
 use crate::Error;
 use crate::engine::fork::OfProcess;
@@ -25,7 +25,7 @@ use crate::engine::runtime::Task;
 use crate::objects::call;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::transfer::download::RangeWriter;
-use crate::transfer::download::range_writer::{Output, Pinned};
+use crate::transfer::download::range_writer::{ObjectPin, Output};
 
 /// A range whose bytes have all been written into the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,18 +42,18 @@ pub struct FilledRange<B> {
 
 /// The memory of the ranges that have not yet arrived, made by [`RangesInto::buffers`]. Clones share the
 /// memory.
-pub struct RangeBuffers<B>(Arc<OfProcess<Shared<B>>>);
+pub struct RangeBuffers<B>(Arc<OfProcess<RangeSlots<B>>>);
 
-struct Shared<B> {
-    slots: Vec<Slot<B>>,
+struct RangeSlots<B> {
+    slots: Vec<RangeSlot<B>>,
     /// Notifies the requests when the caller gives up a range.
     given_up: Notify,
 }
 
 /// The memory of one range, or `None` if the range has arrived or was given up.
-type Slot<B> = Mutex<Option<Unfilled<B>>>;
+type RangeSlot<B> = Mutex<Option<UnfilledBuffer<B>>>;
 
-struct Unfilled<B> {
+struct UnfilledBuffer<B> {
     buffer: B,
     len: usize,
     missing: usize,
@@ -61,15 +61,16 @@ struct Unfilled<B> {
 
 impl<B> RangeBuffers<B> {
     fn new(buffers: impl Iterator<Item = (B, usize)>) -> Self {
-        let slots = buffers.map(|(buffer, len)| Mutex::new(Some(Unfilled { buffer, len, missing: len })));
-        Self(Arc::new(OfProcess::new(Shared { slots: slots.collect(), given_up: Notify::new() })))
+        let slots =
+            buffers.map(|(buffer, len)| Mutex::new(Some(UnfilledBuffer { buffer, len, missing: len })));
+        Self(Arc::new(OfProcess::new(RangeSlots { slots: slots.collect(), given_up: Notify::new() })))
     }
 
     /// Gives up the range with this index in the request, and returns its memory. After this method has
     /// returned, Laneway no longer writes to that memory. The other ranges still arrive. Returns `None` if
     /// the range has already arrived or was given up before.
     pub fn give_up(&self, place: usize) -> Option<B> {
-        let Shared { slots, given_up } = self.0.get()?;
+        let RangeSlots { slots, given_up } = self.0.get()?;
         let unfilled = lock(slots.get(place)?).take()?;
         given_up.notify_waiters();
         Some(unfilled.buffer)
@@ -87,7 +88,7 @@ impl<B> RangeBuffers<B> {
         self.slot(place).is_some_and(|slot| lock(slot).is_some())
     }
 
-    fn slot(&self, place: usize) -> Option<&Slot<B>> {
+    fn slot(&self, place: usize) -> Option<&RangeSlot<B>> {
         self.0.get()?.slots.get(place)
     }
 
@@ -121,7 +122,7 @@ impl<B> fmt::Debug for RangeBuffers<B> {
 
 /// Locks a slot. A writer holds this lock only for a short time, while it copies the bytes of one read from a
 /// connection.
-fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
+fn lock<B>(slot: &RangeSlot<B>) -> MutexGuard<'_, Option<UnfilledBuffer<B>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,7 +157,7 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
         to.copy_from_slice(bytes);
         unfilled.missing = unfilled.missing.saturating_sub(bytes.len());
         if unfilled.missing == 0
-            && let Some(Unfilled { buffer, len, .. }) = slot.take()
+            && let Some(UnfilledBuffer { buffer, len, .. }) = slot.take()
         {
             drop(slot);
             // Sending fails only if the caller has dropped the stream.
@@ -249,8 +250,8 @@ impl Fetch<'_> {
         for at in &plan.empty {
             targets.write(places[*at], 0, &[])?;
         }
-        let of = Pinned { size: self.size.unwrap_or_default(), version: self.version.cloned() };
-        let asked_of = |group: &Group| -> Arc<[(usize, Range<u64>)]> {
+        let of = ObjectPin { size: self.size.unwrap_or_default(), version: self.version.cloned() };
+        let asked_of = |group: &RequestGroup| -> Arc<[(usize, Range<u64>)]> {
             group.asked.iter().map(|(at, range)| (places[*at], range.clone())).collect()
         };
         let requests = plan.groups.iter().flat_map(|group| {

@@ -19,7 +19,7 @@ const FRACTION: u64 = 1024;
 
 /// The rest of a stretch, with keys of its last pages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rest<'a> {
+pub(crate) struct StretchRest<'a> {
     /// The common prefix of the listed keys.
     pub(crate) prefix: &'a str,
     /// The last key that has arrived.
@@ -47,7 +47,7 @@ pub(crate) struct Guess {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum CutSpacing {
     /// Cuts into this many equal stretches.
     Evenly(usize),
     /// Cuts at growing distances, the first after `first_pages` pages. There are at most `max` cuts.
@@ -71,14 +71,14 @@ struct Frame<'a> {
 }
 
 /// Guesses how much is left. Returns `None` if too few keys have arrived.
-pub(crate) fn guess(alphabet: &Alphabet, rest: Rest<'_>) -> Option<Guess> {
+pub(crate) fn guess(alphabet: &Alphabet, rest: StretchRest<'_>) -> Option<Guess> {
     let frame = Frame::new(alphabet, rest)?;
     Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
 }
 
 /// Returns keys at which to cut the rest, in order. Each of these keys lies after the last key that has
 /// arrived, and before the end.
-pub(crate) fn cuts(alphabet: &Alphabet, rest: Rest<'_>, wanted: Wanted) -> Vec<String> {
+pub(crate) fn cuts(alphabet: &Alphabet, rest: StretchRest<'_>, wanted: CutSpacing) -> Vec<String> {
     let Some(frame) = Frame::new(alphabet, rest) else { return Vec::new() };
     let mut found: Vec<String> = Vec::new();
     for (target, step) in frame.targets(wanted) {
@@ -99,7 +99,7 @@ fn may_be_asked(key: &str) -> bool {
 }
 
 impl<'a> Frame<'a> {
-    fn new(alphabet: &'a Alphabet, rest: Rest<'a>) -> Option<Self> {
+    fn new(alphabet: &'a Alphabet, rest: StretchRest<'a>) -> Option<Self> {
         let first = rest.before.or(rest.marks.first().map(String::as_str))?;
         let common = match rest.end {
             Some(end) => common(first, end),
@@ -160,16 +160,16 @@ impl<'a> Frame<'a> {
 
     /// Returns the targets of cuts. Each target has the length of its step. The cut may miss the target by a
     /// part of this step ([`LEEWAY`]).
-    fn targets(&self, wanted: Wanted) -> Vec<(Vec<u64>, Vec<u64>)> {
+    fn targets(&self, wanted: CutSpacing) -> Vec<(Vec<u64>, Vec<u64>)> {
         let base = &self.bases[..];
         match wanted {
-            Wanted::Evenly(parts) => {
+            CutSpacing::Evenly(parts) => {
                 let Some(left) = difference(base, &self.end, &self.after) else { return Vec::new() };
                 let step = quotient(base, &left, parts.max(1) as u64);
                 let at = |i: usize| sum(base, &self.after, &product(base, &step, i as u64 * FRACTION));
                 (1..parts).map(|i| (at(i), step.clone())).collect()
             }
-            Wanted::Ladder { first_pages, max } => {
+            CutSpacing::Ladder { first_pages, max } => {
                 let page = log2(base, &self.page);
                 let Some((page, pages)) = page.zip(self.pages_log2()) else { return Vec::new() };
                 let first = (first_pages as f64).log2();
@@ -319,13 +319,13 @@ mod tests {
         alphabet
     }
 
-    fn rest<'a>(prefix: &'a str, marks: &'a [String]) -> Rest<'a> {
-        Rest { prefix, after: marks.last().unwrap(), end: None, before: None, marks, apart_log2: 0.0 }
+    fn rest<'a>(prefix: &'a str, marks: &'a [String]) -> StretchRest<'a> {
+        StretchRest { prefix, after: marks.last().unwrap(), end: None, before: None, marks, apart_log2: 0.0 }
     }
 
     fn pages(prefix: &str, marks: &[String], end: Option<&str>) -> f64 {
         let alphabet = alphabet(marks, prefix);
-        let rest = Rest { end, ..rest(prefix, marks) };
+        let rest = StretchRest { end, ..rest(prefix, marks) };
         guess(&alphabet, rest).unwrap().pages_log2.exp2()
     }
 
@@ -353,10 +353,10 @@ mod tests {
         let marks = marks((0..=100).map(|n| format!("p/{n:04}")));
         let alphabet = alphabet(&marks, "p/");
         let rest = rest("p/", &marks);
-        let found = cuts(&alphabet, rest, Wanted::Evenly(5));
+        let found = cuts(&alphabet, rest, CutSpacing::Evenly(5));
         assert_eq!(found, ["p/2", "p/4", "p/6", "p/8"]);
-        let rest = Rest { end: Some("p/02"), ..rest };
-        let found = cuts(&alphabet, rest, Wanted::Evenly(2));
+        let rest = StretchRest { end: Some("p/02"), ..rest };
+        let found = cuts(&alphabet, rest, CutSpacing::Evenly(2));
         assert!(found.len() == 1 && ("p/014".."p/017").contains(&found[0].as_str()), "{found:?}");
     }
 
@@ -366,7 +366,7 @@ mod tests {
         let mut alphabet = alphabet(&marks, "");
         // Make the alphabet reach beyond the `x` of these keys.
         alphabet.observe("z");
-        let found = cuts(&alphabet, rest("", &marks), Wanted::Ladder { first_pages: 4, max: 16 });
+        let found = cuts(&alphabet, rest("", &marks), CutSpacing::Ladder { first_pages: 4, max: 16 });
         assert!((5..13).contains(&found.len()), "{:?}", found.iter().map(String::len).collect::<Vec<_>>());
         assert!(found[0].starts_with(&marks[0][..900]) && found[0].len() > 900, "{}", found[0]);
         assert!(found.last().unwrap().len() < 850, "{}", found.last().unwrap().len());
@@ -376,16 +376,18 @@ mod tests {
     fn nothing_is_cut_where_keys_cannot_be_distinct_at_or_asked_for() {
         let alphabet = |marks: &[String]| alphabet(marks, "");
         let one = vec!["a".to_owned()];
-        assert!(cuts(&alphabet(&one), rest("", &one), Wanted::Evenly(4)).is_empty());
+        assert!(cuts(&alphabet(&one), rest("", &one), CutSpacing::Evenly(4)).is_empty());
         let long = marks((0..=100).map(|n| format!("{}{n:04}", "x".repeat(1020))));
         let end = format!("{}1", "x".repeat(1020));
-        let to_end = Rest { end: Some(&end), ..rest("", &long) };
+        let to_end = StretchRest { end: Some(&end), ..rest("", &long) };
         assert!(
-            cuts(&alphabet(&long), to_end, Wanted::Evenly(4)).iter().all(|cut| cut.len() <= KEY_BYTES_MAX)
+            cuts(&alphabet(&long), to_end, CutSpacing::Evenly(4))
+                .iter()
+                .all(|cut| cut.len() <= KEY_BYTES_MAX)
         );
         let control = marks((0..=100).map(|n| format!("\u{1}{n:04}")));
-        let controls = Rest { end: Some("\u{1}09"), ..rest("", &control) };
-        assert!(cuts(&alphabet(&control), controls, Wanted::Evenly(4)).is_empty());
+        let controls = StretchRest { end: Some("\u{1}09"), ..rest("", &control) };
+        assert!(cuts(&alphabet(&control), controls, CutSpacing::Evenly(4)).is_empty());
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Store {
         Self { keys: keys.into_iter().collect(), stops, page: PAGE }
     }
 
-    fn answer(&self, listed: &Listed, ask: &Ask) -> Answer {
+    fn answer(&self, listed: &ListingBounds, ask: &PageRequest) -> Answer {
         let from = ask.token.as_deref().or(ask.start_after.as_deref());
         let mut at = from.map_or(0, |from| self.keys.partition_point(|key| key.as_str() <= from));
         at = at.max(self.keys.partition_point(|key| *key < ask.prefix));
@@ -76,15 +76,15 @@ type Shelf = HashMap<StretchId, VecDeque<Vec<String>>>;
 /// Lists a store that takes some 100 ms for a page. `change` may change the store before each answer.
 fn list(
     store: &mut Store,
-    listed: &Listed,
-    order: Order,
+    listed: &ListingBounds,
+    order: KeyOrder,
     seed: u64,
     mut change: impl FnMut(&mut Store, &mut Random),
 ) -> Result<Outcome, Disorder> {
     let mut random = Random(seed);
     let mut keyspace = Keyspace::new(listed.clone(), order, true, !store.stops);
     let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
-    let mut asks: HashMap<u64, Ask> = HashMap::new();
+    let mut asks: HashMap<u64, PageRequest> = HashMap::new();
     let (mut entries, mut shelf, mut now_us) = (Vec::new(), Shelf::new(), 0);
     let (mut requests, mut held_max) = (0_usize, 0);
     loop {
@@ -106,9 +106,9 @@ fn list(
         // Each page arrives in two portions.
         let half = answer.objects.len() / 2;
         for (kind, keys) in [
-            (Kind::Objects, &answer.objects[..half]),
-            (Kind::Objects, &answer.objects[half..]),
-            (Kind::Prefixes, &answer.prefixes[..]),
+            (EntryKind::Objects, &answer.objects[..half]),
+            (EntryKind::Objects, &answer.objects[half..]),
+            (EntryKind::Prefixes, &answer.prefixes[..]),
         ] {
             let taken = keyspace.came(ask.stretch, kind, keys.iter().map(String::as_str))?;
             page.extend_from_slice(&keys[..taken]);
@@ -116,11 +116,11 @@ fn list(
         page.sort();
         keyspace.ended(ask.stretch, answer.next, PAGE_TIME)?;
         match order {
-            Order::Arrival => {
+            KeyOrder::Arrival => {
                 entries.extend(page);
                 keyspace.taken(ask.stretch);
             }
-            Order::Keys => {
+            KeyOrder::Keys => {
                 shelf.entry(ask.stretch).or_default().push_back(page);
                 while let Some(front) = keyspace.front()
                     && let Some(page) = shelf.get_mut(&front).and_then(VecDeque::pop_front)
@@ -215,13 +215,17 @@ const SHAPES: [&str; 13] = [
 fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
     for shape in SHAPES {
         for (seed, keys) in [(1, 50), (2, 250), (3, 1000), (4, 5000), (5, 30_000)] {
-            for (stops, order) in
-                [(false, Order::Keys), (true, Order::Keys), (false, Order::Arrival), (true, Order::Arrival)]
-            {
+            for (stops, order) in [
+                (false, KeyOrder::Keys),
+                (true, KeyOrder::Keys),
+                (false, KeyOrder::Arrival),
+                (true, KeyOrder::Arrival),
+            ] {
                 let mut random = Random(seed);
                 let mut store = Store::new(shaped(shape, keys, &mut random), stops);
-                let mut outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
-                if order == Order::Arrival {
+                let mut outcome =
+                    list(&mut store, &ListingBounds::default(), order, seed, unchanged).unwrap();
+                if order == KeyOrder::Arrival {
                     outcome.entries.sort();
                 }
                 assert!(outcome.entries == store.keys, "{shape} {keys} {order:?}");
@@ -262,8 +266,8 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
     ] {
         for seed in 1..4 {
             let mut store = Store::new(shaped(shape, 30_000, &mut Random(seed)), false);
-            for (order, turns) in [(Order::Keys, in_order), (Order::Arrival, as_they_arrive)] {
-                let outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
+            for (order, turns) in [(KeyOrder::Keys, in_order), (KeyOrder::Arrival, as_they_arrive)] {
+                let outcome = list(&mut store, &ListingBounds::default(), order, seed, unchanged).unwrap();
                 assert!(outcome.turns <= turns, "{shape} {order:?}: {outcome:?}", outcome = outcome.turns);
             }
         }
@@ -273,16 +277,16 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
 #[test]
 fn few_pages_and_quick_ones_stay_one_chain() {
     let mut store = Store::new(shaped("hex", 200, &mut Random(1)), false);
-    let outcome = list(&mut store, &Listed::default(), Order::Keys, 1, unchanged).unwrap();
+    let outcome = list(&mut store, &ListingBounds::default(), KeyOrder::Keys, 1, unchanged).unwrap();
     assert_eq!(outcome.requests, 2);
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
     let mut store = Store::new(shaped("hex", 2000, &mut Random(1)), false);
     store.page = 50;
     let mut requests = 0;
     while let Some(ask) = keyspace.ask() {
         assert_eq!(keyspace.ask(), None, "a second page at once");
-        let answer = store.answer(&Listed::default(), &ask);
-        keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+        let answer = store.answer(&ListingBounds::default(), &ask);
+        keyspace.came(ask.stretch, EntryKind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
         keyspace.ended(ask.stretch, answer.next, Duration::from_millis(2)).unwrap();
         keyspace.taken(ask.stretch);
         requests += 1;
@@ -301,7 +305,7 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
             let comes: Vec<_> =
                 shaped(shape, 500, &mut random).into_iter().map(|key| format!("{key}+")).collect();
             let mut store = Store::new(stays.iter().chain(&goes).cloned(), seed % 2 == 0);
-            let order = if seed % 3 == 0 { Order::Arrival } else { Order::Keys };
+            let order = if seed % 3 == 0 { KeyOrder::Arrival } else { KeyOrder::Keys };
             let change = |store: &mut Store, random: &mut Random| {
                 let (coming, going) =
                     (random.below(1 + comes.len() as u64), random.below(1 + goes.len() as u64));
@@ -316,10 +320,10 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
                     store.keys.insert(at, key.clone());
                 }
             };
-            let outcome = list(&mut store, &Listed::default(), order, seed, change).unwrap();
+            let outcome = list(&mut store, &ListingBounds::default(), order, seed, change).unwrap();
             let mut times: HashMap<&str, usize> = HashMap::new();
             outcome.entries.iter().for_each(|key| *times.entry(key).or_default() += 1);
-            assert!(order == Order::Arrival || outcome.entries.is_sorted());
+            assert!(order == KeyOrder::Arrival || outcome.entries.is_sorted());
             assert!(times.values().all(|times| *times == 1), "{shape} {seed}");
             let lost = stays.iter().find(|key| !times.contains_key(key.as_str()));
             assert_eq!(lost, None, "{shape} {seed}");
@@ -338,8 +342,9 @@ fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
             _ => format!("p/{}/x/{i}", text(&mut random, &hex, 2)),
         });
         let mut store = Store::new(keys, seed % 2 == 0);
-        let listed = Listed { prefix: "p/".into(), delimiter: Some("/".into()), ..Listed::default() };
-        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let listed =
+            ListingBounds { prefix: "p/".into(), delimiter: Some("/".into()), ..ListingBounds::default() };
+        let outcome = list(&mut store, &listed, KeyOrder::Keys, seed, unchanged).unwrap();
         let level: BTreeSet<String> = store
             .keys
             .iter()
@@ -357,21 +362,25 @@ fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
 fn bounds_of_the_caller_hold_for_every_stretch() {
     for seed in 0..20 {
         let mut store = Store::new(shaped("hex", 8000, &mut Random(seed)), seed % 2 == 0);
-        let listed = Listed {
+        let listed = ListingBounds {
             start_after: Some("2".into()),
             end_before: Some(["d", "zz", "2f"][seed as usize % 3].into()),
-            ..Listed::default()
+            ..ListingBounds::default()
         };
-        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let outcome = list(&mut store, &listed, KeyOrder::Keys, seed, unchanged).unwrap();
         let inside = |key: &&String| key.as_str() > "2" && Some(key.as_str()) < listed.end_before.as_deref();
         assert!(outcome.entries.iter().eq(store.keys.iter().filter(inside)), "{seed}");
     }
 }
 
 /// Returns a keyspace after its first page of 100 numbered keys. More pages follow.
-fn begun() -> (Keyspace, Ask) {
-    let mut keyspace =
-        Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true, false);
+fn begun() -> (Keyspace, PageRequest) {
+    let mut keyspace = Keyspace::new(
+        ListingBounds { prefix: "k/".into(), ..ListingBounds::default() },
+        KeyOrder::Keys,
+        true,
+        false,
+    );
     let first = keyspace.ask().unwrap();
     come(&mut keyspace, &first, 0..100).unwrap();
     keyspace.ended(first.stretch, Some("t".into()), PAGE_TIME).unwrap();
@@ -380,9 +389,13 @@ fn begun() -> (Keyspace, Ask) {
     (keyspace, second)
 }
 
-fn come(keyspace: &mut Keyspace, ask: &Ask, numbers: std::ops::Range<usize>) -> Result<usize, Disorder> {
+fn come(
+    keyspace: &mut Keyspace,
+    ask: &PageRequest,
+    numbers: std::ops::Range<usize>,
+) -> Result<usize, Disorder> {
     let keys: Vec<_> = numbers.map(|n| format!("k/{n:04}")).collect();
-    keyspace.came(ask.stretch, Kind::Objects, keys.iter().map(String::as_str))
+    keyspace.came(ask.stretch, EntryKind::Objects, keys.iter().map(String::as_str))
 }
 
 #[test]
@@ -393,13 +406,13 @@ fn a_listing_out_of_order_is_an_error_that_names_the_key() {
     assert_eq!(repeated.key(), Some("k/0000"));
     let (mut keyspace, ask) = begun();
     let keys = ["k/0200", "k/0202", "k/0201"];
-    let unsorted = keyspace.came(ask.stretch, Kind::Objects, keys.into_iter()).unwrap_err();
+    let unsorted = keyspace.came(ask.stretch, EntryKind::Objects, keys.into_iter()).unwrap_err();
     assert_eq!(unsorted, Disorder::Backwards("k/0202".into(), "k/0201".into()));
     let (mut keyspace, ask) = begun();
-    let twice = keyspace.came(ask.stretch, Kind::Objects, ["k/0200", "k/0200"].into_iter()).unwrap_err();
+    let twice = keyspace.came(ask.stretch, EntryKind::Objects, ["k/0200", "k/0200"].into_iter()).unwrap_err();
     assert!(matches!(twice, Disorder::Backwards(..)));
     let (mut keyspace, ask) = begun();
-    let outside = keyspace.came(ask.stretch, Kind::Objects, ["l/0200"].into_iter()).unwrap_err();
+    let outside = keyspace.came(ask.stretch, EntryKind::Objects, ["l/0200"].into_iter()).unwrap_err();
     assert_eq!(outside, Disorder::Outside("l/0200".into()));
 }
 
@@ -436,7 +449,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
 
 #[test]
 fn a_store_that_ignores_cuts_is_listed_page_by_page() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..3000).map(|n| format!("{n:05}")).collect();
     let (mut entries, mut waiting, mut requests) = (Vec::new(), VecDeque::new(), 0);
     loop {
@@ -449,7 +462,7 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
         let Some(ask) = waiting.pop_back() else { break };
         let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
         let page = &keys[from..keys.len().min(from + PAGE)];
-        let taken = keyspace.came(ask.stretch, Kind::Objects, page.iter().map(String::as_str)).unwrap();
+        let taken = keyspace.came(ask.stretch, EntryKind::Objects, page.iter().map(String::as_str)).unwrap();
         entries.extend_from_slice(&page[..taken]);
         let next = (from + PAGE < keys.len()).then(|| (from + PAGE).to_string());
         keyspace.ended(ask.stretch, next, PAGE_TIME).unwrap();
@@ -461,22 +474,22 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
 
 #[test]
 fn keys_skipped_behind_an_ignored_cut_are_an_error() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();
     let (mut entries, mut disorder) = (0, None);
-    let ranges = |ask: &Ask| {
+    let ranges = |ask: &PageRequest| {
         let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
         let end = keys.len().min(from + PAGE);
         (from, from + (end - from) / 2, end)
     };
     while disorder.is_none() && !keyspace.is_over() {
-        let asked: Vec<Ask> = std::iter::from_fn(|| keyspace.ask()).collect();
+        let asked: Vec<PageRequest> = std::iter::from_fn(|| keyspace.ask()).collect();
         // The first halves of all pages arrive before any second half.
         let halves = asked.iter().map(|ask| (ask, false)).chain(asked.iter().map(|ask| (ask, true)));
         for (ask, is_second) in halves {
             let (from, middle, end) = ranges(ask);
             let some = if is_second { &keys[middle..end] } else { &keys[from..middle] };
-            let came = keyspace.came(ask.stretch, Kind::Objects, some.iter().map(String::as_str));
+            let came = keyspace.came(ask.stretch, EntryKind::Objects, some.iter().map(String::as_str));
             let ended = came.and_then(|taken| {
                 entries += taken;
                 let next = (end < keys.len()).then(|| end.to_string());
@@ -497,11 +510,11 @@ fn keys_skipped_behind_an_ignored_cut_are_an_error() {
 
 #[test]
 fn what_a_store_lists_in_no_order_is_one_chain() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false, true);
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Keys, false, true);
     for token in [Some("1"), Some("2"), Some("3"), None] {
         let ask = keyspace.ask().unwrap();
         assert_eq!(keyspace.ask(), None);
-        assert_eq!(keyspace.came(ask.stretch, Kind::Objects, ["b", "c", "a"].into_iter()), Ok(3));
+        assert_eq!(keyspace.came(ask.stretch, EntryKind::Objects, ["b", "c", "a"].into_iter()), Ok(3));
         keyspace.ended(ask.stretch, token.map(str::to_owned), PAGE_TIME).unwrap();
         keyspace.taken(ask.stretch);
     }
@@ -511,7 +524,7 @@ fn what_a_store_lists_in_no_order_is_one_chain() {
 #[test]
 fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
     let pages_at_once = |time: fn(u64) -> Duration| {
-        let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+        let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
         let store = Store::new(shaped("hex", 30_000, &mut Random(1)), false);
         let mut asks = VecDeque::new();
         let mut most = 0;
@@ -524,8 +537,10 @@ fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
             }
             let took = time(asks.len() as u64);
             let Some(ask) = asks.pop_front() else { break };
-            let answer = store.answer(&Listed::default(), &ask);
-            keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+            let answer = store.answer(&ListingBounds::default(), &ask);
+            keyspace
+                .came(ask.stretch, EntryKind::Objects, answer.objects.iter().map(String::as_str))
+                .unwrap();
             keyspace.ended(ask.stretch, answer.next, took).unwrap();
             keyspace.taken(ask.stretch);
         }
@@ -548,17 +563,17 @@ struct Cost {
 }
 
 /// Lists a store that takes 2 ms of one of its cores for each page and 24 us for each key, as MinIO does.
-fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
-    let mut keyspace = Keyspace::new(Listed::default(), order, true, !store.stops);
+fn cost_on_two_cores(store: &Store, order: KeyOrder) -> Cost {
+    let mut keyspace = Keyspace::new(ListingBounds::default(), order, true, !store.stops);
     let mut cores = [0_u64; 2];
     let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
-    let mut asked: HashMap<u64, (Ask, Answer, u64)> = HashMap::new();
+    let mut asked: HashMap<u64, (PageRequest, Answer, u64)> = HashMap::new();
     let (mut now_us, mut requests, mut sent) = (0, 0, 0);
     let mut shelf: HashMap<StretchId, usize> = HashMap::new();
     loop {
         while let Some(ask) = keyspace.ask() {
             requests += 1;
-            let answer = store.answer(&Listed::default(), &ask);
+            let answer = store.answer(&ListingBounds::default(), &ask);
             sent += answer.objects.len();
             let core = usize::from(cores[1] < cores[0]);
             cores[core] = cores[core].max(now_us + 10_000) + 2_000 + 24 * answer.objects.len() as u64;
@@ -568,11 +583,11 @@ fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
         let Some((std::cmp::Reverse(at), number)) = under_way.pop() else { break };
         now_us = at;
         let (ask, answer, since) = asked.remove(&number).unwrap();
-        keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+        keyspace.came(ask.stretch, EntryKind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
         keyspace.ended(ask.stretch, answer.next, Duration::from_micros(now_us - since)).unwrap();
         match order {
-            Order::Arrival => keyspace.taken(ask.stretch),
-            Order::Keys => {
+            KeyOrder::Arrival => keyspace.taken(ask.stretch),
+            KeyOrder::Keys => {
                 *shelf.entry(ask.stretch).or_default() += 1;
                 while let Some(front) = keyspace.front()
                     && let Some(pages) = shelf.get_mut(&front).filter(|pages| **pages > 0)
@@ -596,7 +611,7 @@ fn little_of_what_a_store_of_two_cores_sends_is_thrown_away() {
     for (shape, keys) in shapes.chain([("tenfold", tenfold)]) {
         let mut store = Store::new(keys, false);
         store.page = 1000;
-        for order in [Order::Keys, Order::Arrival] {
+        for order in [KeyOrder::Keys, KeyOrder::Arrival] {
             let cost = cost_on_two_cores(&store, order);
             assert!(cost.requests <= 90, "{shape} {order:?}: {cost:?}");
             assert!(cost.sent as f64 <= 1.3 * store.keys.len() as f64, "{shape} {order:?}: {cost:?}");
@@ -610,7 +625,7 @@ fn a_stretch_is_asked_for_by_what_its_keys_begin_with() {
     let keys = (0..30_000).map(|i| format!("d{}/{:05}", i / 5000, i % 5000));
     let mut store = Store::new(keys, false);
     store.page = 1000;
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, true, true);
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Keys, true, true);
     let (mut narrow, mut asks) = (0, VecDeque::new());
     while !keyspace.is_over() {
         while let Some(ask) = keyspace.ask() {
@@ -620,8 +635,8 @@ fn a_stretch_is_asked_for_by_what_its_keys_begin_with() {
         let inside = store.keys.iter().filter(|key| ask.start_after.as_ref() < Some(key) && ask.end.has(key));
         assert!(inside.into_iter().all(|key| key.starts_with(&ask.prefix)), "{ask:?}");
         narrow += usize::from(ask.prefix.contains('/'));
-        let answer = store.answer(&Listed::default(), &ask);
-        keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+        let answer = store.answer(&ListingBounds::default(), &ask);
+        keyspace.came(ask.stretch, EntryKind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
         keyspace.ended(ask.stretch, answer.next, PAGE_TIME).unwrap();
         keyspace.taken(ask.stretch);
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
-use super::{Ask, Listed};
+use super::{ListingBounds, PageRequest};
 
 /// If a stretch probably has less than this many pages left, only the guessed number of keys plus a margin is
 /// requested. If the rest has many keys, the guess is right to a few per cent. If the guess is too low, a
@@ -28,7 +28,7 @@ pub(crate) enum End {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     Objects,
     Prefixes,
 }
@@ -53,7 +53,7 @@ pub(super) struct Stretch {
     /// True if the next stretch has keys near the cut between the two. Then this stretch is assumed to have
     /// keys up to its end.
     pub(super) is_filled: bool,
-    pub(super) page: Page,
+    pub(super) page: StretchPage,
     /// Keys of the last full page.
     pub(super) marks: Vec<String>,
     /// The first key of the page before the last full one.
@@ -70,7 +70,7 @@ pub(super) struct Stretch {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct StretchPage {
     /// The last key before the page.
     pub(super) after: Option<String>,
     /// The end and the prefix of the page's request.
@@ -121,7 +121,7 @@ impl Stretch {
             held: 0,
             is_new_cut: false,
             is_filled: false,
-            page: Page::default(),
+            page: StretchPage::default(),
             marks: Vec::new(),
             before: None,
             left_log2: None,
@@ -133,7 +133,7 @@ impl Stretch {
 
     /// Returns the next page to request. If the page may be requested by the last key although there is a
     /// token, `by_key` is the number of entries of a full page.
-    pub(super) fn ask(&mut self, listed: &Listed, by_key: Option<u64>) -> Ask {
+    pub(super) fn ask(&mut self, listed: &ListingBounds, by_key: Option<u64>) -> PageRequest {
         self.is_asked = true;
         self.held += 1;
         let is_by_key = by_key.is_some() && self.token.is_some() && self.last > self.start_after;
@@ -149,9 +149,14 @@ impl Stretch {
         let (end, prefix) = asked.clone();
         let max = by_key.filter(|_| is_by_key).and_then(|entries| self.rest_max(entries));
         let is_short = max.is_some();
-        self.page =
-            Page { after: self.last.clone(), is_by_key, is_short, asked: Some(asked), ..Page::default() };
-        Ask { stretch: self.id, prefix, start_after, end, token, max }
+        self.page = StretchPage {
+            after: self.last.clone(),
+            is_by_key,
+            is_short,
+            asked: Some(asked),
+            ..StretchPage::default()
+        };
+        PageRequest { stretch: self.id, prefix, start_after, end, token, max }
     }
 
     /// Returns how many entries to request if less than a full page is left. Otherwise the store would also
@@ -175,17 +180,17 @@ impl Stretch {
     }
 
     /// Checks whether a key may come now, after the keys that have already arrived.
-    pub(super) fn check(&self, listed: &Listed, kind: Kind, key: &str) -> Result<(), Disorder> {
+    pub(super) fn check(&self, listed: &ListingBounds, kind: EntryKind, key: &str) -> Result<(), Disorder> {
         let before = match kind {
-            Kind::Objects => &self.page.last_object,
-            Kind::Prefixes => &self.page.last_prefix,
+            EntryKind::Objects => &self.page.last_object,
+            EntryKind::Prefixes => &self.page.last_prefix,
         };
         let before = before.as_deref().or(self.page.after.as_deref());
         match before {
             // A listing that starts after a key below this common prefix returns the prefix, although it
             // sorts before that key.
             Some(before)
-                if key <= before && !(kind == Kind::Prefixes && self.is_start_inside(before, key)) =>
+                if key <= before && !(kind == EntryKind::Prefixes && self.is_start_inside(before, key)) =>
             {
                 Err(Disorder::Backwards(before.to_owned(), key.to_owned()))
             }
@@ -238,11 +243,11 @@ impl Stretch {
     }
 }
 
-impl Page {
-    pub(super) fn take(&mut self, kind: Kind, key: &str) {
+impl StretchPage {
+    pub(super) fn take(&mut self, kind: EntryKind, key: &str) {
         let last = match kind {
-            Kind::Objects => &mut self.last_object,
-            Kind::Prefixes => &mut self.last_prefix,
+            EntryKind::Objects => &mut self.last_object,
+            EntryKind::Prefixes => &mut self.last_prefix,
         };
         match last {
             Some(last) => {

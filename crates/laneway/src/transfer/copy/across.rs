@@ -13,19 +13,19 @@ use laneway_store::{
     Body, Checksums, Composite, Get, ObjectMeta, PartHasher, PartRules, PutOptions, Version,
 };
 
-use super::{Ends, Item, tags};
+use super::{CopyEnds, CopyItem, tags};
 use crate::Error;
-use crate::content::checksum::{Crc, Run, Wanted};
+use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units};
-use crate::job::running::{Moved, Running};
+use crate::job::running::{JobState, TransferOutcome};
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
-use crate::transfer::composite::{Judged, Layout, in_memory, judge, layout};
-use crate::transfer::download::{Pinned, RangeWriter, SliceTarget};
+use crate::transfer::composite::{CompositeLayout, CompositeVerdict, in_memory, judge, layout};
+use crate::transfer::download::{ObjectPin, RangeWriter, SliceTarget};
 use crate::transfer::second_try::log_second_try;
-use crate::transfer::upload::{Input, Parts, ReadyPart, Sent, put_verified};
+use crate::transfer::upload::{Input, PartsUpload, PutOutcome, ReadyPart, put_verified};
 
 /// Starts the copy of one object.
 ///
@@ -33,9 +33,9 @@ use crate::transfer::upload::{Input, Parts, ReadyPart, Sent, put_verified};
 /// If the job was cancelled.
 pub(super) async fn send(
     units: &Units,
-    job: &Arc<Running>,
-    ends: &Ends,
-    item: Item,
+    job: &Arc<JobState>,
+    ends: &CopyEnds,
+    item: CopyItem,
 ) -> Result<(), Cancelled> {
     let size = item.from.meta.as_ref().map(|meta| meta.size);
     let run = counted(copy_one(Arc::clone(job), ends.clone(), item));
@@ -46,7 +46,7 @@ pub(super) async fn send(
 }
 
 /// Copies one object. If the object is known to be small, the caller has reserved memory for it.
-pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     let result = match item.from.meta.as_deref() {
         Some(meta) if meta.size <= SMALL_UPLOAD_MAX => small(&job, &ends, &item, meta.size, Some(meta)).await,
@@ -56,14 +56,20 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
 }
 
 /// The copy and the version of its source, or the error.
-pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
+pub(super) type CopyOutcome = Result<(PutOutcome, Option<Version>), Error>;
 
 /// Copies a small object with a GET and a PUT. `known` is the metadata from a listing or a HEAD.
-async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
+async fn small(
+    job: &JobState,
+    ends: &CopyEnds,
+    item: &CopyItem,
+    expected: u64,
+    known: Option<&ObjectMeta>,
+) -> CopyOutcome {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
         let got = ends.from.get(get).await?;
-        let run = Run::of(&got.body, both(&got.meta.checksums));
+        let run = RangeChecksums::of(&got.body, both(&got.meta.checksums));
         let read = check(ends, &got.meta, &run)?;
         Ok::<_, Error>((got, run, read))
     };
@@ -90,12 +96,12 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
-    let moved = Moved { verified, ..sent.moved };
-    Ok((Sent { moved, meta: sent.meta }, got.meta.version))
+    let moved = TransferOutcome { verified, ..sent.moved };
+    Ok((PutOutcome { moved, meta: sent.meta }, got.meta.version))
 }
 
 /// Requests an object's metadata, then copies the object: at once if it is small, otherwise in slices.
-pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
         job.progress.sized(meta.size);
@@ -129,29 +135,29 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
 
 /// Copies an object slice by slice.
 async fn streamed(
-    job: &Running,
-    ends: &Ends,
-    item: &Item,
+    job: &JobState,
+    ends: &CopyEnds,
+    item: &CopyItem,
     meta: &ObjectMeta,
     options: &PutOptions,
-) -> Result<Sent, Error> {
+) -> Result<PutOutcome, Error> {
     let cuts = match Crc::given_in(&meta.checksums) {
         Some(_) => None,
-        None => Cuts::of_source(job, ends, meta).await?,
+        None => CopyParts::of_source(job, ends, meta).await?,
     };
     let input = StoreInput {
         job,
         ends,
         item,
         cuts,
-        pinned: Pinned::of(meta),
+        pinned: ObjectPin::of(meta),
         wanted: both(&meta.checksums),
         part: part_len(meta.size, ends.to.capabilities().parts),
         meta: meta.clone(),
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts::new(job, &ends.to, &item.to, options, None);
+    let parts = PartsUpload::new(job, &ends.to, &item.to, options, None);
     let mut sent = parts.send(Some(input.meta.size), &input).await?;
     if Crc::given_in(&input.meta.checksums).is_none() {
         let read = match &input.cuts {
@@ -166,16 +172,16 @@ async fn streamed(
 /// The parts in which the source was uploaded, if the copy can have the same parts. Each part is then read as
 /// a whole, and its digest is computed. Together, the digests of all parts must give the source's composite
 /// checksum.
-struct Cuts {
+struct CopyParts {
     stored: Composite,
-    layout: Layout,
+    layout: CompositeLayout,
     /// The parts' digests, by the offsets at which the parts start.
     digests: Mutex<BTreeMap<u64, Vec<u8>>>,
     verified: Mutex<Verified>,
 }
 
-impl Cuts {
-    async fn of_source(job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<Option<Self>, Error> {
+impl CopyParts {
+    async fn of_source(job: &JobState, ends: &CopyEnds, meta: &ObjectMeta) -> Result<Option<Self>, Error> {
         let Some(stored) = meta.checksums.parts else { return Ok(None) };
         let layout = layout(job, &ends.from, meta, &stored).await?;
         let (rules, unequal) = (ends.to.capabilities().parts, ends.to.takes_unequal_parts());
@@ -197,14 +203,14 @@ impl Cuts {
     }
 
     /// Compares the digests of all parts with the source's composite checksum. All parts must have been read.
-    async fn check(&self, job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
+    async fn check(&self, job: &JobState, ends: &CopyEnds, meta: &ObjectMeta) -> Result<(), Error> {
         let digests: Vec<u8> = {
             let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
             digests.values().flatten().copied().collect()
         };
         let Some(ours) = self.stored.digest.algorithm().over(&digests) else { return Ok(()) };
         let judged = judge(job, &ends.from, meta, &self.stored, &self.layout, ours).await?;
-        if let Judged::Settled(verified) = judged {
+        if let CompositeVerdict::Settled(verified) = judged {
             *self.verified.lock().unwrap_or_else(PoisonError::into_inner) = verified;
         }
         Ok(())
@@ -234,13 +240,13 @@ const SESSION_UNIT: u64 = 256 << 10;
 /// Downloads slices of an object, each of which becomes a part of its copy.
 struct StoreInput<'a> {
     /// The parts in which the source was uploaded, if the copy is to have the same parts.
-    cuts: Option<Cuts>,
-    job: &'a Running,
-    ends: &'a Ends,
-    item: &'a Item,
+    cuts: Option<CopyParts>,
+    job: &'a JobState,
+    ends: &'a CopyEnds,
+    item: &'a CopyItem,
     meta: ObjectMeta,
-    pinned: Pinned,
-    wanted: Wanted,
+    pinned: ObjectPin,
+    wanted: ChecksumSet,
     part: u64,
     /// The offset of the next part.
     next: AtomicU64,
@@ -250,7 +256,12 @@ struct StoreInput<'a> {
 }
 
 impl StoreInput<'_> {
-    async fn slice(&self, start: u64, end: u64, wanted: Wanted) -> Result<(Run, Vec<u8>), Error> {
+    async fn slice(
+        &self,
+        start: u64,
+        end: u64,
+        wanted: ChecksumSet,
+    ) -> Result<(RangeChecksums, Vec<u8>), Error> {
         let into = SliceTarget::Memory(Vec::with_capacity((end - start) as usize));
         let writer =
             RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
@@ -259,12 +270,12 @@ impl StoreInput<'_> {
     }
 
     /// Reads a part that is too large for the memory budget into a temporary file without a name.
-    async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn in_file(&self, start: u64, end: u64, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let files = &self.job.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);
         let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
-        let mut run = Run::of(b"", wanted);
-        let mut hasher = self.cuts.as_ref().map(Cuts::part);
+        let mut run = RangeChecksums::of(b"", wanted);
+        let mut hasher = self.cuts.as_ref().map(CopyParts::part);
         while run.len < end - start {
             let at = start + run.len;
             let to = end.min(at + PART_USUAL);
@@ -303,7 +314,7 @@ impl Input for StoreInput<'_> {
         Ok((at < end).then_some((at, end)))
     }
 
-    async fn prepare(&self, (start, end): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, (start, end): (u64, u64), wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let wanted = wanted.and(self.wanted);
         if end - start > PART_USUAL {
             return self.in_file(start, end, wanted).await;
@@ -324,7 +335,7 @@ impl Input for StoreInput<'_> {
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }
 
-    async fn check(&self, whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         check(self.ends, &self.meta, whole)?;
         match &self.cuts {
             Some(cuts) => cuts.check(self.job, self.ends, &self.meta).await,
@@ -339,11 +350,11 @@ impl Input for StoreInput<'_> {
 }
 
 /// Returns the checksums to compute: CRC32C for the upload, and the kind that the source's store reports.
-fn both(stored: &Checksums) -> Wanted {
-    Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
+fn both(stored: &Checksums) -> ChecksumSet {
+    ChecksumSet { crc32c: true, ..ChecksumSet::to_compare_with(stored, true) }
 }
 
-fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
+fn check(ends: &CopyEnds, meta: &ObjectMeta, run: &RangeChecksums) -> Result<Verified, Error> {
     run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use laneway_store::{List, ObjectId, PutOptions, Store};
 
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::listing::{folder_prefix, pages};
 use crate::location::mapping::name_of_key;
 use crate::location::url;
@@ -56,7 +56,7 @@ fn tree(request: &CopyRequest) -> Option<(Tree, laneway_store::Provider)> {
 ///
 /// # Errors
 /// The store's error for a rename that had begun.
-pub(super) async fn rename(job: &Arc<Running>, request: &CopyRequest) -> Result<bool, Error> {
+pub(super) async fn rename(job: &Arc<JobState>, request: &CopyRequest) -> Result<bool, Error> {
     let Some((Tree { bucket, from, to }, provider)) = tree(request) else { return Ok(false) };
     let store = job.store(provider)?;
     let begun = job.unless_cancelled(store.rename_folder(&bucket, &from, &to)).await??;
@@ -72,7 +72,7 @@ pub(super) async fn rename(job: &Arc<Running>, request: &CopyRequest) -> Result<
 }
 
 /// Reports the objects below the new name as moved.
-async fn report(job: &Running, store: &Store, tree: &Tree) -> Result<(), Error> {
+async fn report(job: &JobState, store: &Store, tree: &Tree) -> Result<(), Error> {
     let mut pages = pages(store, List::new(&tree.bucket, &tree.to));
     while let Some(page) = pages.next().await {
         for meta in page?.objects {
@@ -82,8 +82,9 @@ async fn report(job: &Running, store: &Store, tree: &Tree) -> Result<(), Error> 
             job.progress.moved(meta.size);
             let provider = store.provider();
             let begun = job.begin(Op::Copy, url(provider, &source), Some(url(provider, &meta.id)));
-            let made = Made::of(&meta);
-            let moved = Moved { bytes: meta.size, verified: Verified::NotApplicable, atomic: true, made };
+            let made = ResultObject::of(&meta);
+            let moved =
+                TransferOutcome { bytes: meta.size, verified: Verified::NotApplicable, atomic: true, made };
             job.end(begun, meta.size, Ok(moved)).await;
         }
     }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
-use super::{Ends, Item, across, within};
-use crate::job::pump::{Cancelled, Group};
-use crate::job::running::Running;
-use crate::job::search::{Asked, Prefix, Search, asked};
-use crate::listing::Source;
+use super::{CopyEnds, CopyItem, across, within};
+use crate::job::pump::{Cancelled, ItemGroup};
+use crate::job::running::JobState;
+use crate::job::search::{HeadOutcome, Prefix, Search, asked};
+use crate::listing::ListingSource;
 use crate::location::mapping::{single_key, tree_prefix};
 use crate::location::url;
 use crate::{Error, Op};
 
 /// Finds the objects to copy from store to store.
-pub(crate) struct Copies<'a> {
+pub(crate) struct CopySearch<'a> {
     search: &'a mut Search,
     to: Prefix<'a>,
 }
 
-impl<'a> Copies<'a> {
+impl<'a> CopySearch<'a> {
     pub(crate) fn new(search: &'a mut Search, to: Prefix<'a>) -> Self {
         Self { search, to }
     }
@@ -38,10 +38,10 @@ impl<'a> Copies<'a> {
     pub(super) async fn source(
         &mut self,
         provider: Provider,
-        source: &Source,
-        ahead: Asked,
+        source: &ListingSource,
+        ahead: HeadOutcome,
     ) -> Result<(), Error> {
-        let ends = Ends {
+        let ends = CopyEnds {
             from: self.search.job.store(provider)?.as_source(),
             to: self.search.job.store(self.to.provider)?.clone(),
             request: Arc::clone(&self.search.request),
@@ -60,7 +60,7 @@ impl<'a> Copies<'a> {
                 Some(answer) => vec![answer],
                 None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
             };
-            let mut group = Group::new();
+            let mut group = ItemGroup::new();
             for (mut from, answer) in page.into_iter().zip(answers) {
                 // If the metadata can't be read, try the copy all the same. If the copy fails too, its error
                 // names the cause.
@@ -71,7 +71,7 @@ impl<'a> Copies<'a> {
                     true => format!("{prefix}{}", from.name),
                     false => single_key(self.to.key, is_folder, &from.name),
                 };
-                let item = Item { to: ObjectId::new(self.to.bucket, key), from };
+                let item = CopyItem { to: ObjectId::new(self.to.bucket, key), from };
                 if let Some(item) = self.admit(&ends, item).await {
                     group.add(item, 0);
                 }
@@ -88,7 +88,7 @@ impl<'a> Copies<'a> {
 
     /// Returns the item if it is to be copied. Otherwise reports that the copy is refused, or that it is
     /// skipped because a manifest lists it as done.
-    pub(crate) async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
+    pub(crate) async fn admit(&mut self, ends: &CopyEnds, item: CopyItem) -> Option<CopyItem> {
         let source = url(ends.from.provider(), &item.from.id);
         let destination = url(self.to.provider, &item.to);
         let why = if source == destination {
@@ -116,15 +116,15 @@ impl<'a> Copies<'a> {
     /// If the job was cancelled.
     pub(crate) async fn send(
         &mut self,
-        ends: &Ends,
-        found: &mut Group<Item>,
+        ends: &CopyEnds,
+        found: &mut ItemGroup<CopyItem>,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
-        let begin = |job: &Running, item: &Item| (ends.begin(job, item), item.size());
+        let begin = |job: &JobState, item: &CopyItem| (ends.begin(job, item), item.size());
         let found = found.take();
         let items = self.search.unless_existing(&ends.to, found, tree, |item| &item.to, begin).await?;
         let Search { job, request, units, .. } = &*self.search;
-        let mut group = Group::new();
+        let mut group = ItemGroup::new();
         for item in items {
             if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
                 job.skip_archived(ends.begin(job, &item), item.size()).await;
@@ -147,7 +147,7 @@ impl<'a> Copies<'a> {
 }
 
 /// Copies one object that a search has found. If the object is small, the caller has reserved memory for it.
-pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
+pub(crate) async fn one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
         job.skip_archived(ends.begin(&job, &item), item.size()).await;
     } else if ends.request.dry_run {
@@ -161,7 +161,7 @@ pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
 
 /// Reports what a dry run would copy. Requests the metadata of objects that the user named, because they may
 /// not exist.
-async fn plan(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+async fn plan(job: Arc<JobState>, ends: CopyEnds, items: Vec<CopyItem>) {
     for item in items {
         let begun = ends.begin(&job, &item);
         let size = match &item.from.meta {

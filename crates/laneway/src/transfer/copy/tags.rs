@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
-use super::{Ends, Item};
+use super::{CopyEnds, CopyItem};
 use crate::Error;
 use crate::event::Warning;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::location::url;
 
 /// Returns the tags for a copy: the tags of its source, unless the user sets others.
@@ -16,9 +16,9 @@ use crate::location::url;
 /// # Errors
 /// As [`of`].
 pub(super) async fn kept(
-    job: &Running,
-    ends: &Ends,
-    item: &Item,
+    job: &JobState,
+    ends: &CopyEnds,
+    item: &CopyItem,
     source: &ObjectMeta,
 ) -> Result<BTreeMap<String, String>, Error> {
     let given = &ends.request.put.tags;
@@ -35,7 +35,7 @@ pub(super) async fn kept(
 /// The store's error. If the object isn't known to have tags, a denied permission is only a warning, and the
 /// error of a store that doesn't support tags is ignored.
 pub(crate) async fn of(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     meta: &ObjectMeta,

@@ -10,25 +10,25 @@ use laneway_store::{
     PutOptions, Store, Version,
 };
 
-use super::across::Copied;
-use super::{Ends, Item, across, tags};
+use super::across::CopyOutcome;
+use super::{CopyEnds, CopyItem, across, tags};
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::copies::CopySizes;
 use crate::plan::requests_at_once;
 use crate::transfer::moved;
-use crate::transfer::upload::{CONFLICTS_MAX, Sent, Upload, begun};
+use crate::transfer::upload::{CONFLICTS_MAX, PutOutcome, StoreUpload, begun};
 
 /// Returns whether an object is known to be too large to copy in one request.
-pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
+pub(super) fn is_large(item: &CopyItem, sizes: CopySizes, can: &Capabilities) -> bool {
     item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
 }
 
 /// Copies a group of objects concurrently.
-pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+pub(super) async fn copy_group(job: Arc<JobState>, ends: CopyEnds, items: Vec<CopyItem>) {
     if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
     {
         return move_group(&job, &ends, items).await;
@@ -40,11 +40,11 @@ pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) 
 
 /// Moves a group of objects of one bucket inside a store. One request removes the copied sources, each only
 /// in the version that was copied.
-async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
-    let copy_one = |item: Item| async move {
+async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
+    let copy_one = |item: CopyItem| async move {
         let mut begun = ends.begin(job, &item);
         let result = copy(job, ends, &item).await;
-        if let Ok((Sent { moved, .. }, _)) = &result {
+        if let Ok((PutOutcome { moved, .. }, _)) = &result {
             job.progress.moved(moved.bytes);
         }
         begun.attempts = most();
@@ -56,7 +56,7 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
         match result {
             // A source that the user named by its version isn't removed here, because it must be looked up
             // first.
-            Ok((Sent { moved, .. }, version))
+            Ok((PutOutcome { moved, .. }, version))
                 if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
             {
                 let ObjectId { key, version: id, .. } = item.from.id.clone();
@@ -76,7 +76,7 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
 
 /// Lets the store copy a large object part by part. If the store refuses, Laneway downloads and uploads the
 /// bytes instead. MinIO, for example, accepts no copied parts in an upload with checksums.
-async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
+async fn copy_large(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
     for _ in 0..CONFLICTS_MAX {
@@ -95,7 +95,7 @@ async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
 
 /// Moves an object within its bucket by one request, if the store has such a request and the move changes
 /// nothing but the name. Returns `None` if a copy must do it.
-pub(super) async fn renamed(ends: &Ends, item: &Item) -> Result<Option<Sent>, Error> {
+pub(super) async fn renamed(ends: &CopyEnds, item: &CopyItem) -> Result<Option<PutOutcome>, Error> {
     let put = &ends.request.put;
     let is_plain = put.clone().condition(Condition::None) == PutOptions::default();
     if !ends.request.remove_source || !is_plain || item.from.id.bucket != item.to.bucket {
@@ -106,11 +106,11 @@ pub(super) async fn renamed(ends: &Ends, item: &Item) -> Result<Option<Sent>, Er
         return Ok(None);
     };
     let verified = compare(ends, known, &meta)?;
-    let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
-    Ok(Some(Sent { moved, meta }))
+    let moved = TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(&meta) };
+    Ok(Some(PutOutcome { moved, meta }))
 }
 
-pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     if let Some(moved) = renamed(&ends, &item).await.transpose() {
         let moved = moved.map(|sent| {
@@ -128,7 +128,7 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     ends.finish(&job, &item, begun, result).await;
 }
 
-pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn copy(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     match whole(job, ends, item).await? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -137,7 +137,7 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
 
 /// Does the same as [`copy`] for a library call. If the call is cancelled, this abandons a copy in a single
 /// request at once, because that leaves nothing to clean up.
-pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
+pub(super) async fn copy_for_call(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
         None => Box::pin(copy_large(job, ends, item)).await,
@@ -145,7 +145,11 @@ pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Co
 }
 
 /// Copies one object with one request. Returns `None` if it is too large for that.
-async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, Option<Version>)>, Error> {
+async fn whole(
+    job: &JobState,
+    ends: &CopyEnds,
+    item: &CopyItem,
+) -> Result<Option<(PutOutcome, Option<Version>)>, Error> {
     let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
@@ -188,13 +192,16 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     };
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    let sent = Sent { moved: Moved { bytes, verified, atomic, made: Made::of(&copied) }, meta: copied };
+    let sent = PutOutcome {
+        moved: TransferOutcome { bytes, verified, atomic, made: ResultObject::of(&copied) },
+        meta: copied,
+    };
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
 /// Compares the checksums of source and copy. If the store doesn't report them, Laneway trusts that it has
 /// copied correctly.
-fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
+fn compare(ends: &CopyEnds, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {
         (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
@@ -207,16 +214,16 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     }
 }
 
-async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+async fn copy_parts(job: &JobState, ends: &CopyEnds, item: &CopyItem, options: &PutOptions) -> CopyOutcome {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
     options.tags = tags::kept(job, ends, item, &meta).await?;
-    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
+    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), StoreUpload::Multipart).await??;
     let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-    let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
-    Ok((Sent { moved, meta: copied }, meta.version))
+    let moved = TransferOutcome { bytes: meta.size, verified, atomic, made: ResultObject::of(&copied) };
+    Ok((PutOutcome { moved, meta: copied }, meta.version))
 }
 
 /// Lets the store copy an object, in the version of `meta`, into the parts of an upload. Then completes the
@@ -225,7 +232,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
 /// # Errors
 /// The stores' errors.
 pub(crate) async fn fill(
-    job: &Running,
+    job: &JobState,
     to: &Store,
     (source, meta): (&ObjectId, &ObjectMeta),
     upload: &Multipart,

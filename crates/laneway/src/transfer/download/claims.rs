@@ -1,30 +1,30 @@
 //! Computes the checksums of one stream of bytes, MiB by MiB. As soon as a MiB is written to the file, the
 //! file's journal records it with its checksum (a claim), so that a later run needn't fetch it again.
 
-use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::local::folder::Staged;
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
+use crate::local::folder::StagedFile;
 use crate::plan::slices::CLAIM_LEN;
 
 /// The checksums of a stream so far.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    wanted: Wanted,
+    wanted: ChecksumSet,
     /// The checksums of all claimed ranges together.
-    ended: Run,
+    ended: RangeChecksums,
     /// The start of the next claim.
     start: u64,
-    under_way: Hashing,
+    under_way: ChecksumHasher,
 }
 
 impl Claims {
     /// Returns the checksums of a stream that begins at the object's offset `start`.
-    pub(crate) fn new(start: u64, wanted: Wanted) -> Self {
-        Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
+    pub(crate) fn new(start: u64, wanted: ChecksumSet) -> Self {
+        Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
     }
 
     /// Adds the next bytes. If the bytes go to a file, the caller must have written them there, because the
     /// file's journal may record them now.
-    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
+    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&StagedFile>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);
         };
@@ -41,13 +41,13 @@ impl Claims {
     }
 
     /// Ends the stream, and returns the checksums of all of it.
-    pub(crate) fn finish(&mut self, staged: Option<&Staged>) -> Run {
+    pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> RangeChecksums {
         self.claim(staged);
-        std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))
+        std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))
     }
 
-    fn claim(&mut self, staged: Option<&Staged>) {
-        let run = std::mem::replace(&mut self.under_way, Hashing::new(self.wanted)).finish();
+    fn claim(&mut self, staged: Option<&StagedFile>) {
+        let run = std::mem::replace(&mut self.under_way, ChecksumHasher::new(self.wanted)).finish();
         if let Some(staged) = staged {
             staged.claim(self.start, &run);
         }

@@ -9,12 +9,12 @@ use futures_util::{StreamExt, TryStreamExt};
 use laneway_store::{Composite, ObjectMeta, PartsAlgorithm, PartsDigest, Store};
 
 use crate::Error;
-use crate::content::checksum::{Crc, Run};
+use crate::content::checksum::{Crc, RangeChecksums};
 use crate::event::Verified;
-use crate::job::running::Running;
-use crate::local::folder::{Claim, Staged};
-use crate::plan::boundaries::{Stretch, cover};
-use crate::transfer::composite::{Judged, judge, layout};
+use crate::job::running::JobState;
+use crate::local::folder::{Claim, StagedFile};
+use crate::plan::boundaries::{RangeSection, cover};
+use crate::transfer::composite::{CompositeVerdict, judge, layout};
 
 /// Compares the file with the composite checksum.
 ///
@@ -22,10 +22,10 @@ use crate::transfer::composite::{Judged, judge, layout};
 /// If the digests differ. If the store doesn't report the parts' lengths, this is no error, and the result is
 /// `Unverified`.
 pub(super) async fn verify(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
-    staged: &Arc<Staged>,
+    staged: &Arc<StagedFile>,
     stored: Composite,
 ) -> Result<Verified, Error> {
     let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(Verified::Unverified) };
@@ -33,8 +33,8 @@ pub(super) async fn verify(
         let ours = digest(job, staged, &layout.parts, stored.digest.algorithm()).await?;
         let Some(ours) = ours else { return Ok(Verified::Unverified) };
         match judge(job, store, meta, &stored, &layout, ours).await? {
-            Judged::Settled(verified) => return Ok(verified),
-            Judged::Elsewhere(found) => layout = found,
+            CompositeVerdict::Settled(verified) => return Ok(verified),
+            CompositeVerdict::Elsewhere(found) => layout = found,
         }
     }
 }
@@ -42,8 +42,8 @@ pub(super) async fn verify(
 /// Returns the digest of these parts of a file. The file threads read several parts at a time, because one
 /// thread computes MD5s more slowly than the network delivers bytes.
 async fn digest(
-    job: &Running,
-    staged: &Arc<Staged>,
+    job: &JobState,
+    staged: &Arc<StagedFile>,
     parts: &[Range<u64>],
     algorithm: PartsAlgorithm,
 ) -> Result<Option<PartsDigest>, Error> {
@@ -67,7 +67,7 @@ async fn digest(
 }
 
 fn of_part(
-    staged: &Staged,
+    staged: &StagedFile,
     (claims, ranges): &(Vec<Claim>, Vec<Range<u64>>),
     part: Range<u64>,
     algorithm: PartsAlgorithm,
@@ -78,11 +78,11 @@ fn of_part(
         staged.read_through(part, is_cancelled, &mut |bytes| hasher.update(bytes))?;
         return Ok(hasher.finish());
     };
-    let mut whole = Run::of(b"", crc.wanted());
+    let mut whole = RangeChecksums::of(b"", crc.wanted());
     for stretch in cover(&part, ranges) {
         whole = whole.then(match stretch {
-            Stretch::Claim(i) => claims[i].run(crc),
-            Stretch::Bytes(bytes) => staged.read_back(bytes, crc.wanted(), is_cancelled)?,
+            RangeSection::Claim(i) => claims[i].run(crc),
+            RangeSection::Bytes(bytes) => staged.read_back(bytes, crc.wanted(), is_cancelled)?,
         });
     }
     Ok((whole.value(crc).unwrap_or_default() as u32).to_be_bytes().to_vec())

@@ -16,13 +16,13 @@ use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
 
-use super::range_writer::{Output, Pinned, RangeWriter};
+use super::range_writer::{ObjectPin, Output, RangeWriter};
 use super::slice::SliceTarget;
-use super::{Fetched, remove_moved};
-use crate::content::checksum::{Run, Wanted};
+use super::{DownloadOutcome, remove_moved};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::event::Verified;
 use crate::job::pump::ready;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
@@ -41,12 +41,12 @@ const OPENING: u64 = 64 << 10;
 
 /// The next bytes, with their reservation in the memory budget.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct ReservedChunk {
     pub(crate) bytes: Bytes,
     _held: BudgetShare,
 }
 
-impl Chunk {
+impl ReservedChunk {
     /// Returns a chunk without a reservation, for bytes in memory that the reader owns.
     pub(crate) fn of(bytes: Bytes) -> Self {
         Self { bytes, _held: Vec::new() }
@@ -54,16 +54,16 @@ impl Chunk {
 }
 
 /// The channel for chunks. The fetch ends once the receiver is dropped.
-pub(crate) type Chunks = mpsc::Sender<Chunk>;
+pub(crate) type Chunks = mpsc::Sender<ReservedChunk>;
 
 /// Returns a channel in which one chunk waits while the previous one is written.
-pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
+pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<ReservedChunk>) {
     mpsc::channel(1)
 }
 
 /// A caller's wish for an object's bytes in order.
 #[derive(Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct FetchRequest {
     /// The range of bytes, or `None` for the whole object.
     pub(crate) range: Option<ByteRange>,
     pub(crate) version: Option<Version>,
@@ -71,19 +71,19 @@ pub(crate) struct Wish {
     /// fetched.
     pub(crate) unless: Option<Unless>,
     /// Receives the object's description before the first byte.
-    pub(crate) described: Option<oneshot::Sender<Described>>,
+    pub(crate) described: Option<oneshot::Sender<FetchDescription>>,
 }
 
 /// Describes the bytes that the fetch will bring.
 #[derive(Debug)]
-pub(crate) struct Described {
+pub(crate) struct FetchDescription {
     pub(crate) meta: ObjectMeta,
     pub(crate) range: Range<u64>,
 }
 
 /// Downloads one object to a destination that takes bytes only in order.
 pub(super) async fn fetch_one(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<CopyRequest>,
     store: Store,
     id: ObjectId,
@@ -97,7 +97,7 @@ pub(super) async fn fetch_one(
     });
     let fetched = match writer {
         Ok(_) => job
-            .unless_cancelled(fetch(&job, &store, &id, Wish::default(), chunks))
+            .unless_cancelled(fetch(&job, &store, &id, FetchRequest::default(), chunks))
             .await
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
@@ -120,7 +120,7 @@ pub(super) async fn fetch_one(
 
 /// Writes chunks until there are no more. Blocks.
 pub(crate) fn write_all(
-    mut chunks: mpsc::Receiver<Chunk>,
+    mut chunks: mpsc::Receiver<ReservedChunk>,
     mut output: impl Write,
     name: &str,
 ) -> Result<(), Error> {
@@ -136,15 +136,15 @@ pub(crate) fn write_all(
 /// # Errors
 /// The store's error; `ErrorKind::Cancelled` when the receiver is gone.
 pub(crate) async fn fetch(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
-    wish: Wish,
+    wish: FetchRequest,
     out: Chunks,
-) -> Result<Fetched, Error> {
-    let Wish { range, version, unless, described } = wish;
+) -> Result<DownloadOutcome, Error> {
+    let FetchRequest { range, version, unless, described } = wish;
     let is_for_program = described.is_some();
-    let mut ordered = InOrder { job, store, id, version, unless, described, is_for_program, out };
+    let mut ordered = InOrderDownload { job, store, id, version, unless, described, is_for_program, out };
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
@@ -176,21 +176,21 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
 /// other.
 type BudgetShare = Vec<Reservation>;
 
-struct InOrder<'a> {
-    job: &'a Running,
+struct InOrderDownload<'a> {
+    job: &'a JobState,
     store: &'a Store,
     id: &'a ObjectId,
     version: Option<Version>,
     unless: Option<Unless>,
-    described: Option<oneshot::Sender<Described>>,
+    described: Option<oneshot::Sender<FetchDescription>>,
     /// True if a program that uses the library reads the bytes, at its own speed.
     is_for_program: bool,
     out: Chunks,
 }
 
-type Slice = Result<(Bytes, Run, BudgetShare), Error>;
+type SliceResult = Result<(Bytes, RangeChecksums, BudgetShare), Error>;
 
-impl InOrder<'_> {
+impl InOrderDownload<'_> {
     /// Sends the first request, which brings the object's size and version, and at most a slice of its bytes.
     /// The other bytes are fetched in slices of that version. For a whole object the first request has no
     /// range, so that its answer has the checksum. If this answer brings all the bytes, they are compared
@@ -201,7 +201,7 @@ impl InOrder<'_> {
         wish: Option<ByteRange>,
         room: u64,
         may_try_again: bool,
-    ) -> Result<Fetched, Error> {
+    ) -> Result<DownloadOutcome, Error> {
         let (asked, most) = first(wish);
         let room = most.unwrap_or(room);
         let mut held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
@@ -230,10 +230,10 @@ impl InOrder<'_> {
         let have = range.start + bytes.len() as u64;
         let (is_whole, is_all) = (range == (0..meta.size), have == range.end);
         let wanted = match is_whole {
-            true => Wanted::to_compare_with(&meta.checksums, is_all),
-            false => Wanted::default(),
+            true => ChecksumSet::to_compare_with(&meta.checksums, is_all),
+            false => ChecksumSet::default(),
         };
-        let begun = Run::of(&bytes, wanted);
+        let begun = RangeChecksums::of(&bytes, wanted);
         if is_all
             && may_try_again
             && let Err(error) = self.verified(&meta, begun)
@@ -252,12 +252,12 @@ impl InOrder<'_> {
         }
         self.send(bytes, held).await?;
         let rest = match is_all {
-            true => Run::of(b"", wanted),
+            true => RangeChecksums::of(b"", wanted),
             false if meta.version.is_none() => {
                 let message = "the store reports no version, so the rest could come from another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
-            false => self.slices(have..range.end, &Pinned::of(&meta), wanted).await?,
+            false => self.slices(have..range.end, &ObjectPin::of(&meta), wanted).await?,
         };
         self.verified(&meta, begun.then(rest))
     }
@@ -266,11 +266,11 @@ impl InOrder<'_> {
     /// the bytes.
     async fn compared_by_parts(
         &self,
-        mut fetched: Fetched,
+        mut fetched: DownloadOutcome,
         meta: &ObjectMeta,
         bytes: Bytes,
         held: BudgetShare,
-    ) -> Result<Fetched, Error> {
+    ) -> Result<DownloadOutcome, Error> {
         if fetched.moved.verified == Verified::Unverified {
             fetched.moved.verified = in_memory(self.job, self.store, meta, &bytes).await?;
         }
@@ -295,7 +295,7 @@ impl InOrder<'_> {
         room: u64,
     ) -> Result<FirstAnswer, Error> {
         let progress = &self.job.progress;
-        let head = Head {
+        let head = ObjectBeginning {
             wish,
             room: FirstReservation {
                 reserved: room,
@@ -332,16 +332,21 @@ impl InOrder<'_> {
     }
 
     /// Fetches slices ahead, and sends their bytes to the receiver in order.
-    async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
+    async fn slices(
+        &mut self,
+        range: Range<u64>,
+        pinned: &ObjectPin,
+        wanted: ChecksumSet,
+    ) -> Result<RangeChecksums, Error> {
         let memory = self.job.engine.lanes.memory();
         let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
         let ahead_max = requests_at_once(self.job.engine.cores);
-        let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
+        let mut ahead = FuturesOrdered::<BoxFuture<'_, SliceResult>>::new();
         let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
         let is_for_program = self.is_for_program;
         let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
-        let mut run = Run::of(b"", wanted);
+        let mut run = RangeChecksums::of(b"", wanted);
         // The number of chunks that the reader has taken. If a program reads, Laneway fetches one more slice
         // ahead for each chunk that it takes. So before the first read, Laneway fetches only one slice.
         let mut taken = 0;
@@ -377,7 +382,7 @@ impl InOrder<'_> {
                 // that other calls need.
                 room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
                     (Ok(room), Some((bytes, held))) => {
-                        room.send(Chunk { bytes, _held: held });
+                        room.send(ReservedChunk { bytes, _held: held });
                         taken += 1;
                     }
                     _ => return Err(Error::cancelled(url(self.store.provider(), self.id))),
@@ -389,25 +394,25 @@ impl InOrder<'_> {
     fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
         if let Some(described) = self.described.take() {
             // The receiver may be gone, so ignore the error.
-            drop(described.send(Described { meta: meta.clone(), range }));
+            drop(described.send(FetchDescription { meta: meta.clone(), range }));
         }
     }
 
     async fn send(&self, bytes: Bytes, held: BudgetShare) -> Result<(), Error> {
         let held = if self.is_for_program { Vec::new() } else { held };
         let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
-        self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
+        self.out.send(ReservedChunk { bytes, _held: held }).await.map_err(gone)
     }
 
-    fn verified(&self, meta: &ObjectMeta, run: Run) -> Result<Fetched, Error> {
+    fn verified(&self, meta: &ObjectMeta, run: RangeChecksums) -> Result<DownloadOutcome, Error> {
         let source = || url(self.store.provider(), self.id);
         let is_whole = run.len == meta.size;
         let verified = match is_whole {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
-        let moved = Moved { bytes: run.len, verified, atomic: true, made: Made::of(meta) };
-        Ok(Fetched { moved, version: meta.version.clone() })
+        let moved = TransferOutcome { bytes: run.len, verified, atomic: true, made: ResultObject::of(meta) };
+        Ok(DownloadOutcome { moved, version: meta.version.clone() })
     }
 }
 
@@ -422,7 +427,7 @@ enum FirstAnswer {
 
 /// The beginning of an object, or of the requested range, in memory.
 #[derive(Debug)]
-struct Head {
+struct ObjectBeginning {
     wish: Option<ByteRange>,
     room: FirstReservation,
     /// The number of bytes of memory that the answer needs, if they weren't free.
@@ -455,7 +460,7 @@ impl FirstReservation {
     }
 }
 
-impl Output for Head {
+impl Output for ObjectBeginning {
     fn begin(&mut self, meta: &ObjectMeta) {
         let range = wanted(self.wish, meta.size).unwrap_or_default();
         let len = range.end - range.start;

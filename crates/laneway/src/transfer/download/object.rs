@@ -7,15 +7,15 @@ use futures_util::future::FutureExt;
 use laneway_lanes::attempts::{note, note_another};
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
-use super::Fetched;
-use super::opening::{Opened, Opening};
-use super::range_writer::{Pinned, RangeWriter};
+use super::DownloadOutcome;
+use super::opening::{OpenerResult, OpenerWriter};
+use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
-use super::sliced::{Destination, Rest, Unfinished, keep};
+use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
 use super::verify::store_small;
-use crate::content::checksum::{Crc, Wanted};
-use crate::job::running::Running;
-use crate::local::folder::Place;
+use crate::content::checksum::{ChecksumSet, Crc};
+use crate::job::running::JobState;
+use crate::local::folder::FilePlace;
 use crate::location::url;
 use crate::plan::slices::is_sliced;
 use crate::transfer::second_try::log_second_try;
@@ -28,14 +28,14 @@ use crate::{CopyRequest, Error};
 /// # Errors
 /// The store's or the file system's error. After an error, the destination is unchanged.
 pub(crate) async fn fetch(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
-    place: Place,
+    place: FilePlace,
     collect_max: u64,
-) -> Result<Fetched, Error> {
+) -> Result<DownloadOutcome, Error> {
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
@@ -51,16 +51,16 @@ pub(crate) async fn fetch(
 }
 
 async fn fetch_once(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
-    place: Place,
+    place: FilePlace,
     collect_max: u64,
-) -> Result<Fetched, Error> {
-    let destination = Destination { place, source: url(store.provider(), id) };
-    let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
+) -> Result<DownloadOutcome, Error> {
+    let destination = DownloadTarget { place, source: url(store.provider(), id) };
+    let rest = RestDownload { job, request, store, id, runs: BTreeMap::new() };
     // If version and checksum are known, slices can be requested without a first request.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
@@ -85,7 +85,7 @@ async fn fetch_once(
     let progress = Arc::clone(&job.progress);
     let memory = job.engine.lanes.memory().clone();
     let (opening, mut announced) =
-        Opening::open(destination.clone(), collect_max, memory, is_size_known, progress);
+        OpenerWriter::open(destination.clone(), collect_max, memory, is_size_known, progress);
     let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
     let hedge = || opening.hedge();
     let get = Get {
@@ -109,21 +109,21 @@ async fn fetch_once(
         ended = &mut stream => ended,
     };
     match opening.opened() {
-        Some(Opened::Described(meta)) if ended.is_ok() => rest.fetch_described(meta, destination).await,
+        Some(OpenerResult::Described(meta)) if ended.is_ok() => rest.fetch_described(meta, destination).await,
         opened => rest.finish_opening(ended, opened, destination.place).await,
     }
 }
 
-impl Rest<'_> {
+impl RestDownload<'_> {
     /// Handles an opening stream that ended before it announced a large object.
     async fn finish_opening(
         mut self,
         ended: Result<Got, laneway_store::Error>,
-        opened: Option<Opened>,
-        place: Place,
-    ) -> Result<Fetched, Error> {
+        opened: Option<OpenerResult>,
+        place: FilePlace,
+    ) -> Result<DownloadOutcome, Error> {
         match opened {
-            Some(Opened::Collected(meta, bytes)) => {
+            Some(OpenerResult::Collected(meta, bytes)) => {
                 match ended {
                     Err(e) if e.is_interrupted() => note(e.attempts() + 1),
                     ended => drop(ended?),
@@ -138,16 +138,16 @@ impl Rest<'_> {
                     store_small(&store, &meta, &bytes, &place, placing)
                 };
                 let moved = self.job.engine.files.run(write).await??;
-                Ok(Fetched { moved, version })
+                Ok(DownloadOutcome { moved, version })
             }
-            Some(Opened::Head(large, run)) => {
+            Some(OpenerResult::Head(large, run)) => {
                 let staged = Arc::clone(&large.staged);
                 match self.opener_ended(ended, run) {
                     Ok(()) => self.fetch(large, None).await,
                     Err(error) => Err(keep(self.job, &staged, self.request, error)),
                 }
             }
-            Some(Opened::Described(_)) | None => match ended {
+            Some(OpenerResult::Described(_)) | None => match ended {
                 Err(e) => Err(e.into()),
                 Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
             },
@@ -162,8 +162,8 @@ impl Rest<'_> {
             let progress = Arc::clone(&self.job.progress);
             let writer = RangeWriter::new(
                 have..meta.size,
-                Pinned::of(meta),
-                Wanted::default(),
+                ObjectPin::of(meta),
+                ChecksumSet::default(),
                 SliceTarget::Memory(rest),
                 progress,
             );
@@ -175,7 +175,11 @@ impl Rest<'_> {
     }
 
     /// Fetches an object of which the opening stream brought only the metadata.
-    async fn fetch_described(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+    async fn fetch_described(
+        self,
+        meta: Box<ObjectMeta>,
+        to: DownloadTarget,
+    ) -> Result<DownloadOutcome, Error> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
@@ -189,15 +193,15 @@ impl Rest<'_> {
 /// Ends an opening stream when its download ends in any way. A sink may still run on its lane then, and must
 /// not write any more.
 struct EndOnDrop<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     request: &'a CopyRequest,
-    opening: Arc<Opening>,
+    opening: Arc<OpenerWriter>,
 }
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(Opened::Head(large, _)) = self.opening.opened() {
-            drop(Unfinished { job: self.job, request: self.request, staged: large.staged });
+        if let Some(OpenerResult::Head(large, _)) = self.opening.opened() {
+            drop(PartialGuard { job: self.job, request: self.request, staged: large.staged });
         }
     }
 }

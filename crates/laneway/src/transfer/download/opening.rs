@@ -10,15 +10,15 @@ use tokio::sync::oneshot;
 
 use super::claims::Claims;
 use super::range_writer::{Output, RangeWriter};
-use super::sliced::{Destination, Large};
-use crate::content::checksum::{Run, Wanted};
+use super::sliced::{DownloadTarget, LargeDownload};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
 /// The destination of an opening stream's bytes.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    destination: Destination,
+    destination: DownloadTarget,
     collect_max: u64,
     memory: MemoryBudget,
     /// True if the size was known before. Otherwise the stream adds the size to the progress.
@@ -26,43 +26,43 @@ pub(crate) struct Opener {
     progress: Arc<Progress>,
     meta: Option<Box<ObjectMeta>>,
     claims: Claims,
-    body: Body,
-    large: Option<oneshot::Sender<Large>>,
+    body: OpenerBody,
+    large: Option<oneshot::Sender<LargeDownload>>,
     /// If the object is a little larger than `collect_max`, the object's size and the additional reservation
     /// for it.
     more: Option<(u64, Reservation)>,
 }
 
 #[derive(Debug)]
-enum Body {
+enum OpenerBody {
     Unopened,
     Collected(Vec<u8>),
-    File(Option<Large>),
+    File(Option<LargeDownload>),
 }
 
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenerResult {
     /// A small object, or only its first bytes if the stream broke.
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large object, or all of it.
-    Head(Large, Run),
+    Head(LargeDownload, RangeChecksums),
     /// Only the metadata of a large object. Its bytes were not read, because the request ran on an express
     /// lane.
     Described(Box<ObjectMeta>),
 }
 
-pub(crate) type Opening = RangeWriter<Opener>;
+pub(crate) type OpenerWriter = RangeWriter<Opener>;
 
 impl RangeWriter<Opener> {
     /// Returns an opening stream that collects at most `collect_max` bytes in memory. The returned receiver
     /// announces a larger object, which is written to a file.
     pub(super) fn open(
-        destination: Destination,
+        destination: DownloadTarget,
         collect_max: u64,
         memory: MemoryBudget,
         is_size_known: bool,
         progress: Arc<Progress>,
-    ) -> (Arc<Self>, oneshot::Receiver<Large>) {
+    ) -> (Arc<Self>, oneshot::Receiver<LargeDownload>) {
         let (large, announced) = oneshot::channel();
         let opener = Opener {
             destination,
@@ -71,8 +71,8 @@ impl RangeWriter<Opener> {
             is_size_known,
             progress: Arc::clone(&progress),
             meta: None,
-            claims: Claims::new(0, Wanted::default()),
-            body: Body::Unopened,
+            claims: Claims::new(0, ChecksumSet::default()),
+            body: OpenerBody::Unopened,
             large: Some(large),
             more: None,
         };
@@ -80,16 +80,18 @@ impl RangeWriter<Opener> {
     }
 
     /// Ends the stream, and returns its result if it has any.
-    pub(super) fn opened(&self) -> Option<Opened> {
-        self.end(|opener| match std::mem::replace(&mut opener.body, Body::Unopened) {
-            Body::Collected(bytes) => opener.meta.take().map(|meta| Opened::Collected(meta, bytes)),
-            Body::File(Some(large)) => {
+    pub(super) fn opened(&self) -> Option<OpenerResult> {
+        self.end(|opener| match std::mem::replace(&mut opener.body, OpenerBody::Unopened) {
+            OpenerBody::Collected(bytes) => {
+                opener.meta.take().map(|meta| OpenerResult::Collected(meta, bytes))
+            }
+            OpenerBody::File(Some(large)) => {
                 large.slices().opener_ended();
                 let run = opener.claims.finish(Some(&large.staged));
-                Some(Opened::Head(large, run))
+                Some(OpenerResult::Head(large, run))
             }
-            Body::File(None) => opener.meta.take().map(Opened::Described),
-            Body::Unopened => None,
+            OpenerBody::File(None) => opener.meta.take().map(OpenerResult::Described),
+            OpenerBody::Unopened => None,
         })
     }
 }
@@ -108,37 +110,37 @@ impl Output for Opener {
             self.more = more.map(|held| (meta.size, held));
         }
         self.body = match meta.size <= self.more.as_ref().map_or(max, |(room, _)| *room) {
-            true => Body::Collected(Vec::with_capacity(meta.size as usize)),
-            false => Body::File(None),
+            true => OpenerBody::Collected(Vec::with_capacity(meta.size as usize)),
+            false => OpenerBody::File(None),
         };
     }
 
     fn route(&self, _at: u64) -> Route {
-        if matches!(self.body, Body::Collected(_)) { Route::Stay } else { Route::Freight }
+        if matches!(self.body, OpenerBody::Collected(_)) { Route::Stay } else { Route::Freight }
     }
 
     fn end(&self) -> u64 {
         match (&self.body, &self.meta) {
-            (Body::File(Some(large)), _) => large.slices().opener_end().unwrap_or(0),
-            (Body::Collected(_) | Body::File(None), Some(meta)) => meta.size,
+            (OpenerBody::File(Some(large)), _) => large.slices().opener_end().unwrap_or(0),
+            (OpenerBody::Collected(_) | OpenerBody::File(None), Some(meta)) => meta.size,
             _ => 0,
         }
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
         let large = match &mut self.body {
-            Body::Unopened => return Ok(0),
-            Body::Collected(collected) => {
+            OpenerBody::Unopened => return Ok(0),
+            OpenerBody::Collected(collected) => {
                 let size = self.meta.as_ref().map_or(0, |meta| meta.size as usize);
                 let own = bytes.len().min(size.saturating_sub(collected.len()));
                 collected.extend_from_slice(&bytes[..own]);
                 return Ok(own as u64);
             }
-            Body::File(Some(large)) => large,
+            OpenerBody::File(Some(large)) => large,
             // Create the file here and not in `begin`, because this may block, and `begin` may not.
-            Body::File(unmade) => {
+            OpenerBody::File(unmade) => {
                 let Some(meta) = self.meta.clone() else { return Ok(0) };
-                let made = Large::opened(meta, &self.destination)?;
+                let made = LargeDownload::opened(meta, &self.destination)?;
                 self.claims = Claims::new(0, made.wanted);
                 if let Some(large) = self.large.take() {
                     // Sending fails only if the job was cancelled.

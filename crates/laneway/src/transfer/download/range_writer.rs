@@ -13,12 +13,12 @@ use crate::{Error, Progress};
 
 /// The version and size that all slices of an object must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Pinned {
+pub(crate) struct ObjectPin {
     pub(crate) size: u64,
     pub(crate) version: Option<Version>,
 }
 
-impl Pinned {
+impl ObjectPin {
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Self { size: meta.size, version: meta.version.clone() }
     }
@@ -73,7 +73,7 @@ struct RangeState<O> {
     /// The attempt whose answer has set `of` and `at`.
     begun: u32,
     /// The version that all answers of the attempt must have.
-    of: Option<Pinned>,
+    of: Option<ObjectPin>,
     /// The offset of the first byte that the attempt's answers bring, once one has begun.
     start: u64,
     /// The offset of the next byte to write.
@@ -83,7 +83,7 @@ struct RangeState<O> {
 
 impl<O: Output> RangeWriter<O> {
     /// Returns a writer of the bytes from `start` on, of an object with a known version.
-    pub(crate) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
+    pub(crate) fn pinned(start: u64, of: ObjectPin, output: O, progress: Arc<Progress>) -> Arc<Self> {
         let state = RangeState { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }
@@ -95,14 +95,14 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Begins another attempt, and returns its sink. Sinks of earlier attempts write nothing from now on.
-    pub(super) fn sink(self: &Arc<Self>) -> Sink<O> {
+    pub(super) fn sink(self: &Arc<Self>) -> RangeSink<O> {
         let mut state = self.lock();
         state.attempt += 1;
         if self.is_pinned {
             state.begun = state.attempt;
         }
         let at = self.is_pinned.then_some(state.at);
-        Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
+        RangeSink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
     /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
@@ -111,7 +111,7 @@ impl<O: Output> RangeWriter<O> {
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
-        let sink = |at| Box::new(Sink { writer: Arc::clone(self), attempt, at, answer_end: end });
+        let sink = |at| Box::new(RangeSink { writer: Arc::clone(self), attempt, at, answer_end: end });
         if state.begun != attempt {
             return GetHedge::Send(None, sink(None));
         }
@@ -138,7 +138,7 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Returns the version that was known beforehand, or that the first answer has shown.
-    pub(super) fn of(&self) -> Option<Pinned> {
+    pub(super) fn of(&self) -> Option<ObjectPin> {
         self.lock().of.clone()
     }
 
@@ -153,7 +153,7 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-pub(super) struct Sink<O> {
+pub(super) struct RangeSink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
     /// The offset of the next byte of this sink's answer, if it is known.
@@ -161,7 +161,7 @@ pub(super) struct Sink<O> {
     answer_end: u64,
 }
 
-impl<O: Output> GetSink for Sink<O> {
+impl<O: Output> GetSink for RangeSink<O> {
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
         let mut state = self.writer.lock();
         if state.attempt != self.attempt {
@@ -178,7 +178,7 @@ impl<O: Output> GetSink for Sink<O> {
             }
             _ => {
                 state.begun = self.attempt;
-                state.of = Some(Pinned::of(meta));
+                state.of = Some(ObjectPin::of(meta));
                 // This attempt brings the bytes of the earlier one again, so don't count them twice.
                 self.writer.progress.taken_back(state.at - state.start);
                 (state.start, state.at) = (range.start, range.start);
@@ -235,7 +235,7 @@ mod tests {
 
     use super::super::SliceTarget;
     use super::*;
-    use crate::content::checksum::{Run, Wanted};
+    use crate::content::checksum::{ChecksumSet, RangeChecksums};
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -246,8 +246,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn writer() -> Arc<RangeWriter> {
-        let pinned = Pinned::of(&meta(10, 1));
-        RangeWriter::new(2..8, pinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
+        let pinned = ObjectPin::of(&meta(10, 1));
+        RangeWriter::new(2..8, pinned, ChecksumSet::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(again.write(b"4567").unwrap(), Route::Stay);
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+        assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
     fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(first.write(b"7").unwrap(), Route::Stay, "also the other answer's end");
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
-        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+        assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
     #[test]
@@ -314,9 +314,14 @@ mod tests {
 
     #[test]
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
-        let unpinned = Pinned { size: 10, version: None };
-        let unpinned =
-            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default());
+        let unpinned = ObjectPin { size: 10, version: None };
+        let unpinned = RangeWriter::new(
+            2..8,
+            unpinned,
+            ChecksumSet::CRC32C,
+            SliceTarget::Memory(Vec::new()),
+            Arc::default(),
+        );
         assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
@@ -326,11 +331,11 @@ mod tests {
     #[test]
     fn a_slice_that_is_split_stops_where_the_other_begins() {
         let size = 6 << 20;
-        let pinned = Pinned::of(&meta(size, 1));
+        let pinned = ObjectPin::of(&meta(size, 1));
         let writer = RangeWriter::new(
             0..size,
             pinned,
-            Wanted::CRC32C,
+            ChecksumSet::CRC32C,
             SliceTarget::Memory(Vec::new()),
             Arc::default(),
         );
@@ -340,7 +345,7 @@ mod tests {
         assert_eq!(writer.split(size), Some(4 << 20..size));
         assert_eq!(writer.split(MIB), None, "the end would be a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
-        assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
+        assert_eq!(writer.finish().0, RangeChecksums::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 
     #[test]

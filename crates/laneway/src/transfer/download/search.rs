@@ -9,16 +9,16 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
-use super::{Item, fetch_one, in_order, small};
+use super::{DownloadItem, fetch_one, in_order, small};
 use crate::event::Verified;
 use crate::job::existing::EXISTS;
-use crate::job::pump::{Cancelled, Group, ITEM_COST};
-use crate::job::running::{Made, Moved, Running};
-use crate::job::search::{Asked, Search, asked};
-use crate::listing::{Source, SourceObject};
-use crate::local::folder::{Destination, Folder, is_directory, is_stream};
+use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::job::search::{HeadOutcome, Search, asked};
+use crate::listing::{ListingSource, SourceObject};
+use crate::local::folder::{Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
-use crate::location::names::{FOLDED, Names};
+use crate::location::names::{FOLDED, TakenNames};
 use crate::location::relative::Relative;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
@@ -29,7 +29,7 @@ use crate::{CopyRequest, Error, Location, Op};
 /// memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
 
-enum To {
+enum DownloadRoot {
     /// Below a folder.
     Folder(Arc<Folder>),
     /// A path that the user named: that of a file, or of the folder into which a tree is downloaded.
@@ -38,28 +38,28 @@ enum To {
     Output,
 }
 
-pub(crate) struct Downloads<'a> {
+pub(crate) struct DownloadSearch<'a> {
     pub(crate) search: &'a mut Search,
-    to: To,
+    to: DownloadRoot,
     /// The names used so far, if the destination treats names that differ only in case as one.
-    folded: Option<Names>,
+    folded: Option<TakenNames>,
 }
 
-impl<'a> Downloads<'a> {
+impl<'a> DownloadSearch<'a> {
     /// Returns a search for downloads. If the destination is local, `folder` is that destination.
     pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
         let request = &search.request;
         let to = match (&request.destination, folder) {
-            (Location::Local(_), Some(folder)) if request.is_into_folder() => To::Folder(folder),
-            (Location::Local(path), Some(tree)) => To::Named { path: path.clone(), tree },
-            _ => To::Output,
+            (Location::Local(_), Some(folder)) if request.is_into_folder() => DownloadRoot::Folder(folder),
+            (Location::Local(path), Some(tree)) => DownloadRoot::Named { path: path.clone(), tree },
+            _ => DownloadRoot::Output,
         };
         let folds = match &to {
-            To::Folder(folder) => folder.folds_case(),
-            To::Named { tree, .. } => request.recursive && tree.folds_case(),
-            To::Output => false,
+            DownloadRoot::Folder(folder) => folder.folds_case(),
+            DownloadRoot::Named { tree, .. } => request.recursive && tree.folds_case(),
+            DownloadRoot::Output => false,
         };
-        Self { search, to, folded: folds.then(|| Names::new(true)) }
+        Self { search, to, folded: folds.then(|| TakenNames::new(true)) }
     }
 
     /// Starts the downloads of all objects of one source. If the source is a single object, its `size` may be
@@ -71,12 +71,12 @@ impl<'a> Downloads<'a> {
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
-        source: &Source,
+        source: &ListingSource,
         size: Option<u64>,
-        ahead: Asked,
+        ahead: HeadOutcome,
     ) -> Result<(), Error> {
         let store = self.search.job.store(provider)?.clone();
-        let is_folder = matches!(self.to, To::Folder(_));
+        let is_folder = matches!(self.to, DownloadRoot::Folder(_));
         let name = self.search.request.tree_name(&source.bucket, &source.key);
         let tree_prefix = tree_prefix("", is_folder, &name);
         let mut objects = source.objects(&store, self.search.order());
@@ -87,7 +87,7 @@ impl<'a> Downloads<'a> {
                 Some(answer) => vec![answer],
                 None => asked(&store, &page, |id| self.is_asked(&store, id)).await,
             };
-            let mut group = Group::new();
+            let mut group = ItemGroup::new();
             for (mut object, answer) in page.into_iter().zip(answers) {
                 let is_listed = object.meta.is_some();
                 match answer {
@@ -124,19 +124,23 @@ impl<'a> Downloads<'a> {
         tree_prefix: &str,
         object: SourceObject,
         is_listed: bool,
-        group: &mut Group<Item>,
+        group: &mut ItemGroup<DownloadItem>,
     ) -> Result<(), Cancelled> {
         let SourceObject { id, meta, name, in_tree, line } = object;
         let size = meta.as_ref().map(|meta| meta.size);
         let folder = match &self.to {
-            To::Folder(folder) => Arc::clone(folder),
-            To::Named { tree, .. } if in_tree => Arc::clone(tree),
+            DownloadRoot::Folder(folder) => Arc::clone(folder),
+            DownloadRoot::Named { tree, .. } if in_tree => Arc::clone(tree),
             // No object lies below the prefix, so the source is the object with exactly this key. Download it
             // into the existing folder.
-            To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
+            DownloadRoot::Named { path, tree }
+                if self.search.request.recursive && is_directory(path.as_os_str()) =>
+            {
                 Arc::clone(tree)
             }
-            To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
+            DownloadRoot::Named { .. } | DownloadRoot::Output => {
+                return self.single(store, id, meta, is_listed).await;
+            }
         };
         let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
         // An empty object whose key ends in a slash stands for a folder.
@@ -157,7 +161,7 @@ impl<'a> Downloads<'a> {
         if self.folded.as_mut().is_some_and(|folded| !folded.is_new(&relative.as_str().to_lowercase())) {
             return self.refuse(source(), FOLDED.to_owned()).await;
         }
-        let item = Item { place: folder.place(&relative), id, meta, is_listed, line };
+        let item = DownloadItem { place: folder.place(&relative), id, meta, is_listed, line };
         self.search.job.progress.found(1, size.unwrap_or(0));
         self.item(store, item, size, group).await
     }
@@ -165,9 +169,9 @@ impl<'a> Downloads<'a> {
     async fn item(
         &mut self,
         store: &Store,
-        item: Item,
+        item: DownloadItem,
         size: Option<u64>,
-        group: &mut Group<Item>,
+        group: &mut ItemGroup<DownloadItem>,
     ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| item.place.holds(size)) {
@@ -213,28 +217,28 @@ impl<'a> Downloads<'a> {
         let size = meta.as_ref().map(|meta| meta.size);
         let output: (String, Box<dyn Write + Send>) = match &self.to {
             // A dry run doesn't open a pipe, because that would wait for the pipe's reader.
-            To::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
+            DownloadRoot::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
                 (path.display().to_string(), Box::new(std::io::sink()))
             }
-            To::Named { path, .. } => {
+            DownloadRoot::Named { path, .. } => {
                 let at = path.clone();
                 match self
                     .search
                     .job
                     .engine
                     .files
-                    .run(move || Destination::at(&at))
+                    .run(move || LocalDestination::at(&at))
                     .await
                     .and_then(|found| found)
                 {
-                    Ok(Destination::Place(place)) => {
-                        let item = Item { id, meta, is_listed, place, line: None };
+                    Ok(LocalDestination::Place(place)) => {
+                        let item = DownloadItem { id, meta, is_listed, place, line: None };
                         self.search.job.progress.found(1, size.unwrap_or(0));
-                        let mut group = Group::new();
+                        let mut group = ItemGroup::new();
                         self.item(store, item, size, &mut group).await?;
                         return self.send(store, &mut group).await;
                     }
-                    Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
+                    Ok(LocalDestination::Stream(file)) => (path.display().to_string(), Box::new(file)),
                     Err(error) => {
                         let destination = Some(path.display().to_string());
                         self.search.job.fail(Op::Download, source, destination, error).await;
@@ -242,7 +246,7 @@ impl<'a> Downloads<'a> {
                     }
                 }
             }
-            To::Output | To::Folder(_) => match standard_output() {
+            DownloadRoot::Output | DownloadRoot::Folder(_) => match standard_output() {
                 Ok(file) => ("-".to_owned(), Box::new(file)),
                 Err(error) => {
                     self.search.job.fail(Op::Download, source, Some("-".to_owned()), error).await;
@@ -286,8 +290,12 @@ impl<'a> Downloads<'a> {
         }
         let created =
             self.search.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
-        let moved =
-            Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let moved = TransferOutcome {
+            bytes: 0,
+            verified: Verified::NotApplicable,
+            atomic: true,
+            made: ResultObject::default(),
+        };
         let removed = match (created, self.search.request.remove_source) {
             (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), true).await,
             (created, _) => created,
@@ -303,7 +311,11 @@ impl<'a> Downloads<'a> {
     }
 
     /// Starts the downloads that were collected in a group. An error means that the job was cancelled.
-    pub(crate) async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
+    pub(crate) async fn send(
+        &self,
+        store: &Store,
+        group: &mut ItemGroup<DownloadItem>,
+    ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         group.send(units, |items| small::fetch_group(job, request, store, items)).await
@@ -313,7 +325,7 @@ impl<'a> Downloads<'a> {
 /// Returns whether a named object's metadata must be requested before its bytes. To preserve a file's
 /// attributes, the metadata must be requested, because GCS doesn't send it with the object's bytes. If a
 /// manifest lists the object, the metadata shows whether the object has changed since.
-pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
+pub(crate) fn is_asked(job: &JobState, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata
         && request.destination != Location::Standard;
@@ -322,7 +334,7 @@ pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: 
 
 /// Downloads one object that a search has found. If the object is small, the caller has reserved memory for
 /// it.
-pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: Store, item: DownloadItem) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     if item.meta.as_ref().is_some_and(|meta| meta.archived) {
         let begun = item.begin(&job, &store);
@@ -337,9 +349,9 @@ pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Sto
 }
 
 /// Reports that a dry run would download an object, or why it could not.
-async fn plan(job: Arc<Running>, store: Store, item: Item) {
+async fn plan(job: Arc<JobState>, store: Store, item: DownloadItem) {
     let begun = item.begin(&job, &store);
-    let Item { id, meta, place, .. } = item;
+    let DownloadItem { id, meta, place, .. } = item;
     let size = match meta {
         Some(meta) => Ok(meta.size),
         None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),

@@ -7,9 +7,9 @@ use laneway_lanes::attempts::note;
 use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
-use super::range_writer::{Output, Pinned, RangeWriter};
-use crate::content::checksum::{Run, Wanted};
-use crate::local::folder::Staged;
+use super::range_writer::{ObjectPin, Output, RangeWriter};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::local::folder::StagedFile;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
@@ -21,7 +21,7 @@ const FRUITLESS_MAX: u32 = 3;
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
     /// Writes the bytes to their offset in a file.
-    File(Arc<Staged>),
+    File(Arc<StagedFile>),
     /// Collects the bytes in memory that the caller has reserved.
     Memory(Vec<u8>),
 }
@@ -63,8 +63,8 @@ impl Output for Slice {
 impl RangeWriter<Slice> {
     pub(crate) fn new(
         range: Range<u64>,
-        of: Pinned,
-        wanted: Wanted,
+        of: ObjectPin,
+        wanted: ChecksumSet,
         into: SliceTarget,
         progress: Arc<Progress>,
     ) -> Arc<Self> {
@@ -83,7 +83,7 @@ impl RangeWriter<Slice> {
     }
 
     /// Returns the checksums of the written bytes, and the bytes if they went to memory.
-    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
+    pub(crate) fn finish(self: Arc<Self>) -> (RangeChecksums, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
             SliceTarget::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
             SliceTarget::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),

@@ -13,14 +13,14 @@ use laneway_lanes::SpareClaim;
 use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
-use super::Fetched;
-use super::opening::{Opened, Opening};
-use super::range_writer::{Pinned, RangeWriter};
+use super::DownloadOutcome;
+use super::opening::{OpenerResult, OpenerWriter};
+use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
 use super::verify::verify_file;
-use crate::content::checksum::{Crc, Run, Wanted};
-use crate::job::running::{Made, Moved, Running};
-use crate::local::folder::{Place, Staged, Subject, TakeUp};
+use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
 use crate::location::url;
 use crate::plan::resume::missing;
@@ -32,33 +32,33 @@ use crate::{CopyRequest, Error};
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Destination {
-    pub(crate) place: Place,
+pub(crate) struct DownloadTarget {
+    pub(crate) place: FilePlace,
     /// The URL of the object.
     pub(crate) source: String,
 }
 
 /// A large object that is being fetched, with everything that further streams need.
 #[derive(Clone, Debug)]
-pub(crate) struct Large {
+pub(crate) struct LargeDownload {
     pub(crate) meta: Arc<ObjectMeta>,
-    pub(crate) staged: Arc<Staged>,
+    pub(crate) staged: Arc<StagedFile>,
     pub(crate) slices: Arc<Mutex<Slices>>,
     /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
     /// of their first byte.
-    pub(crate) done: Vec<(u64, Run)>,
-    pub(crate) wanted: Wanted,
+    pub(crate) done: Vec<(u64, RangeChecksums)>,
+    pub(crate) wanted: ChecksumSet,
     /// True if several streams may fetch the object.
     pub(crate) is_shared: bool,
 }
 
-impl Large {
+impl LargeDownload {
     /// Prepares the file and the slices of an object whose first bytes have arrived in answer to a GET
     /// without a range.
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
+    pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &DownloadTarget) -> Result<Self, Error> {
         Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
     }
 
@@ -70,10 +70,10 @@ impl Large {
     /// The file system's error.
     pub(crate) fn planned(
         meta: Box<ObjectMeta>,
-        destination: &Destination,
+        destination: &DownloadTarget,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size| {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, RangeChecksums)], size| {
             let done = done.iter().map(|(start, run)| *start..*start + run.len);
             Slices::planned(missing(done, size))
         })
@@ -81,23 +81,23 @@ impl Large {
 
     fn prepare(
         meta: Box<ObjectMeta>,
-        destination: &Destination,
+        destination: &DownloadTarget,
         is_cancelled: &dyn Fn() -> bool,
         fresh: bool,
-        slices: impl FnOnce(&[(u64, Run)], u64) -> Slices,
+        slices: impl FnOnce(&[(u64, RangeChecksums)], u64) -> Slices,
     ) -> Result<Self, Error> {
-        let Destination { place, source } = destination;
+        let DownloadTarget { place, source } = destination;
         let size = meta.size;
         let stored = &meta.checksums;
         let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
-        let wanted = Wanted::to_compare_with(stored, in_order);
+        let wanted = ChecksumSet::to_compare_with(stored, in_order);
         // Without a version, slices could come from different versions of the object.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {
             (Some(version), Some(crc)) if is_shared => {
-                let subject = Subject { url: source.clone(), version: version.clone(), size, crc };
-                place.resume(&TakeUp { subject: &subject, fresh, boot: boot(), is_cancelled })?
+                let subject = DownloadSubject { url: source.clone(), version: version.clone(), size, crc };
+                place.resume(&PartialRequest { subject: &subject, fresh, boot: boot(), is_cancelled })?
             }
             _ => {
                 if !fresh {
@@ -122,26 +122,26 @@ impl Large {
 }
 
 /// The download of the bytes that an opening stream doesn't bring.
-pub(super) struct Rest<'a> {
-    pub(super) job: &'a Running,
+pub(super) struct RestDownload<'a> {
+    pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
     /// The runs that have arrived, by the offset of their first byte.
-    pub(super) runs: BTreeMap<u64, Run>,
+    pub(super) runs: BTreeMap<u64, RangeChecksums>,
 }
 
 pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
 
-impl Rest<'_> {
+impl RestDownload<'_> {
     /// Fetches an object whose version, size and checksum are known.
     pub(super) async fn fetch_planned(
         self,
         meta: Box<ObjectMeta>,
-        to: Destination,
-    ) -> Result<Fetched, Error> {
+        to: DownloadTarget,
+    ) -> Result<DownloadOutcome, Error> {
         let cancel = self.job.cancel.clone();
-        let prepare = move || Large::planned(meta, &to, &|| cancel.is_set());
+        let prepare = move || LargeDownload::planned(meta, &to, &|| cancel.is_set());
         let large = self.job.engine.files.run(prepare).await??;
         self.fetch(large, None).await
     }
@@ -149,19 +149,19 @@ impl Rest<'_> {
     /// Fetches slices until every byte has arrived. An opening stream may still run at the same time.
     pub(super) async fn fetch(
         self,
-        large: Large,
-        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
-    ) -> Result<Fetched, Error> {
+        large: LargeDownload,
+        opener: Option<(OpenerStream<'_>, &Arc<OpenerWriter>)>,
+    ) -> Result<DownloadOutcome, Error> {
         let (job, request, staged) = (self.job, self.request, Arc::clone(&large.staged));
-        let _unfinished = Unfinished { job, request, staged: Arc::clone(&staged) };
+        let _unfinished = PartialGuard { job, request, staged: Arc::clone(&staged) };
         self.bring(large, opener).await.map_err(|error| keep(job, &staged, request, error))
     }
 
     async fn bring(
         mut self,
-        large: Large,
-        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
-    ) -> Result<Fetched, Error> {
+        large: LargeDownload,
+        opener: Option<(OpenerStream<'_>, &Arc<OpenerWriter>)>,
+    ) -> Result<DownloadOutcome, Error> {
         for (start, run) in &large.done {
             self.job.progress.there(run.len);
             self.runs.insert(*start, *run);
@@ -173,7 +173,7 @@ impl Rest<'_> {
         };
         let mut is_opening = opening.is_some();
         let (job, store, id) = (self.job, self.store, self.id);
-        let writer = |range: Range<u64>, pinned: Pinned| {
+        let writer = |range: Range<u64>, pinned: ObjectPin| {
             let into = SliceTarget::File(Arc::clone(&large.staged));
             RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
         };
@@ -181,8 +181,8 @@ impl Rest<'_> {
             writer.bring(store, id).await?;
             Ok::<_, Error>((start, writer.finish().0))
         };
-        let mut under_way: BTreeMap<u64, Stream> = BTreeMap::new();
-        let mut split = Split::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
+        let mut under_way: BTreeMap<u64, RangeStream> = BTreeMap::new();
+        let mut split = StreamSplit::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
         let mut spare = store.spare(&id.bucket).await;
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
@@ -196,7 +196,7 @@ impl Rest<'_> {
                 let more = usize::from(lane.is_some()) + spare.lanes();
                 let Some(range) = left.or_else(|| split.end_of(&large, &under_way, more)) else { break };
                 let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
-                let stream = Stream { writer: Arc::clone(&writer), start, began: Instant::now() };
+                let stream = RangeStream { writer: Arc::clone(&writer), start, began: Instant::now() };
                 under_way.insert(start, stream);
                 slices.push(SpareClaim::scope(lane, bring(start, writer)));
             }
@@ -208,7 +208,7 @@ impl Rest<'_> {
                 () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
                 ended = &mut stream, if is_opening => {
                     is_opening = false;
-                    if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
+                    if let Some(OpenerResult::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
                         self.opener_ended(ended, run)?;
                     }
                 }
@@ -228,14 +228,15 @@ impl Rest<'_> {
         let staged = Arc::clone(&large.staged);
         let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
         job.engine.files.run(move || staged.commit(placing)).await??;
-        let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
-        Ok(Fetched { moved, version: meta.version.clone() })
+        let moved =
+            TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(&meta) };
+        Ok(DownloadOutcome { moved, version: meta.version.clone() })
     }
 
     pub(super) fn opener_ended(
         &mut self,
         ended: Result<Got, laneway_store::Error>,
-        run: Run,
+        run: RangeChecksums,
     ) -> Result<(), Error> {
         match ended {
             Ok(_) => {}
@@ -250,24 +251,24 @@ impl Rest<'_> {
 
     /// Returns the version in which the download must continue. Without a version this is an error, because
     /// the other bytes could come from another version.
-    pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
+    pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<ObjectPin, Error> {
         if meta.version.is_none() {
             let message = "the connection broke, and the store reports no version, so the rest could come from another version";
             return Err(Error::integrity(url(self.store.provider(), self.id), message));
         }
-        Ok(Pinned::of(meta))
+        Ok(ObjectPin::of(meta))
     }
 }
 
 /// A range that is being fetched.
-struct Stream {
+struct RangeStream {
     writer: Arc<RangeWriter>,
     start: u64,
     began: Instant,
 }
 
 /// Chooses the ranges that other streams take over.
-struct Split {
+struct StreamSplit {
     round_trip: Duration,
     /// The number of bytes in all ranges that were taken over so far.
     so_far: u64,
@@ -278,7 +279,7 @@ struct Split {
     streams_max: usize,
 }
 
-impl Split {
+impl StreamSplit {
     fn new(round_trip: Duration) -> Self {
         Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
@@ -288,8 +289,8 @@ impl Split {
     /// the missing bytes. So a further stream that turns out to be slow has only few bytes.
     fn end_of(
         &mut self,
-        large: &Large,
-        under_way: &BTreeMap<u64, Stream>,
+        large: &LargeDownload,
+        under_way: &BTreeMap<u64, RangeStream>,
         more: usize,
     ) -> Option<Range<u64>> {
         let now = Instant::now();
@@ -297,7 +298,7 @@ impl Split {
         let mut slices = large.slices();
         let before = slices.before_opener();
         let mut all = before;
-        let mut longest: Option<(u64, u64, &Stream)> = None;
+        let mut longest: Option<(u64, u64, &RangeStream)> = None;
         for stream in under_way.values() {
             let (at, end) = stream.writer.position();
             all += end - at;
@@ -340,7 +341,7 @@ impl Split {
 /// Keeps the temporary file after an error that may pass, so that a later run can continue with its bytes.
 /// After a cancellation, keeps the file only if the request says so. Returns the error, with the number of
 /// kept bytes.
-pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
+pub(super) fn keep(job: &JobState, staged: &StagedFile, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
         Some(bytes) => {
@@ -353,13 +354,13 @@ pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error:
 
 /// Handles the temporary file of a download that is dropped before it commits or keeps the file, as in a
 /// cancelled job. Keeps the file if the request says so, or else removes it.
-pub(super) struct Unfinished<'a> {
-    pub(super) job: &'a Running,
+pub(super) struct PartialGuard<'a> {
+    pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
-    pub(super) staged: Arc<Staged>,
+    pub(super) staged: Arc<StagedFile>,
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for PartialGuard<'_> {
     fn drop(&mut self) {
         let is_kept = self.request.keep_partial && self.job.cancel.is_set();
         match is_kept.then(|| self.staged.keep()).flatten() {

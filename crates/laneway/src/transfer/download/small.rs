@@ -8,8 +8,8 @@ use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
 use super::verify::store_small;
-use super::{Fetched, Item, finish};
-use crate::job::running::{Begun, Running};
+use super::{DownloadItem, DownloadOutcome, finish};
+use crate::job::running::{ActiveItem, JobState};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
@@ -18,10 +18,10 @@ use crate::{CopyRequest, Error};
 /// each, for which the caller has reserved memory. An object that was replaced since the listing is
 /// downloaded in its new version. This is safe, because one answer brings all its bytes and their checksum.
 pub(crate) async fn fetch_group(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<CopyRequest>,
     store: Store,
-    items: Vec<Item>,
+    items: Vec<DownloadItem>,
 ) {
     let mut gets: FuturesUnordered<_> = items
         .into_iter()
@@ -62,8 +62,8 @@ pub(crate) async fn fetch_group(
 }
 
 struct RequestedObject {
-    item: Item,
-    begun: Begun,
+    item: DownloadItem,
+    begun: ActiveItem,
     /// The number of tries. A second try follows if the first brought wrong bytes. Each try may take several
     /// attempts.
     tries: u32,
@@ -76,10 +76,10 @@ struct ObjectAnswer {
 
 struct WrittenFile {
     asked: RequestedObject,
-    result: Result<Fetched, Error>,
+    result: Result<DownloadOutcome, Error>,
 }
 
-async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> ObjectAnswer {
+async fn get(store: &Store, item: DownloadItem, mut begun: ActiveItem, tries: u32) -> ObjectAnswer {
     let id: &ObjectId = &item.id;
     let expected = item.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
@@ -88,7 +88,7 @@ async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> ObjectA
 }
 
 async fn write(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     request: &Arc<CopyRequest>,
     store: &Store,
     answers: Vec<ObjectAnswer>,
@@ -105,7 +105,7 @@ async fn write(
             let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
             let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
-            Ok(Fetched { moved, version: got.meta.version })
+            Ok(DownloadOutcome { moved, version: got.meta.version })
         };
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });

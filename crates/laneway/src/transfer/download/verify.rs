@@ -6,12 +6,12 @@ use std::sync::Arc;
 use laneway_store::{ObjectMeta, Store};
 
 use super::composite;
-use super::sliced::Large;
+use super::sliced::LargeDownload;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
-use crate::local::folder::{Place, Placing};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::local::folder::{CommitOptions, FilePlace};
 use crate::location::url;
 use crate::transfer::composite::one_part;
 use crate::transfer::upload::verify::name_plain_crc32;
@@ -22,10 +22,10 @@ use crate::transfer::upload::verify::name_plain_crc32;
 /// # Errors
 /// `ErrorKind::Integrity` if bytes are missing or differ.
 pub(super) async fn verify_file(
-    job: &Running,
+    job: &JobState,
     store: &Store,
-    large: &Large,
-    runs: &BTreeMap<u64, Run>,
+    large: &LargeDownload,
+    runs: &BTreeMap<u64, RangeChecksums>,
     is_move: bool,
 ) -> Result<Verified, Error> {
     let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
@@ -45,9 +45,9 @@ pub(super) async fn verify_file(
 }
 
 /// Reads a file back and compares its MD5. This is needed if no single stream brought the whole file.
-async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
+async fn read_back(job: &JobState, source: String, large: &LargeDownload) -> Result<Verified, Error> {
     let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
-    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     let cancel = job.cancel.clone();
     let compare = move || {
         let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
@@ -60,10 +60,10 @@ async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verif
 fn verify(
     source: &str,
     meta: &ObjectMeta,
-    runs: &BTreeMap<u64, Run>,
-    wanted: Wanted,
+    runs: &BTreeMap<u64, RangeChecksums>,
+    wanted: ChecksumSet,
 ) -> Result<Verified, Error> {
-    let mut whole = Run::of(b"", wanted);
+    let mut whole = RangeChecksums::of(b"", wanted);
     for (start, run) in runs {
         if *start != whole.len {
             return Err(Error::integrity(source, format!("bytes from {} to {start} are missing", whole.len)));
@@ -81,13 +81,13 @@ pub(crate) fn store_small(
     store: &Store,
     meta: &ObjectMeta,
     bytes: &[u8],
-    place: &Place,
-    placing: Placing,
-) -> Result<Moved, Error> {
+    place: &FilePlace,
+    placing: CommitOptions,
+) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
-    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     if !bytes.is_empty() {
-        runs.insert(0, Run::of(bytes, wanted));
+        runs.insert(0, RangeChecksums::of(bytes, wanted));
     }
     let verified = verify(&url(store.provider(), &meta.id), meta, &runs, wanted)
         .map_err(|error| name_plain_crc32(error, meta, bytes))?;
@@ -98,5 +98,5 @@ pub(crate) fn store_small(
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(placing)?;
-    Ok(Moved { bytes: meta.size, verified, atomic: true, made: Made::of(meta) })
+    Ok(TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(meta) })
 }

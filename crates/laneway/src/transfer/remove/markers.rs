@@ -20,7 +20,7 @@ pub(super) struct Markers {
     waiting: Vec<SourceObject>,
     /// The key that was listed last. The listing may still return more versions of this key.
     last: String,
-    below: Arc<Below>,
+    below: Arc<OlderVersions>,
     /// A channel without messages. The channel closes once every batch of versions has ended.
     under_way: (mpsc::Sender<()>, mpsc::Receiver<()>),
 }
@@ -28,7 +28,7 @@ pub(super) struct Markers {
 /// The progress of removing the versions that are older than the markers. The batches share it with
 /// [`Markers`].
 #[derive(Default)]
-struct Below {
+struct OlderVersions {
     /// For each key with a waiting marker: true if a version of the key could not be removed, so that the
     /// marker must stay.
     is_left: Mutex<HashMap<String, bool>>,
@@ -36,19 +36,19 @@ struct Below {
     batches: AtomicUsize,
 }
 
-impl Below {
+impl OlderVersions {
     fn is_left(&self) -> MutexGuard<'_, HashMap<String, bool>> {
         self.is_left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A handle with which a batch of versions reports its end to the waiting markers.
-pub(super) struct Above {
-    below: Arc<Below>,
+pub(super) struct BatchHandle {
+    below: Arc<OlderVersions>,
     _under_way: mpsc::Sender<()>,
 }
 
-impl Above {
+impl BatchHandle {
     /// Notes that the batch has ended, and that a version of each key in `left` could not be removed.
     pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
         let mut is_left = self.below.is_left();
@@ -87,9 +87,9 @@ impl Markers {
     }
 
     /// Returns the handle for a batch of versions that is about to be removed.
-    pub(super) fn above(&self) -> Above {
+    pub(super) fn above(&self) -> BatchHandle {
         self.below.batches.fetch_add(1, Ordering::AcqRel);
-        Above { below: Arc::clone(&self.below), _under_way: self.under_way.0.clone() }
+        BatchHandle { below: Arc::clone(&self.below), _under_way: self.under_way.0.clone() }
     }
 
     pub(super) fn is_empty(&self) -> bool {

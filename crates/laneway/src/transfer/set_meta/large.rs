@@ -4,13 +4,13 @@
 use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
 use crate::Error;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::SourceObject;
 use crate::transfer::copy::{fill, tags_of};
-use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
+use crate::transfer::upload::{CONFLICTS_MAX, StoreUpload, begun};
 
 /// Returns whether the listing shows that an object is too large to copy in one request.
-pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
+pub(super) fn is_known(job: &JobState, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
     object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
@@ -18,7 +18,7 @@ pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> b
 /// Returns whether a named object is too large to copy in one request. The store has refused to change the
 /// object in one request, with this `error`. Requests the object's size, which was unknown until then.
 pub(super) async fn is_found(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     object: &SourceObject,
     error: &laneway_store::Error,
@@ -35,7 +35,7 @@ pub(super) async fn is_found(
 /// # Errors
 /// `Precondition` if the object was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
 pub(super) async fn change(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     change: &MetaChange,
@@ -45,8 +45,10 @@ pub(super) async fn change(
     loop {
         match change_once(job, store, id, change, checked).await {
             // MinIO refuses to copy parts into an upload with checksums. Try again without them.
-            Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
-            Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
+            Err(CopyFailure { error, had_checksums: true }) if is_refused(&error) => checked = false,
+            Err(CopyFailure { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => {
+                conflicts += 1
+            }
             Ok(_) if !change.access_only().is_empty() => {
                 return Ok(store.set_meta(id, &change.access_only()).await?);
             }
@@ -55,18 +57,18 @@ pub(super) async fn change(
     }
 }
 
-struct Failed {
+struct CopyFailure {
     error: Error,
     had_checksums: bool,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for CopyFailure {
     fn from(error: Error) -> Self {
         Self { error, had_checksums: false }
     }
 }
 
-impl From<laneway_store::Error> for Failed {
+impl From<laneway_store::Error> for CopyFailure {
     fn from(error: laneway_store::Error) -> Self {
         Error::from(error).into()
     }
@@ -77,19 +79,19 @@ fn is_refused(error: &Error) -> bool {
 }
 
 async fn change_once(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     change: &MetaChange,
     checked: bool,
-) -> Result<ObjectMeta, Failed> {
+) -> Result<ObjectMeta, CopyFailure> {
     let changing = job.unless_cancelled(store.changing(id, change)).await??;
     let tags = tags_of(job, store, id, changing.found()).await?;
     let changing = changing.tags(tags);
-    let upload = begun(job, store, store.begin_change(&changing, checked), Upload::Multipart).await??;
+    let upload = begun(job, store, store.begin_change(&changing, checked), StoreUpload::Multipart).await??;
     let had_checksums = upload.checksums != PartChecksums::None;
     let source = (id, changing.found());
     let filled = fill(job, store, source, &upload, &changing.condition()).await;
-    let made = filled.map_err(|error| Failed { error, had_checksums })?;
+    let made = filled.map_err(|error| CopyFailure { error, had_checksums })?;
     Ok(store.changed(&changing, &made).await?)
 }

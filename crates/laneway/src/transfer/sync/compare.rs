@@ -11,7 +11,7 @@ pub(super) const NEWER: &str = "the destination is newer";
 
 /// The size and times of a file or object on one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Facts {
+pub(super) struct SideFacts {
     pub(super) size: u64,
     /// The time of the last change: a file's modification time, or the time that the store reports for an
     /// object.
@@ -22,7 +22,7 @@ pub(super) struct Facts {
 }
 
 #[derive(Clone, Default, Debug)]
-pub(super) struct Rules {
+pub(super) struct SyncRules {
     pub(super) filter: Filter,
     pub(super) delete: bool,
     pub(super) checksum: bool,
@@ -51,7 +51,7 @@ pub(super) fn holds_only_a_copy(own_name: &str, there: &[String], source_has_it:
 
 /// The way to compare two items of equal size if their listings don't show whether they are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum By {
+pub(super) enum ComparisonMethod {
     /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.
     Checksum,
     /// By checksums too, for items that differ only in their times. A request for each object would cost more
@@ -62,53 +62,60 @@ pub(super) enum By {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Action {
+pub(super) enum SyncAction {
     /// Ignore the name.
     Nothing,
     /// Both sides are equal.
     Unchanged,
     Copy,
     /// Compare both sides in another way, and copy the item if they differ.
-    Compare(By),
+    Compare(ComparisonMethod),
     Skip(&'static str),
     Delete,
 }
 
-impl Rules {
+impl SyncRules {
     /// Returns the action for a name. If both sides have the name, the filter checks the source's size and
     /// time. An excluded name is left alone on both sides.
-    pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
-        let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
+    pub(super) fn action(
+        &self,
+        name: &str,
+        source: Option<&SideFacts>,
+        destination: Option<&SideFacts>,
+    ) -> SyncAction {
+        let takes = |facts: &SideFacts| self.filter.takes(name, facts.size, facts.changed);
         match (source, destination) {
-            (Some(source), _) if !takes(source) => Action::Nothing,
-            (Some(_), None) if self.existing => Action::Skip(NOT_THERE),
-            (Some(_), None) => Action::Copy,
-            (Some(_), Some(_)) if self.ignore_existing => Action::Skip(THERE),
+            (Some(source), _) if !takes(source) => SyncAction::Nothing,
+            (Some(_), None) if self.existing => SyncAction::Skip(NOT_THERE),
+            (Some(_), None) => SyncAction::Copy,
+            (Some(_), Some(_)) if self.ignore_existing => SyncAction::Skip(THERE),
             (Some(source), Some(destination)) if source.size == destination.size && self.size_only => {
-                Action::Unchanged
+                SyncAction::Unchanged
             }
             (Some(source), Some(destination)) if self.update && is_newer(destination, source) => {
                 match source.size == destination.size && is_as_new(source, destination) {
-                    true => Action::Unchanged,
-                    false => Action::Skip(NEWER),
+                    true => SyncAction::Unchanged,
+                    false => SyncAction::Skip(NEWER),
                 }
             }
-            (Some(source), Some(destination)) if source.size != destination.size => Action::Copy,
-            (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
-            (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
-            (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
+            (Some(source), Some(destination)) if source.size != destination.size => SyncAction::Copy,
+            (Some(_), Some(_)) if self.checksum => SyncAction::Compare(ComparisonMethod::Checksum),
+            (Some(source), Some(destination)) if is_as_new(source, destination) => SyncAction::Unchanged,
+            (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => {
+                SyncAction::Compare(ComparisonMethod::Time)
+            }
             // A copy sets the destination's time, so that the next sync finds both sides equal.
-            (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => Action::Copy,
-            (Some(_), Some(_)) => Action::Compare(By::Content),
-            (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
-            (None, _) => Action::Nothing,
+            (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => SyncAction::Copy,
+            (Some(_), Some(_)) => SyncAction::Compare(ComparisonMethod::Content),
+            (None, Some(destination)) if self.delete && takes(destination) => SyncAction::Delete,
+            (None, _) => SyncAction::Nothing,
         }
     }
 }
 
 /// Returns whether two items of equal size look equal by their times. If both sides have a modification time
 /// of the file, the two must be equal. Otherwise the destination must not be older than the source.
-pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
+pub(super) fn is_as_new(source: &SideFacts, destination: &SideFacts) -> bool {
     if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
         return source == destination;
     }
@@ -120,7 +127,7 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
 
 /// Returns whether one item was changed after the other. Compares the modification times of the files if both
 /// are known.
-fn is_newer(one: &Facts, other: &Facts) -> bool {
+fn is_newer(one: &SideFacts, other: &SideFacts) -> bool {
     match (one.mtime, other.mtime) {
         (Some(one), Some(other)) => one > other,
         _ => one.changed.zip(other.changed).is_some_and(|(one, other)| one > other),
@@ -140,24 +147,27 @@ fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
 mod tests {
     use super::*;
 
-    fn facts(size: u64, changed_ms: u64) -> Facts {
-        Facts { size, changed: Some(UNIX_EPOCH + Duration::from_millis(changed_ms)), mtime: None }
+    fn facts(size: u64, changed_ms: u64) -> SideFacts {
+        SideFacts { size, changed: Some(UNIX_EPOCH + Duration::from_millis(changed_ms)), mtime: None }
     }
 
     #[test]
     fn a_pair_is_copied_where_sizes_differ_or_the_destination_is_older() {
-        let action = |s: Facts, d: Facts| Rules::default().action("a", Some(&s), Some(&d));
-        assert_eq!(action(facts(1, 1000), facts(2, 2000)), Action::Copy);
-        assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Compare(By::Content));
-        assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
-        assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
-        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "in whole seconds");
-        assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Compare(By::Content));
-        let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
-        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "in milliseconds");
-        assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
-        let unknown = Facts { changed: None, ..facts(1, 0) };
-        assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));
+        let action = |s: SideFacts, d: SideFacts| SyncRules::default().action("a", Some(&s), Some(&d));
+        assert_eq!(action(facts(1, 1000), facts(2, 2000)), SyncAction::Copy);
+        assert_eq!(action(facts(1, 2001), facts(1, 1999)), SyncAction::Compare(ComparisonMethod::Content));
+        assert_eq!(action(facts(1, 2000), facts(1, 2000)), SyncAction::Unchanged);
+        assert_eq!(action(facts(1, 1000), facts(1, 9000)), SyncAction::Unchanged);
+        assert_eq!(action(facts(1, 2999), facts(1, 2000)), SyncAction::Unchanged, "in whole seconds");
+        assert_eq!(action(facts(1, 2999), facts(1, 2001)), SyncAction::Compare(ComparisonMethod::Content));
+        let micros = |us| SideFacts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
+        assert_eq!(action(micros(2_001_999), facts(1, 2001)), SyncAction::Unchanged, "in milliseconds");
+        assert_eq!(
+            action(micros(2_001_999), micros(2_001_001)),
+            SyncAction::Compare(ComparisonMethod::Content)
+        );
+        let unknown = SideFacts { changed: None, ..facts(1, 0) };
+        assert_eq!(action(facts(1, 0), unknown), SyncAction::Compare(ComparisonMethod::Content));
     }
 
     #[test]
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn where_both_tell_the_files_own_time_it_alone_counts() {
-        let own = |mtime, changed| Facts { mtime: Some(mtime), ..facts(1, changed) };
+        let own = |mtime, changed| SideFacts { mtime: Some(mtime), ..facts(1, changed) };
         assert!(is_as_new(&own(7, 9000), &own(7, 1000)) && !is_as_new(&own(7, 1000), &own(8, 9000)));
         // The store's clock matters only if one side lacks the file's modification time.
         assert!(!is_as_new(&own(7, 7200), &facts(1, 3600)) && is_as_new(&facts(1, 3600), &own(3, 3600)));
@@ -187,8 +197,8 @@ mod tests {
     #[test]
     fn each_name_gets_one_action() {
         let (old, new) = (facts(1, 1000), facts(1, 2000));
-        let rules = |set: fn(&mut Rules)| {
-            let mut rules = Rules::default();
+        let rules = |set: fn(&mut SyncRules)| {
+            let mut rules = SyncRules::default();
             set(&mut rules);
             rules
         };
@@ -199,33 +209,33 @@ mod tests {
         let checksum = rules(|r| r.checksum = true);
         let asking = rules(|r| r.asks_times = true);
         let keeping = rules(|r| r.keeps_times = true);
-        let timed = Facts { mtime: Some(2), ..new };
+        let timed = SideFacts { mtime: Some(2), ..new };
         let (by_size, updating) = (rules(|r| r.size_only = true), rules(|r| r.update = true));
         for (rules, source, destination, expected) in [
-            (&plain, Some(old), None, Action::Copy),
-            (&plain, None, Some(old), Action::Nothing),
-            (&plain, None, None, Action::Nothing),
-            (&delete, None, Some(old), Action::Delete),
-            (&delete, Some(old), Some(new), Action::Unchanged),
-            (&delete, Some(old), None, Action::Copy),
-            (&existing, Some(old), None, Action::Skip(NOT_THERE)),
-            (&by_size, Some(new), Some(old), Action::Unchanged),
-            (&by_size, Some(new), Some(facts(9, 0)), Action::Copy),
-            (&updating, Some(old), Some(facts(9, 2000)), Action::Skip(NEWER)),
-            (&updating, Some(old), Some(new), Action::Unchanged),
-            (&updating, Some(new), Some(facts(9, 1000)), Action::Copy),
-            (&existing, Some(new), Some(old), Action::Compare(By::Content)),
-            (&keeping, Some(timed), Some(old), Action::Copy),
-            (&keeping, Some(new), Some(old), Action::Compare(By::Content)),
-            (&ignoring, Some(new), Some(old), Action::Skip(THERE)),
-            (&ignoring, Some(new), Some(facts(9, 0)), Action::Skip(THERE)),
-            (&ignoring, Some(new), None, Action::Copy),
-            (&checksum, Some(old), Some(new), Action::Compare(By::Checksum)),
-            (&checksum, Some(old), Some(facts(2, 9000)), Action::Copy),
-            (&checksum, Some(old), None, Action::Copy),
-            (&asking, Some(new), Some(old), Action::Compare(By::Time)),
-            (&asking, Some(old), Some(new), Action::Unchanged),
-            (&asking, Some(new), Some(facts(9, 0)), Action::Copy),
+            (&plain, Some(old), None, SyncAction::Copy),
+            (&plain, None, Some(old), SyncAction::Nothing),
+            (&plain, None, None, SyncAction::Nothing),
+            (&delete, None, Some(old), SyncAction::Delete),
+            (&delete, Some(old), Some(new), SyncAction::Unchanged),
+            (&delete, Some(old), None, SyncAction::Copy),
+            (&existing, Some(old), None, SyncAction::Skip(NOT_THERE)),
+            (&by_size, Some(new), Some(old), SyncAction::Unchanged),
+            (&by_size, Some(new), Some(facts(9, 0)), SyncAction::Copy),
+            (&updating, Some(old), Some(facts(9, 2000)), SyncAction::Skip(NEWER)),
+            (&updating, Some(old), Some(new), SyncAction::Unchanged),
+            (&updating, Some(new), Some(facts(9, 1000)), SyncAction::Copy),
+            (&existing, Some(new), Some(old), SyncAction::Compare(ComparisonMethod::Content)),
+            (&keeping, Some(timed), Some(old), SyncAction::Copy),
+            (&keeping, Some(new), Some(old), SyncAction::Compare(ComparisonMethod::Content)),
+            (&ignoring, Some(new), Some(old), SyncAction::Skip(THERE)),
+            (&ignoring, Some(new), Some(facts(9, 0)), SyncAction::Skip(THERE)),
+            (&ignoring, Some(new), None, SyncAction::Copy),
+            (&checksum, Some(old), Some(new), SyncAction::Compare(ComparisonMethod::Checksum)),
+            (&checksum, Some(old), Some(facts(2, 9000)), SyncAction::Copy),
+            (&checksum, Some(old), None, SyncAction::Copy),
+            (&asking, Some(new), Some(old), SyncAction::Compare(ComparisonMethod::Time)),
+            (&asking, Some(old), Some(new), SyncAction::Unchanged),
+            (&asking, Some(new), Some(facts(9, 0)), SyncAction::Copy),
         ] {
             let action = rules.action("a", source.as_ref(), destination.as_ref());
             assert_eq!(action, expected, "{rules:?} {source:?} {destination:?}");
@@ -235,17 +245,17 @@ mod tests {
     #[test]
     fn what_the_filter_excludes_is_left_alone_on_both_sides() {
         let filter = Filter::default().exclude("*.tmp").unwrap().max_size(10);
-        let rules = Rules { filter, delete: true, ..Rules::default() };
-        let action = |name: &str, source: Option<Facts>, destination: Option<Facts>| {
+        let rules = SyncRules { filter, delete: true, ..SyncRules::default() };
+        let action = |name: &str, source: Option<SideFacts>, destination: Option<SideFacts>| {
             rules.action(name, source.as_ref(), destination.as_ref())
         };
         let (small, big) = (facts(1, 1000), facts(11, 1000));
         for (source, destination) in [(Some(small), None), (None, Some(small)), (Some(small), Some(big))] {
-            assert_eq!(action("a.tmp", source, destination), Action::Nothing);
+            assert_eq!(action("a.tmp", source, destination), SyncAction::Nothing);
         }
-        assert_eq!(action("a", Some(big), Some(small)), Action::Nothing, "excluded by its source");
-        assert_eq!(action("a", Some(small), Some(big)), Action::Copy);
-        assert_eq!(action("a", None, Some(big)), Action::Nothing, "excluded at the destination");
-        assert_eq!(action("a", None, Some(small)), Action::Delete);
+        assert_eq!(action("a", Some(big), Some(small)), SyncAction::Nothing, "excluded by its source");
+        assert_eq!(action("a", Some(small), Some(big)), SyncAction::Copy);
+        assert_eq!(action("a", None, Some(big)), SyncAction::Nothing, "excluded at the destination");
+        assert_eq!(action("a", None, Some(small)), SyncAction::Delete);
     }
 }

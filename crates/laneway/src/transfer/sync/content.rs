@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_store::{Checksums, ObjectMeta, Store, Version};
 
-use super::compare::{By, Facts, is_as_new};
-use super::side::At;
-use crate::content::checksum::Wanted;
+use super::compare::{ComparisonMethod, SideFacts, is_as_new};
+use super::side::EntryPlace;
+use crate::content::checksum::ChecksumSet;
 use crate::event::Verified;
-use crate::job::running::Running;
-use crate::local::preserve::Attributes;
-use crate::transfer::composite::{Judged, judge, layout};
+use crate::job::running::JobState;
+use crate::local::preserve::PosixAttributes;
+use crate::transfer::composite::{CompositeVerdict, judge, layout};
 use crate::transfer::upload::{hashed_file, hashed_parts_while};
 use crate::{Error, SyncRequest, Warning};
 
 /// Counts items whose two sides share no kind of checksum.
 #[derive(Debug, Default)]
-pub(super) struct Unknown(AtomicU64);
+pub(super) struct IncomparableCount(AtomicU64);
 
-impl Unknown {
+impl IncomparableCount {
     /// Reports the count, if it isn't 0.
-    pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
+    pub(super) async fn tell(&self, job: &JobState, request: &SyncRequest) {
         let count = self.0.load(Ordering::Relaxed);
         if count > 0 {
             let message = format!(
@@ -33,40 +33,40 @@ impl Unknown {
     }
 }
 
-pub(super) enum Content {
+pub(super) enum ContentSource {
     File(PathBuf),
     Object(Store, Box<ObjectMeta>),
 }
 
-impl Content {
+impl ContentSource {
     /// Returns the content at a file's path or of an object. Returns `None` for an object if `store` is
     /// missing.
-    pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
+    pub(super) fn of(at: EntryPlace, store: Option<Store>) -> Option<Self> {
         match at {
-            At::File(path) => Some(Self::File(path)),
-            At::Object(meta) => Some(Self::Object(store?, meta)),
+            EntryPlace::File(path) => Some(Self::File(path)),
+            EntryPlace::Object(meta) => Some(Self::Object(store?, meta)),
         }
     }
 }
 
 /// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
 /// kind of checksum. Laneway first uses the checksums in listings. The ETag of an object that a KMS key or a
-/// customer's key encrypts isn't its MD5. So with [`By::Checksum`], Laneway requests the metadata of an
+/// customer's key encrypts isn't its MD5. So with [`ComparisonMethod::Checksum`], Laneway requests the metadata of an
 /// object whose ETag differs or whose listing shows no checksum.
 ///
 /// # Errors
 /// The store's error, if metadata can't be requested.
 pub(super) async fn is_same(
-    job: &Running,
-    by: By,
-    unknown: &Unknown,
-    (source, there): (Content, Content),
-    (source_facts, there_facts): (Facts, Facts),
+    job: &JobState,
+    by: ComparisonMethod,
+    unknown: &IncomparableCount,
+    (source, there): (ContentSource, ContentSource),
+    (source_facts, there_facts): (SideFacts, SideFacts),
 ) -> Result<bool, Error> {
-    let asks = by == By::Checksum;
+    let asks = by == ComparisonMethod::Checksum;
     let same = match (source, there) {
-        (Content::File(path), Content::Object(store, meta))
-        | (Content::Object(store, meta), Content::File(path)) => {
+        (ContentSource::File(path), ContentSource::Object(store, meta))
+        | (ContentSource::Object(store, meta), ContentSource::File(path)) => {
             let listed = file_is(job, &path, listed_sums(&store, &meta)).await?;
             let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
             match !is_certain && (asks || listed.is_none()) {
@@ -83,7 +83,7 @@ pub(super) async fn is_same(
                 false => listed,
             }
         }
-        (Content::Object(from, a), Content::Object(to, b)) => {
+        (ContentSource::Object(from, a), ContentSource::Object(to, b)) => {
             let listed = compared(&listed_sums(&from, &a), &listed_sums(&to, &b));
             let is_certain = listed == Some(true) || compared(&a.checksums, &b.checksums).is_some();
             let (mut first, mut second, mut same) = (a.checksums.clone(), b.checksums.clone(), None);
@@ -97,7 +97,7 @@ pub(super) async fn is_same(
             }
             same.or(listed)
         }
-        (Content::File(_), Content::File(_)) => None,
+        (ContentSource::File(_), ContentSource::File(_)) => None,
     };
     Ok(same.unwrap_or_else(|| {
         if asks {
@@ -111,14 +111,18 @@ pub(super) async fn is_same(
 ///
 /// # Errors
 /// The store's error.
-pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> Result<bool, Error> {
-    let Content::Object(store, meta) = source else { return Ok(false) };
+pub(super) async fn is_of_time(
+    job: &JobState,
+    source: ContentSource,
+    there: SideFacts,
+) -> Result<bool, Error> {
+    let ContentSource::Object(store, meta) = source else { return Ok(false) };
     let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
-    let kept = Attributes::of_object(&metadata).mtime.map(|(s, _)| s);
+    let kept = PosixAttributes::of_object(&metadata).mtime.map(|(s, _)| s);
     Ok(kept.is_some() && kept == there.mtime)
 }
 
-pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
+pub(super) async fn asked(job: &JobState, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
 }
@@ -177,11 +181,11 @@ fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
 
 /// Returns whether a file has these checksums. An unreadable file counts as different, so that its copy fails
 /// and reports the cause.
-async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
+async fn file_is(job: &JobState, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
     if !is_comparable(&sums) {
         return Ok(None);
     }
-    let wanted = Wanted::to_compare_with(&sums, true);
+    let wanted = ChecksumSet::to_compare_with(&sums, true);
     let path = path.to_owned();
     let run = job.engine.files.run(move || hashed_file(&path, wanted));
     Ok(match job.unless_cancelled(run).await?? {
@@ -199,7 +203,7 @@ async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<b
 /// # Errors
 /// If the file can't be read, or the job is cancelled.
 pub(super) async fn by_parts(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     meta: &ObjectMeta,
     path: &Path,
@@ -221,9 +225,9 @@ pub(super) async fn by_parts(
         };
         let Some(ours) = job.engine.files.run(hashed).await?? else { return Ok(None) };
         match judge(job, store, meta, &stored, &layout, ours).await {
-            Ok(Judged::Settled(Verified::Unverified)) => return Ok(None),
-            Ok(Judged::Settled(verified)) => return Ok(Some(Some(verified))),
-            Ok(Judged::Elsewhere(found)) => layout = found,
+            Ok(CompositeVerdict::Settled(Verified::Unverified)) => return Ok(None),
+            Ok(CompositeVerdict::Settled(verified)) => return Ok(Some(Some(verified))),
+            Ok(CompositeVerdict::Elsewhere(found)) => layout = found,
             Err(error) if error.is_mismatch() => return Ok(Some(None)),
             Err(error) => return Err(error),
         }

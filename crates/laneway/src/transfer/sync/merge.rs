@@ -28,11 +28,11 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
 /// Files that will be deleted, and may be where later names need a folder. For example, a file `a` is in the
 /// way of a copy to `a/b`.
 #[derive(Debug, Default)]
-pub(super) struct InTheWay {
+pub(super) struct BlockingFiles {
     files: Vec<String>,
 }
 
-impl InTheWay {
+impl BlockingFiles {
     /// Notes a file that will be deleted. Names must come in order.
     pub(super) fn deletes(&mut self, name: &str) {
         self.forget(name);
@@ -54,11 +54,11 @@ impl InTheWay {
 /// Names that exist in the source but aren't copied, such as symbolic links, with everything below them. The
 /// destination's entries with these names stay as they are.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct LeftOutNames {
     names: Vec<String>,
 }
 
-impl LeftOut {
+impl LeftOutNames {
     pub(super) fn add(&mut self, name: String) {
         self.names.push(name);
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_held_with_all_below_it_until_names_are_past_it() {
-        let mut left = LeftOut::default();
+        let mut left = LeftOutNames::default();
         ["a", "a-b", "z"].iter().for_each(|name| left.add((*name).to_owned()));
         assert!(left.holds("a") && !left.holds("a#"));
         assert!(left.holds("a-b") && left.holds("a-b/c"));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_file_stands_in_the_way_of_what_lies_below_its_name_alone() {
-        let mut way = InTheWay::default();
+        let mut way = BlockingFiles::default();
         way.deletes("a");
         assert!(!way.is_below("a-b"));
         way.deletes("a-b");

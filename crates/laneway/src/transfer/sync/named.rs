@@ -8,15 +8,15 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, Store};
 
-use super::side::{At, Entry};
-use super::{Merging, links, op};
+use super::side::{EntryPlace, SideEntry};
+use super::{SyncMerge, links, op};
 use crate::job::pump::Cancelled;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::folder_prefix;
-use crate::listing::names_from::{NameList, Named};
+use crate::listing::names_from::{ListedName, NameList};
 use crate::listing::walk::{FoundFile, Links};
 use crate::local::folder;
-use crate::location::names::Names;
+use crate::location::names::TakenNames;
 use crate::location::relative::Relative;
 use crate::location::url;
 use crate::{Error, Location, SyncRequest, Warning};
@@ -44,7 +44,7 @@ enum NamedSide {
 }
 
 enum NameFinding {
-    Entry(Box<Entry>),
+    Entry(Box<SideEntry>),
     Nothing,
     /// The source has the name but doesn't copy it, such as a symbolic link. So the sync ignores the name on
     /// both sides.
@@ -58,7 +58,7 @@ struct NamePair {
     there: Result<NameFinding, Error>,
 }
 
-impl Merging<'_> {
+impl SyncMerge<'_> {
     /// Copies, compares, skips or removes each name. Returns whether the file had no names.
     ///
     /// # Errors
@@ -67,7 +67,8 @@ impl Merging<'_> {
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
         let from = NamedSide::source(self.job, self.request)?;
         let to = NamedSide::destination(self.job, self.request)?;
-        let mut given = NamedPairs { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
+        let mut given =
+            NamedPairs { job: self.job, from: &from, to: &to, names, known: TakenNames::new(true) };
         let mut is_empty = true;
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
@@ -125,11 +126,11 @@ impl Merging<'_> {
     }
 }
 
-impl Merging<'_> {
+impl SyncMerge<'_> {
     /// Returns whether the destination's file has exactly the entry's name. A file system that ignores case
     /// finds the file under other spellings too.
-    async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
-        let (Some(_), At::File(_), Location::Local(root)) =
+    async fn is_called(&self, there: &SideEntry) -> Result<bool, Error> {
+        let (Some(_), EntryPlace::File(_), Location::Local(root)) =
             (&self.folded, &there.at, &self.request.destination)
         else {
             return Ok(true);
@@ -140,7 +141,7 @@ impl Merging<'_> {
 }
 
 impl NameFinding {
-    fn entry(self) -> Option<Entry> {
+    fn entry(self) -> Option<SideEntry> {
         match self {
             Self::Entry(entry) => Some(*entry),
             Self::Nothing | Self::LeftOut(_) => None,
@@ -150,11 +151,11 @@ impl NameFinding {
 
 /// Reads names from a file, drops repeated ones, and looks up the others on both sides.
 struct NamedPairs<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     from: &'a NamedSide,
     to: &'a NamedSide,
     names: NameList,
-    known: Names,
+    known: TakenNames,
 }
 
 impl NamedPairs<'_> {
@@ -171,27 +172,27 @@ impl NamedPairs<'_> {
         let both = source.into_iter().zip(there);
         let looked = batch.into_iter().zip(both);
         let looked =
-            looked.map(|(Named { name, line }, (source, there))| NamePair { name, line, source, there });
+            looked.map(|(ListedName { name, line }, (source, there))| NamePair { name, line, source, there });
         Ok(Some(looked.collect()))
     }
 }
 
 impl NamedSide {
-    fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+    fn source(job: &JobState, request: &SyncRequest) -> Result<Self, Error> {
         match &request.source {
             Location::Local(root) => Ok(Self::Source { root: root.clone(), links: links(request) }),
             at => Ok(Self::prefix(job, at)?.into_source()),
         }
     }
 
-    fn destination(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+    fn destination(job: &JobState, request: &SyncRequest) -> Result<Self, Error> {
         match &request.destination {
             Location::Local(root) => Ok(Self::Destination { root: root.clone() }),
             at => Self::prefix(job, at),
         }
     }
 
-    fn prefix(job: &Running, at: &Location) -> Result<Self, Error> {
+    fn prefix(job: &JobState, at: &Location) -> Result<Self, Error> {
         let Location::Object { provider, bucket, key } = at else {
             return Err(Error::usage(at.to_string(), "is not a folder"));
         };
@@ -221,7 +222,7 @@ impl NamedSide {
     /// Looks up some names on this side.
     async fn look(
         &self,
-        job: &Running,
+        job: &JobState,
         names: &Arc<[String]>,
     ) -> Result<Vec<Result<NameFinding, Error>>, Error> {
         match self {
@@ -282,10 +283,10 @@ impl NamedSide {
     }
 }
 
-async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
+async fn head(job: &JobState, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {
-        Ok(meta) => Ok(NameFinding::Entry(Box::new(Entry::of_object(name, meta)))),
+        Ok(meta) => Ok(NameFinding::Entry(Box::new(SideEntry::of_object(name, meta)))),
         Err(error) if error.is_not_found() => Ok(NameFinding::Nothing),
         Err(error) => Err(error.into()),
     }
@@ -294,7 +295,7 @@ async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Resul
 impl NameFinding {
     fn of_file(path: PathBuf, name: &str, metadata: &std::fs::Metadata) -> Self {
         let (size, modified) = (metadata.len(), metadata.modified().ok());
-        Self::Entry(Box::new(Entry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
+        Self::Entry(Box::new(SideEntry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
     }
 }
 

@@ -81,7 +81,7 @@ impl Removals {
     ///
     /// # Errors
     /// The file system's error.
-    pub(super) fn read(self) -> io::Result<Reading> {
+    pub(super) fn read(self) -> io::Result<RemovalReader> {
         let spool = match self.spool {
             Some(mut file) => {
                 file.rewind()?;
@@ -89,18 +89,18 @@ impl Removals {
             }
             None => None,
         };
-        Ok(Reading { spool, memory: self.memory.into_iter() })
+        Ok(RemovalReader { spool, memory: self.memory.into_iter() })
     }
 }
 
 /// Reads the removals in their order.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct RemovalReader {
     spool: Option<BufReader<File>>,
     memory: std::vec::IntoIter<Removal>,
 }
 
-impl Reading {
+impl RemovalReader {
     /// Returns the next removals, at most `max`. Returns an empty list at the end.
     ///
     /// # Errors

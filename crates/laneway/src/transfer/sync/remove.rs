@@ -8,7 +8,7 @@ use laneway_store::{Deletion, Store};
 use super::removals::{Removal, Removals};
 use crate::event::Verified;
 use crate::job::pump::{ITEM_COST, Units};
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::listing::folder_prefix;
 use crate::local::folder::Folder;
 use crate::transfer::remove::{self, KEY_COST};
@@ -22,7 +22,7 @@ const FILES_AT_ONCE: usize = 256;
 /// # Errors
 /// If the list of removals can't be read, or the store can't be used.
 pub(super) async fn all(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     request: &SyncRequest,
     removals: Removals,
     units: Units,
@@ -50,7 +50,7 @@ enum RemovalTarget {
 }
 
 impl RemovalTarget {
-    fn of(job: &Running, destination: &Location) -> Result<Self, Error> {
+    fn of(job: &JobState, destination: &Location) -> Result<Self, Error> {
         Ok(match destination {
             Location::Object { provider, bucket, key } => Self::Prefix {
                 store: job.store(*provider)?.clone(),
@@ -71,7 +71,7 @@ impl RemovalTarget {
         }
     }
 
-    async fn remove(self, job: Arc<Running>, some: Vec<Removal>, dry_run: bool) {
+    async fn remove(self, job: Arc<JobState>, some: Vec<Removal>, dry_run: bool) {
         match self {
             Self::Prefix { store, bucket, prefix } => {
                 let deletion = |removal: Removal| {
@@ -86,7 +86,7 @@ impl RemovalTarget {
     }
 }
 
-async fn files(job: &Running, folder: Arc<Folder>, some: Vec<Removal>, dry_run: bool) {
+async fn files(job: &JobState, folder: Arc<Folder>, some: Vec<Removal>, dry_run: bool) {
     let begin = |removal: &Removal| job.begin(Op::Remove, folder.path_of(&removal.name), None);
     let begun: Vec<_> = some.iter().map(|removal| (begin(removal), removal.size)).collect();
     if dry_run {
@@ -107,11 +107,11 @@ async fn files(job: &Running, folder: Arc<Folder>, some: Vec<Removal>, dry_run: 
     match job.engine.files.run(remove).await {
         Ok(results) => {
             for ((begun, size), result) in begun.into_iter().zip(results) {
-                let moved = Moved {
+                let moved = TransferOutcome {
                     bytes: size,
                     verified: Verified::NotApplicable,
                     atomic: true,
-                    made: Made::default(),
+                    made: ResultObject::default(),
                 };
                 job.end(begun, size, result.map(|()| moved)).await;
             }

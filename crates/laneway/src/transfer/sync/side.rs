@@ -8,42 +8,42 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use laneway_store::{List, ObjectMeta, Store};
 use tokio::sync::mpsc;
 
-use super::compare::Facts;
-use super::merge::LeftOut;
-use crate::inventory::{Batch, Inventory, Place};
-use crate::job::running::Running;
-use crate::listing::walk::{self, Found, FoundFile, Links, Order, Walk};
-use crate::listing::{InOrder, Pages, pages};
-use crate::local::preserve::Attributes;
+use super::compare::SideFacts;
+use super::merge::LeftOutNames;
+use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
+use crate::job::running::JobState;
+use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
+use crate::listing::{ListingPages, OrderCheck, pages};
+use crate::local::preserve::PosixAttributes;
 use crate::location::url;
 use crate::{Error, ErrorKind, Filter, Location, Op};
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct SideEntry {
     /// The path relative to the side's folder or prefix. Its separator is `/`.
     pub(super) name: String,
-    pub(super) facts: Facts,
-    pub(super) at: At,
+    pub(super) facts: SideFacts,
+    pub(super) at: EntryPlace,
 }
 
 #[derive(Debug)]
-pub(super) enum At {
+pub(super) enum EntryPlace {
     File(PathBuf),
     Object(Box<ObjectMeta>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub(super) enum SideRole {
     Source,
     Destination,
 }
 
 pub(super) struct Side {
-    role: Role,
-    stream: Stream,
-    ready: VecDeque<Entry>,
-    order: InOrder,
-    left_out: LeftOut,
+    role: SideRole,
+    stream: SideStream,
+    ready: VecDeque<SideEntry>,
+    order: OrderCheck,
+    left_out: LeftOutNames,
     /// True in a job that only compares both sides. Such a job reports a file whose name can't be a key as a
     /// difference, on either side.
     is_compared: bool,
@@ -53,9 +53,9 @@ pub(super) struct Side {
     pub(super) has_itself: bool,
 }
 
-enum Stream {
-    Tree(mpsc::Receiver<Vec<Found>>),
-    Prefix { pages: Pages, store: Store, bucket: String, prefix: String },
+enum SideStream {
+    Tree(mpsc::Receiver<Vec<WalkFinding>>),
+    Prefix { pages: ListingPages, store: Store, bucket: String, prefix: String },
     Inventory { inventory: Inventory, prefix_len: usize },
     Ended,
 }
@@ -66,13 +66,13 @@ impl Side {
     ///
     /// # Errors
     /// If no thread can be started for the walk.
-    pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
+    pub(super) fn tree(root: PathBuf, role: SideRole, links: Links, filter: &Filter) -> Result<Self, Error> {
         let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-        let stream = match role == Role::Destination && is_missing() {
-            true => Stream::Ended,
+        let stream = match role == SideRole::Destination && is_missing() {
+            true => SideStream::Ended,
             false => {
-                let walk = Walk { links, order: Order::Names, filter: filter.clone() };
-                Stream::Tree(walk::start(root, walk, 1)?)
+                let walk = Walk { links, order: WalkOrder::Names, filter: filter.clone() };
+                SideStream::Tree(walk::start(root, walk, 1)?)
             }
         };
         Ok(Self::of(role, stream))
@@ -87,13 +87,13 @@ impl Side {
     ///
     /// # Errors
     /// If the bucket's listings aren't sorted.
-    pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
+    pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: SideRole) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
             return Err(unsorted(store, bucket));
         }
         let pages = pages(store, List::new(bucket, prefix));
         let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
-        Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
+        Ok(Self::of(role, SideStream::Prefix { pages, store: store.clone(), bucket, prefix }))
     }
 
     /// Returns a side that reads a prefix of a store from an inventory. The inventory must be in the order of
@@ -101,19 +101,24 @@ impl Side {
     ///
     /// # Errors
     /// If the inventory can't be read.
-    pub(super) fn inventory(job: &Running, at: &Location, place: Place, role: Role) -> Result<Self, Error> {
+    pub(super) fn inventory(
+        job: &JobState,
+        at: &Location,
+        place: InventoryScope,
+        role: SideRole,
+    ) -> Result<Self, Error> {
         let prefix_len = place.prefix.len();
         let inventory = Inventory::start(at, &job.engine, place)?;
-        Ok(Self::of(role, Stream::Inventory { inventory, prefix_len }))
+        Ok(Self::of(role, SideStream::Inventory { inventory, prefix_len }))
     }
 
-    fn of(role: Role, stream: Stream) -> Self {
+    fn of(role: SideRole, stream: SideStream) -> Self {
         Self {
             role,
             stream,
             ready: VecDeque::new(),
-            order: InOrder::default(),
-            left_out: LeftOut::default(),
+            order: OrderCheck::default(),
+            left_out: LeftOutNames::default(),
             is_compared: false,
             is_empty: true,
             has_itself: false,
@@ -126,16 +131,16 @@ impl Side {
     /// # Errors
     /// The listing's error. For a destination, also the error of an entry that can't be read, because files
     /// below it must not count as missing.
-    pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
+    pub(super) async fn peek(&mut self, job: &JobState) -> Result<Option<&SideEntry>, Error> {
         while self.ready.is_empty() {
             match &mut self.stream {
-                Stream::Ended => return Ok(None),
-                Stream::Tree(batches) => match batches.recv().await {
+                SideStream::Ended => return Ok(None),
+                SideStream::Tree(batches) => match batches.recv().await {
                     Some(batch) => self.found(job, batch).await?,
-                    None => self.stream = Stream::Ended,
+                    None => self.stream = SideStream::Ended,
                 },
-                Stream::Inventory { inventory, prefix_len } => match inventory.next().await? {
-                    Some(Batch { file, objects }) => {
+                SideStream::Inventory { inventory, prefix_len } => match inventory.next().await? {
+                    Some(InventoryBatch { file, objects }) => {
                         for (line, meta) in objects {
                             let name = meta.id.key.get(*prefix_len..).unwrap_or_default().to_owned();
                             self.order.admit(&name).map_err(|why| {
@@ -145,13 +150,13 @@ impl Side {
                             })?;
                             match name.is_empty() {
                                 true => self.has_itself = true,
-                                false => self.ready.push_back(Entry::of_object(name, meta)),
+                                false => self.ready.push_back(SideEntry::of_object(name, meta)),
                             }
                         }
                     }
-                    None => self.stream = Stream::Ended,
+                    None => self.stream = SideStream::Ended,
                 },
-                Stream::Prefix { pages, store, bucket, prefix } => match pages.next().await {
+                SideStream::Prefix { pages, store, bucket, prefix } => match pages.next().await {
                     Some(page) => {
                         let page = page?;
                         if page.is_unsorted {
@@ -165,11 +170,11 @@ impl Side {
                             // An object with exactly the prefix as its key isn't a name below it.
                             match name.is_empty() {
                                 true => self.has_itself = true,
-                                false => self.ready.push_back(Entry::of_object(name, meta)),
+                                false => self.ready.push_back(SideEntry::of_object(name, meta)),
                             }
                         }
                     }
-                    None => self.stream = Stream::Ended,
+                    None => self.stream = SideStream::Ended,
                 },
             }
             self.is_empty &= self.ready.is_empty();
@@ -179,7 +184,7 @@ impl Side {
 
     /// Returns whether the next name has not arrived yet.
     pub(super) fn is_waiting(&self) -> bool {
-        self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
+        self.ready.is_empty() && !matches!(self.stream, SideStream::Ended)
     }
 
     /// Returns whether this side left out this name, or a folder above it. Such a name may exist although the
@@ -188,14 +193,14 @@ impl Side {
         self.left_out.holds(name)
     }
 
-    pub(super) fn take(&mut self) -> Option<Entry> {
+    pub(super) fn take(&mut self) -> Option<SideEntry> {
         self.ready.pop_front()
     }
 
-    async fn found(&mut self, job: &Running, batch: Vec<Found>) -> Result<(), Error> {
+    async fn found(&mut self, job: &JobState, batch: Vec<WalkFinding>) -> Result<(), Error> {
         for found in batch {
             match (found, self.role) {
-                (Found::File(file), _) => {
+                (WalkFinding::File(file), _) => {
                     // If an entry has changed from a file to a folder, or the reverse, since its parent was
                     // read, its name is no longer in sorted order. Other names would then look missing.
                     self.order.admit(&file.name).map_err(|why| {
@@ -204,25 +209,26 @@ impl Side {
                             format!("changed while it was read: {why}"),
                         )
                     })?;
-                    self.ready.push_back(Entry::of_file(file));
+                    self.ready.push_back(SideEntry::of_file(file));
                 }
-                (Found::Failed(path, error), Role::Source) => {
+                (WalkFinding::Failed(path, error), SideRole::Source) => {
                     job.fail(Op::Upload, path.display().to_string(), None, error).await;
                 }
-                (Found::Failed(path, error), Role::Destination)
+                (WalkFinding::Failed(path, error), SideRole::Destination)
                     if self.is_compared && error.kind() == ErrorKind::Refused =>
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
                 // The file's name can't be a key, so the source can't have it. Leave it alone.
-                (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
-                (Found::Failed(_, error), Role::Destination) => return Err(error),
-                (Found::LeftOut(name, warning), Role::Source) => {
+                (WalkFinding::Failed(_, error), SideRole::Destination)
+                    if error.kind() == ErrorKind::Refused => {}
+                (WalkFinding::Failed(_, error), SideRole::Destination) => return Err(error),
+                (WalkFinding::LeftOut(name, warning), SideRole::Source) => {
                     self.left_out.add(name);
                     job.warn(warning).await;
                 }
                 // Anything at the destination that isn't a regular file is left alone.
-                (Found::LeftOut(..), Role::Destination) => {}
+                (WalkFinding::LeftOut(..), SideRole::Destination) => {}
             }
         }
         Ok(())
@@ -236,25 +242,25 @@ fn unsorted(store: &Store, bucket: &str) -> Error {
     Error::refused(bucket, why)
 }
 
-impl Entry {
+impl SideEntry {
     pub(super) fn of_file(file: FoundFile) -> Self {
         let FoundFile { path, name, size, modified } = file;
         let mtime = modified.and_then(seconds);
-        Self { name, facts: Facts { size, changed: modified, mtime }, at: At::File(path) }
+        Self { name, facts: SideFacts { size, changed: modified, mtime }, at: EntryPlace::File(path) }
     }
 
     pub(super) fn of_object(name: String, meta: ObjectMeta) -> Self {
-        let kept = meta.metadata.as_ref().and_then(|metadata| Attributes::of_object(metadata).mtime);
-        let facts = Facts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
-        Self { name, facts, at: At::Object(Box::new(meta)) }
+        let kept = meta.metadata.as_ref().and_then(|metadata| PosixAttributes::of_object(metadata).mtime);
+        let facts = SideFacts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
+        Self { name, facts, at: EntryPlace::Object(Box::new(meta)) }
     }
 
     /// Returns the entry's path or URL, for messages.
     pub(super) fn place(&self, store: Option<&Store>) -> String {
         match (&self.at, store) {
-            (At::Object(meta), Some(store)) => url(store.provider(), &meta.id),
-            (At::Object(meta), None) => meta.id.to_string(),
-            (At::File(path), _) => path.display().to_string(),
+            (EntryPlace::Object(meta), Some(store)) => url(store.provider(), &meta.id),
+            (EntryPlace::Object(meta), None) => meta.id.to_string(),
+            (EntryPlace::File(path), _) => path.display().to_string(),
         }
     }
 

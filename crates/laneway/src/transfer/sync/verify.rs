@@ -11,10 +11,10 @@ use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::merge::{Turn, turn};
-use super::side::{At, Entry, Role, Side};
+use super::side::{EntryPlace, Side, SideEntry, SideRole};
 use crate::event::Verified;
-use crate::inventory::Place;
-use crate::job::running::{FILTERED, Made, Moved, Running};
+use crate::inventory::InventoryScope;
+use crate::job::running::{FILTERED, JobState, ResultObject, TransferOutcome};
 use crate::listing::folder_prefix;
 use crate::listing::walk::Links;
 use crate::{Error, Location, Op, VerifyRequest, Warning};
@@ -27,7 +27,7 @@ use report::Report;
 const COMPARED_AT_ONCE: usize = 64;
 
 /// Carries out a request to compare two places. Returns after the job's last event.
-pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
+pub(crate) async fn run(job: Arc<JobState>, request: VerifyRequest) {
     let compared = match request.check() {
         Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
         Err(error) => Ok(Err(error)),
@@ -44,7 +44,7 @@ pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
     job.finish().await;
 }
 
-async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Error> {
+async fn compare(job: &Arc<JobState>, request: &VerifyRequest) -> Result<(), Error> {
     let mut report = match request.report.clone() {
         Some(path) => Some(Report::begin(job, path).await?),
         None => None,
@@ -57,13 +57,14 @@ async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Erro
 }
 
 async fn merge(
-    job: &Arc<Running>,
+    job: &Arc<JobState>,
     request: &VerifyRequest,
     report: Option<&mut Report>,
 ) -> Result<(), Error> {
-    let (source, destination) = (side(job, request, Role::Source)?, side(job, request, Role::Destination)?);
+    let (source, destination) =
+        (side(job, request, SideRole::Source)?, side(job, request, SideRole::Destination)?);
     let mut pairs = Pairs { job, request, source, destination };
-    let mut telling = Telling { job, report, under_way: FuturesOrdered::new(), taken: 0 };
+    let mut telling = FindingQueue { job, report, under_way: FuturesOrdered::new(), taken: 0 };
     let ended = loop {
         match pairs.next().await {
             Ok(Some(pair)) => {
@@ -88,14 +89,14 @@ async fn merge(
 }
 
 /// Names that are compared in parallel, and reported in order.
-struct Telling<'a> {
-    job: &'a Running,
+struct FindingQueue<'a> {
+    job: &'a JobState,
     report: Option<&'a mut Report>,
-    under_way: FuturesOrdered<BoxFuture<'a, (Compared, Pair<'a>)>>,
+    under_way: FuturesOrdered<BoxFuture<'a, (PairFinding, Pair<'a>)>>,
     taken: u64,
 }
 
-impl Telling<'_> {
+impl FindingQueue<'_> {
     /// Runs all comparisons, and reports finished ones, until at most `left_max` comparisons are left.
     ///
     /// # Errors
@@ -118,7 +119,7 @@ impl Telling<'_> {
 
 /// The names of both sides, in order.
 struct Pairs<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     request: &'a VerifyRequest,
     source: Side,
     destination: Side,
@@ -151,16 +152,20 @@ impl<'a> Pairs<'a> {
     }
 }
 
-fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Error> {
-    let at = if role == Role::Source { &request.source } else { &request.destination };
+fn side(job: &JobState, request: &VerifyRequest, role: SideRole) -> Result<Side, Error> {
+    let at = if role == SideRole::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
             let inventory = match role {
-                Role::Source => &request.source_inventory,
-                Role::Destination => &request.destination_inventory,
+                SideRole::Source => &request.source_inventory,
+                SideRole::Destination => &request.destination_inventory,
             };
             if let Some(at) = inventory {
-                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                let place = InventoryScope {
+                    provider: *provider,
+                    bucket: bucket.clone(),
+                    prefix: folder_prefix(key),
+                };
                 return Side::inventory(job, at, place, role);
             }
             Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)
@@ -173,14 +178,14 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
 }
 
 /// The finding, with the error of an entry that can't be read.
-type Compared = (Finding, Option<Error>);
+type PairFinding = (Finding, Option<Error>);
 
 /// A name, and its entries on both sides.
 struct Pair<'a> {
     request: &'a VerifyRequest,
     name: String,
-    source: Option<Entry>,
-    destination: Option<Entry>,
+    source: Option<SideEntry>,
+    destination: Option<SideEntry>,
 }
 
 impl Pair<'_> {
@@ -194,12 +199,13 @@ impl Pair<'_> {
     }
 
     /// Compares both entries by their listings, and by bytes if one is a local file.
-    async fn finding(&self, job: &Arc<Running>) -> Compared {
+    async fn finding(&self, job: &Arc<JobState>) -> PairFinding {
         let finding = finding(self.source.as_ref(), self.destination.as_ref());
         let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
             return (finding, None);
         };
-        let is_local = matches!(source.at, At::File(_)) || matches!(destination.at, At::File(_));
+        let is_local =
+            matches!(source.at, EntryPlace::File(_)) || matches!(destination.at, EntryPlace::File(_));
         if !self.request.read || !is_local || finding != Finding::Same(Verified::Unverified) {
             return (finding, None);
         }
@@ -211,7 +217,7 @@ impl Pair<'_> {
         }
     }
 
-    fn row(&self, finding: &Finding) -> report::Row {
+    fn row(&self, finding: &Finding) -> report::ReportRow {
         let (at, entry) = match (&self.request.source, &self.source) {
             (Location::Object { .. }, Some(entry)) => (&self.request.source, Some(entry)),
             _ if self.request.destination.is_object() => {
@@ -219,10 +225,10 @@ impl Pair<'_> {
             }
             _ => (&self.request.source, self.source.as_ref()),
         };
-        report::Row::of(at, &self.name, entry, finding)
+        report::ReportRow::of(at, &self.name, entry, finding)
     }
 
-    async fn tell(&self, job: &Running, finding: Finding, error: Option<Error>) {
+    async fn tell(&self, job: &JobState, finding: Finding, error: Option<Error>) {
         let (source, destination) =
             (place(&self.request.source, &self.name), place(&self.request.destination, &self.name));
         let size = self.source.as_ref().or(self.destination.as_ref()).map_or(0, |entry| entry.facts.size);
@@ -231,7 +237,7 @@ impl Pair<'_> {
         let begun = job.begin(Op::Verify, source, Some(destination));
         let result = match finding {
             Finding::Same(verified) => {
-                Ok(Moved { bytes: size, verified, atomic: true, made: Made::default() })
+                Ok(TransferOutcome { bytes: size, verified, atomic: true, made: ResultObject::default() })
             }
             Finding::Missing | Finding::Extra => Err(Error::not_found(target, finding.message())),
             Finding::Size(..) | Finding::Etag | Finding::Checksum(_) => {

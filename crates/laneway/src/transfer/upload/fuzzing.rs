@@ -3,7 +3,7 @@
 use laneway_store::StoredPart;
 
 use super::journal::{crc64, is_newer, read};
-use crate::plan::kept_parts::{Worth, believed, worth};
+use crate::plan::kept_parts::{UnfinishedAction, believed, worth};
 
 /// Reads arbitrary bytes as a journal, and the same bytes as lines with valid checksums.
 pub fn upload_journal(input: &[u8]) {
@@ -14,7 +14,7 @@ pub fn upload_journal(input: &[u8]) {
     let Some(left) = read(&bytes) else { return };
     assert!(!is_newer(&bytes));
     let idle = std::time::Duration::ZERO;
-    assert_eq!(worth(&left.subject, &left.subject.clone(), idle), Worth::GoOn);
+    assert_eq!(worth(&left.subject, &left.subject.clone(), idle), UnfinishedAction::GoOn);
     let stored = left.parts.values().map(|part| StoredPart {
         number: part.number,
         etag: part.etag.clone(),

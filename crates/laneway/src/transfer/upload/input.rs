@@ -10,18 +10,18 @@ use laneway_lanes::{Reservation, Segment};
 use laneway_store::{Body, ObjectId, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::parts::{Input, Parts, ReadyPart};
+use super::parts::{Input, PartsUpload, ReadyPart};
 use super::{put_verified, source};
 use crate::Error;
-use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::job::running::{Moved, Running};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
+use crate::job::running::{JobState, TransferOutcome};
 use crate::plan::parts::{Cut, PART_USUAL};
 
 /// The number of bytes that are read at a time from the input, or from a temporary file.
 const READ: usize = 256 << 10;
 
 /// An input that is read to its end.
-pub(crate) struct Stream {
+pub(crate) struct InputStream {
     pub(crate) name: String,
     pub(crate) input: Box<dyn Read + Send>,
     /// The number of bytes that the job's progress has already counted as found.
@@ -34,14 +34,14 @@ pub(crate) struct Stream {
 /// # Errors
 /// The store's or the input's error.
 pub(crate) async fn upload(
-    job: &Running,
+    job: &JobState,
     store: &Store,
-    stream: Stream,
+    stream: InputStream,
     id: &ObjectId,
     options: &PutOptions,
     expected: Option<u64>,
-) -> Result<Moved, Error> {
-    let Stream { name, input, found } = stream;
+) -> Result<TransferOutcome, Error> {
+    let InputStream { name, input, found } = stream;
     let reader = ReaderThread::start(name, input)?;
     let memory = job.engine.lanes.memory();
     let held = job.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn upload(
     let state = Mutex::new(InputState { number: 0, first: Some(begun), is_ended: false, found });
     let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
-    let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
+    let moved = PartsUpload::new(job, store, id, options, None).send(None, &input).await?.moved;
     // A compressed stream has fewer bytes than the file whose size was counted as found. Count the difference
     // as moved, so that the progress is complete.
     job.progress.moved(input.state.into_inner().found);
@@ -71,7 +71,7 @@ pub(crate) async fn upload(
 }
 
 struct StreamInput<'a> {
-    job: &'a Running,
+    job: &'a JobState,
     reader: ReaderThread,
     cut: Cut,
     state: Mutex<InputState>,
@@ -86,7 +86,7 @@ struct InputState {
 }
 
 impl InputState {
-    fn read(&mut self, job: &Running, len: u64) {
+    fn read(&mut self, job: &JobState, len: u64) {
         let known = len.min(self.found);
         self.found -= known;
         job.progress.sized(len - known);
@@ -132,10 +132,10 @@ impl Input for StreamInput<'_> {
         Ok((part.run.len > 0).then_some(part))
     }
 
-    async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, begun: ReadyPart, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         // The part was read before the kinds of checksums that the upload needs were known, so only its
         // CRC32C was computed. For any other kind, read the part again.
-        if wanted == Wanted::CRC32C {
+        if wanted == ChecksumSet::CRC32C {
             return Ok(begun);
         }
         let body = begun.body.clone();
@@ -144,7 +144,7 @@ impl Input for StreamInput<'_> {
         Ok(ReadyPart { run, ..begun })
     }
 
-    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+    async fn check(&self, _whole: &RangeChecksums) -> Result<(), Error> {
         Ok(())
     }
 
@@ -170,8 +170,8 @@ fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
 }
 
 /// Computes the checksums of a part's body, from memory and temporary files.
-fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
-    let mut hashing = Hashing::new(wanted);
+fn hashed(body: &Body, wanted: ChecksumSet) -> io::Result<RangeChecksums> {
+    let mut hashing = ChecksumHasher::new(wanted);
     for segment in body.segments() {
         match segment {
             Segment::Memory(bytes) => hashing.update(bytes),
@@ -281,7 +281,7 @@ fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
 
 fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let bytes = filled(&mut *input, len)?;
-    let run = Run::of(&bytes, Wanted::CRC32C);
+    let run = RangeChecksums::of(&bytes, ChecksumSet::CRC32C);
     let is_last = run.len < len || input.is_over()?;
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
@@ -290,7 +290,7 @@ fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<Ready
 /// be kept, because a failed request sends them again, and the input can't be read twice.
 fn in_file<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
-    let mut hashing = Hashing::new(Wanted::CRC32C);
+    let mut hashing = ChecksumHasher::new(ChecksumSet::CRC32C);
     let mut buffer = vec![0; READ];
     while hashing.len() < len {
         let want = READ.min((len - hashing.len()) as usize);
@@ -366,7 +366,7 @@ mod tests {
             let mut input = ahead(b"01234567");
             assert!(!read(&mut input, 4).unwrap().is_last);
             let last = read(&mut input, 4).unwrap();
-            assert!(last.is_last && last.run == Run::of(b"4567", Wanted::CRC32C));
+            assert!(last.is_last && last.run == RangeChecksums::of(b"4567", ChecksumSet::CRC32C));
         }
     }
 
@@ -376,9 +376,9 @@ mod tests {
         let mut input = ahead(&bytes);
         let first = in_memory(&mut input, 100).unwrap();
         let both = joined(first, in_file(&mut input, 1 << 20).unwrap());
-        assert!(both.is_last && both.run == Run::of(&bytes, Wanted::CRC32C));
-        let wanted = Wanted { crc64nvme: true, md5: true, ..Wanted::CRC32C };
-        assert_eq!(hashed(&both.body, wanted).unwrap(), Run::of(&bytes, wanted));
+        assert!(both.is_last && both.run == RangeChecksums::of(&bytes, ChecksumSet::CRC32C));
+        let wanted = ChecksumSet { crc64nvme: true, md5: true, ..ChecksumSet::CRC32C };
+        assert_eq!(hashed(&both.body, wanted).unwrap(), RangeChecksums::of(&bytes, wanted));
     }
 
     fn ahead(bytes: &[u8]) -> PeekedStream<&[u8]> {

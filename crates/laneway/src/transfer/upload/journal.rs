@@ -3,7 +3,7 @@
 //! the next run continues the upload from the journal.
 //!
 //! The journal is a file of lines. Each line has a checksum and a JSON record, and is valid by itself. The
-//! first record has the upload's name and its [`Subject`], such as the file and the object. A session's URL
+//! first record has the upload's name and its [`UploadSubject`], such as the file and the object. A session's URL
 //! is secret. Each further record describes a stored part.
 
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::local::folder::hold;
-use crate::location::identity::Identity;
+use crate::location::identity::FileIdentity;
 use crate::location::url;
-use crate::plan::kept_parts::Subject;
+use crate::plan::kept_parts::UploadSubject;
 
 /// The version of the format. Raise it when a record changes its meaning. A journal in a newer format is left
 /// alone.
@@ -41,47 +41,47 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Describes the upload of the file at `path`, which is absolute, to an object of `store`.
 pub(crate) fn subject(
     path: &Path,
-    file: Identity,
+    file: FileIdentity,
     store: &Store,
     id: &ObjectId,
     options: &PutOptions,
     part_len: u64,
-) -> Subject {
+) -> UploadSubject {
     let path = path.as_os_str().as_bytes().escape_ascii().to_string();
     let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
     let (url, endpoint) = (url(store.provider(), id), store.endpoint());
-    Subject { path, url, endpoint, file, options, part_len }
+    UploadSubject { path, url, endpoint, file, options, part_len }
 }
 
 /// Returns the name of an upload's journal. The name is always the same for the same file, object and store.
-fn journal_name(subject: &Subject) -> OsString {
+fn journal_name(subject: &UploadSubject) -> OsString {
     let key = [&*subject.path, &*subject.url, &*subject.endpoint].join("\n");
     format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
 }
 
 /// An upload, identified by the store's name for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Upload {
+pub(crate) enum StoreUpload {
     Multipart(Multipart),
     Session(Resumable),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Record {
-    Begun { format: u32, subject: Subject, upload: Upload },
+enum JournalRecord {
+    Begun { format: u32, subject: UploadSubject, upload: StoreUpload },
     Part(Part),
 }
 
 /// The fields that the first record has in every format.
 #[derive(Debug, Deserialize)]
-enum First {
+enum FirstRecord {
     Begun { format: u32 },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Left {
-    pub(crate) subject: Subject,
-    pub(crate) upload: Upload,
+pub(crate) struct JournalContent {
+    pub(crate) subject: UploadSubject,
+    pub(crate) upload: StoreUpload,
     pub(crate) parts: BTreeMap<u32, Part>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn crc64(bytes: &[u8]) -> u64 {
     crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
 }
 
-fn line(record: &Record) -> Option<String> {
+fn line(record: &JournalRecord) -> Option<String> {
     let json = serde_json::to_string(record).ok()?;
     Some(format!("{:016x} {json}\n", crc64(json.as_bytes())))
 }
@@ -104,24 +104,26 @@ fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
 /// format has in its first record.
 pub(super) fn is_newer(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
-    matches!(first, Some(First::Begun { format }) if format > FORMAT)
+    matches!(first, Some(FirstRecord::Begun { format }) if format > FORMAT)
 }
 
 /// Parses a journal. Returns `None` if the bytes aren't a journal. Ignores incomplete or damaged lines. The
 /// other lines stay valid.
-pub(super) fn read(bytes: &[u8]) -> Option<Left> {
+pub(super) fn read(bytes: &[u8]) -> Option<JournalContent> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
-    let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
+    let Some(JournalRecord::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else {
+        return None;
+    };
     let parts = lines.filter_map(record).filter_map(|record| match record {
-        Record::Part(part) => Some((part.number, part)),
-        Record::Begun { .. } => None,
+        JournalRecord::Part(part) => Some((part.number, part)),
+        JournalRecord::Begun { .. } => None,
     });
-    Some(Left { subject, upload, parts: parts.collect() })
+    Some(JournalContent { subject, upload, parts: parts.collect() })
 }
 
 /// A journal that this process has opened and locked.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct UploadJournal {
     file: File,
     folder: OwnedFd,
     name: OsString,
@@ -133,19 +135,26 @@ pub(crate) struct Journal {
     is_good: AtomicBool,
 }
 
-impl Journal {
+impl UploadJournal {
     /// Opens the journal of an upload, and reads the content that an earlier run left. Creates the folder if
     /// it is missing. Returns `None` if another process has locked the journal, or if it has a newer format.
     /// Blocks.
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn open(folder: &Path, subject: &Subject) -> io::Result<Option<(Self, Option<Left>)>> {
+    pub(crate) fn open(
+        folder: &Path,
+        subject: &UploadSubject,
+    ) -> io::Result<Option<(Self, Option<JournalContent>)>> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         Self::take(folder, &journal_name(subject), OFlags::CREATE)
     }
 
-    fn take(folder: &Path, name: &OsStr, create: OFlags) -> io::Result<Option<(Self, Option<Left>)>> {
+    fn take(
+        folder: &Path,
+        name: &OsStr,
+        create: OFlags,
+    ) -> io::Result<Option<(Self, Option<JournalContent>)>> {
         let folder = OwnedFd::from(File::open(folder)?);
         let Some(file) = hold(&folder, name, create, PRIVATE)? else { return Ok(None) };
         let len = file.metadata()?.len();
@@ -164,12 +173,16 @@ impl Journal {
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn begin(&self, subject: &Subject, upload: &Upload) -> io::Result<()> {
+    pub(crate) fn begin(&self, subject: &UploadSubject, upload: &StoreUpload) -> io::Result<()> {
         self.is_good.store(false, Ordering::Relaxed);
         self.file.set_len(0)?;
         self.end.store(0, Ordering::Relaxed);
         self.kept.store(0, Ordering::Relaxed);
-        self.write(&Record::Begun { format: FORMAT, subject: subject.clone(), upload: upload.clone() })?;
+        self.write(&JournalRecord::Begun {
+            format: FORMAT,
+            subject: subject.clone(),
+            upload: upload.clone(),
+        })?;
         self.is_good.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -193,7 +206,7 @@ impl Journal {
 
     /// Records a stored part. Several threads may call this at the same time. Blocks.
     pub(crate) fn part(&self, part: &Part) {
-        match self.write(&Record::Part(part.clone())) {
+        match self.write(&JournalRecord::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
             // Without this line, a later run sends the part again. This is no reason to abandon the upload.
             Err(e) => {
@@ -224,7 +237,7 @@ impl Journal {
         modified.map_or(Duration::ZERO, |at| SystemTime::now().duration_since(at).unwrap_or_default())
     }
 
-    fn write(&self, record: &Record) -> io::Result<()> {
+    fn write(&self, record: &JournalRecord) -> io::Result<()> {
         let line = line(record).ok_or_else(|| io::Error::other("a record can't be written as JSON"))?;
         self.append(line.as_bytes())
     }
@@ -235,7 +248,7 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for UploadJournal {
     /// Removes a journal without a valid first line, because a later run can't use it. Either no upload
     /// began, or its name could not be recorded, or it can't be continued.
     fn drop(&mut self) {
@@ -252,8 +265,8 @@ pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,
     max: usize,
-    is_wanted: impl Fn(&Left) -> bool,
-) -> Vec<(Journal, Option<Left>)> {
+    is_wanted: impl Fn(&JournalContent) -> bool,
+) -> Vec<(UploadJournal, Option<JournalContent>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -262,7 +275,7 @@ pub(crate) fn abandoned(
         let is_old = SystemTime::now().duration_since(modified).is_ok_and(|age| age > idle);
         (is_old && name.to_str()?.ends_with(SUFFIX)).then_some(name)
     });
-    let taken = names.filter_map(|name| Journal::take(folder, &name, OFlags::empty()).ok().flatten());
+    let taken = names.filter_map(|name| UploadJournal::take(folder, &name, OFlags::empty()).ok().flatten());
     let old = taken.filter(|(journal, _)| journal.idle() > idle);
     old.filter(|(_, left)| left.as_ref().is_none_or(&is_wanted)).take(max).collect()
 }

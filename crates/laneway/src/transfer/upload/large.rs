@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_store::{Body, Condition, ObjectId, ObjectMeta, PutOptions, Store};
 
-use super::parts::{Input, Parts, ReadyPart, Sent};
-use super::source::Source;
-use super::unfinished::{self, There, Unfinished};
-use super::verify::Given;
-use super::{Item, input, journal, put_verified};
-use crate::content::checksum::{Run, Wanted};
+use super::parts::{Input, PartsUpload, PutOutcome, ReadyPart};
+use super::source::FileSource;
+use super::unfinished::{self, UnfinishedUpload, UploadState};
+use super::verify::ExpectedChecksum;
+use super::{UploadItem, input, journal, put_verified};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::gzip;
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
-use crate::location::identity::Identity;
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::location::identity::FileIdentity;
 use crate::location::url;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
@@ -30,13 +30,13 @@ use crate::{CopyRequest, Error, ErrorKind};
 /// The store's error, or an error if the file changed. After an error, nothing of the upload is left in the
 /// store, unless the error says so.
 pub(crate) async fn upload(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
-) -> Result<(Moved, Identity), Error> {
+    item: &UploadItem,
+) -> Result<(TransferOutcome, FileIdentity), Error> {
     let path = item.path.clone();
-    let open = move || Source::open(&path).map(|source| (source.holes(), source));
+    let open = move || FileSource::open(&path).map(|source| (source.holes(), source));
     let (holes, source) = job.engine.files.run(open).await??;
     if let Some(holes) = holes {
         job.remarks().sparse(&item.path.display().to_string(), holes);
@@ -52,18 +52,19 @@ pub(crate) async fn upload(
 /// The store's error. Also an error if the file can't be read, changes meanwhile, or has another CRC32C than
 /// the `given` one.
 pub(crate) async fn file(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     path: PathBuf,
     id: &ObjectId,
     options: &PutOptions,
     given: Option<u32>,
-) -> Result<Sent, Error> {
-    let source = Arc::new(job.engine.files.run(move || Source::open(&path)).await??);
+) -> Result<PutOutcome, Error> {
+    let source = Arc::new(job.engine.files.run(move || FileSource::open(&path)).await??);
     let size = source.size();
-    let given = Given { url: url(store.provider(), id), crc32c: given };
+    let given = ExpectedChecksum { url: url(store.provider(), id), crc32c: given };
     if size <= SMALL_UPLOAD_MAX {
-        let read = move || source.read().map(|bytes| (Run::of(&bytes, Wanted::CRC32C), bytes));
+        let read =
+            move || source.read().map(|bytes| (RangeChecksums::of(&bytes, ChecksumSet::CRC32C), bytes));
         let (run, bytes) = job.engine.files.run(read).await??;
         given.compare(&run)?;
         let sums = run.checksums();
@@ -73,7 +74,7 @@ pub(crate) async fn file(
     loop {
         let source = Arc::clone(&source);
         let input = FileInput { job, source, next: AtomicU64::new(0), part, given: given.clone() };
-        let sent = Parts::new(job, store, id, options, None).send(Some(size), &input).await;
+        let sent = PartsUpload::new(job, store, id, options, None).send(Some(size), &input).await;
         match sent {
             Err(error) if error.is_mismatch() && !is_second => {
                 log_second_try(&error);
@@ -85,12 +86,12 @@ pub(crate) async fn file(
 }
 
 async fn send(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
-    source: Source,
-) -> Result<Moved, Error> {
+    item: &UploadItem,
+    source: FileSource,
+) -> Result<TransferOutcome, Error> {
     let options = request.options_of_file(
         store.capabilities().file_attributes,
         &item.id.key,
@@ -98,7 +99,7 @@ async fn send(
         source.attributes(),
     );
     if request.gzip.takes(&item.path) {
-        let stream = input::Stream {
+        let stream = input::InputStream {
             name: item.path.display().to_string(),
             input: Box::new(gzip::compressed(source.stream())),
             found: item.size,
@@ -116,7 +117,7 @@ async fn send(
     let mut unfinished = unfinished(job, request, store, item, &source, &options).await?;
     let source = Arc::new(source);
     if let Some(unfinished) = &unfinished
-        && let Some(There::Finished(meta)) = &unfinished.there
+        && let Some(UploadState::Finished(meta)) = &unfinished.there
     {
         if let Some(moved) = finished(job, store, &source, meta).await? {
             unfinished.forget(job).await;
@@ -127,8 +128,9 @@ async fn send(
     let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
     loop {
         let (file, source) = (Arc::clone(&source), Arc::clone(&source));
-        let input = FileInput { job, source, next: AtomicU64::new(0), part, given: Given::default() };
-        let parts = Parts::new(job, store, &item.id, &options, unfinished.as_ref());
+        let input =
+            FileInput { job, source, next: AtomicU64::new(0), part, given: ExpectedChecksum::default() };
+        let parts = PartsUpload::new(job, store, &item.id, &options, unfinished.as_ref());
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
                 file.check_unchanged()?;
@@ -154,22 +156,22 @@ async fn send(
 /// Compares the object that an earlier run's session completed with the file. If the two are equal, nothing
 /// has to be sent, and this returns the upload's result.
 async fn finished(
-    job: &Running,
+    job: &JobState,
     store: &Store,
-    source: &Arc<Source>,
+    source: &Arc<FileSource>,
     meta: &ObjectMeta,
-) -> Result<Option<Moved>, Error> {
+) -> Result<Option<TransferOutcome>, Error> {
     let is_there = store.head(&meta.id, meta.version.as_ref());
     match job.unless_cancelled(is_there).await? {
         Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
         _ => return Ok(None),
     }
-    let mut whole = Run::of(b"", Wanted::CRC32C);
+    let mut whole = RangeChecksums::of(b"", ChecksumSet::CRC32C);
     while whole.len < source.size() {
         let (source, at) = (Arc::clone(source), whole.len);
         let len = PART_USUAL.min(source.size() - at);
         whole = whole.then(
-            job.unless_cancelled(job.engine.files.run(move || source.hash(at, len, Wanted::CRC32C)))
+            job.unless_cancelled(job.engine.files.run(move || source.hash(at, len, ChecksumSet::CRC32C)))
                 .await???,
         );
     }
@@ -179,19 +181,24 @@ async fn finished(
         return Ok(None);
     }
     job.progress.there(whole.len);
-    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
+    Ok(Some(TransferOutcome {
+        bytes: whole.len,
+        verified: Verified::Crc32c,
+        atomic: true,
+        made: ResultObject::of(meta),
+    }))
 }
 
 /// Returns the state in which an earlier run left this upload, and the journal from which a later run can
 /// continue it. Returns `None` if there can be no journal.
 async fn unfinished(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
-    source: &Source,
+    item: &UploadItem,
+    source: &FileSource,
     options: &PutOptions,
-) -> Result<Option<Unfinished>, Error> {
+) -> Result<Option<UnfinishedUpload>, Error> {
     if job.engine.upload_journals.is_none() {
         return Ok(None);
     }
@@ -216,12 +223,12 @@ async fn unfinished(
 }
 
 struct FileInput<'a> {
-    job: &'a Running,
-    source: Arc<Source>,
+    job: &'a JobState,
+    source: Arc<FileSource>,
     /// The offset of the next part.
     next: AtomicU64,
     part: u64,
-    given: Given,
+    given: ExpectedChecksum,
 }
 
 impl Input for FileInput<'_> {
@@ -234,14 +241,14 @@ impl Input for FileInput<'_> {
         Ok((len > 0 || at == 0).then_some((at, len)))
     }
 
-    async fn prepare(&self, (at, len): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
+    async fn prepare(&self, (at, len): (u64, u64), wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let source = Arc::clone(&self.source);
         let run = self.job.engine.files.run(move || source.hash(at, len, wanted)).await??;
         let is_last = at + len == self.source.size();
         Ok(ReadyPart { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
     }
 
-    async fn check(&self, whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         self.given.compare(whole)?;
         let source = Arc::clone(&self.source);
         self.job.engine.files.run(move || source.check_unchanged()).await?

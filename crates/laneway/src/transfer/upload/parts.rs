@@ -16,14 +16,14 @@ use laneway_store::{
     PartsDigest, PutOptions, Store,
 };
 
-use super::journal::Upload;
-use super::unfinished::{There, Unfinished, abort, begun};
+use super::journal::StoreUpload;
+use super::unfinished::{UnfinishedUpload, UploadState, abort, begun};
 use super::verify;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted, composite_crc32c};
+use crate::content::checksum::{ChecksumSet, RangeChecksums, composite_crc32c};
 use crate::event::Verified;
 use crate::job::pump::ready;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::plan::requests_at_once;
 
@@ -41,12 +41,12 @@ pub(crate) trait Input: Send + Sync {
     fn prepare(
         &self,
         begun: Self::Begun,
-        wanted: Wanted,
+        wanted: ChecksumSet,
     ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
 
     /// Checks, before the upload is completed, that all parts are from the same state of the source. For
     /// example, a file must not have changed. `whole` has the checksums of all bytes.
-    fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
+    fn check(&self, whole: &RangeChecksums) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Goes back to the first part. Returns false if the source can't be read again.
     fn rewind(&self) -> bool;
@@ -68,7 +68,7 @@ const LOSSES_MAX: u32 = 2;
 
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
-    pub(crate) run: Run,
+    pub(crate) run: RangeChecksums,
     /// True if the part is known to be the last one. If a stream ends exactly with a part, this may become
     /// known only afterwards.
     pub(crate) is_last: bool,
@@ -76,50 +76,50 @@ pub(crate) struct ReadyPart {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) moved: Moved,
+pub(crate) struct PutOutcome {
+    pub(crate) moved: TransferOutcome,
     pub(crate) meta: ObjectMeta,
 }
 
 /// An object that is uploaded in parts.
-pub(crate) struct Parts<'a> {
-    pub(crate) job: &'a Running,
+pub(crate) struct PartsUpload<'a> {
+    pub(crate) job: &'a JobState,
     pub(crate) store: &'a Store,
     pub(crate) id: &'a ObjectId,
     pub(crate) options: &'a PutOptions,
     /// The journal for a later run, with the state that an earlier run left.
-    pub(crate) unfinished: Option<&'a Unfinished>,
+    pub(crate) unfinished: Option<&'a UnfinishedUpload>,
     /// The bytes of this upload that the job's progress counts as moved. If the upload begins anew, they are
     /// subtracted.
     done: AtomicU64,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PartsUpload<'a> {
     pub(crate) fn new(
-        job: &'a Running,
+        job: &'a JobState,
         store: &'a Store,
         id: &'a ObjectId,
         options: &'a PutOptions,
-        unfinished: Option<&'a Unfinished>,
+        unfinished: Option<&'a UnfinishedUpload>,
     ) -> Self {
         Self { job, store, id, options, unfinished, done: AtomicU64::new(0) }
     }
 }
 
-impl Parts<'_> {
+impl PartsUpload<'_> {
     /// Sends an object, then compares the stored object with the bytes that were sent. `size` is the object's
     /// length in bytes, if it is known.
     ///
     /// # Errors
     /// The store's or the input's error. After an error, nothing of the upload is left in the store, unless
     /// the error says so.
-    pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+    pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<PutOutcome, Error> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
-            Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
-            Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
+            Some(UploadState::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
+            Some(UploadState::Session(session, offset)) => self.session(session, *offset, input).await,
             // The caller has compared the finished object with the file, and they differ. So send the file
             // anew.
-            Some(There::Finished(_)) | None => self.send_anew(size, input).await,
+            Some(UploadState::Finished(_)) | None => self.send_anew(size, input).await,
         };
         let (mut conflicts, mut losses) = (0, 0);
         while let Err(error) = &sent {
@@ -145,17 +145,18 @@ impl Parts<'_> {
         sent
     }
 
-    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<PutOutcome, Error> {
         let is_conditional =
             !self.store.capabilities().multipart_takes_condition && !self.options.condition.is_none();
         if is_conditional || !self.store.supports_multipart() {
             return self.new_session(size, input).await;
         }
         let begun =
-            begun(self.job, self.store, self.store.begin(self.id, self.options), Upload::Multipart).await?;
+            begun(self.job, self.store, self.store.begin(self.id, self.options), StoreUpload::Multipart)
+                .await?;
         match begun {
             Ok(upload) => {
-                self.begun(Upload::Multipart(upload.clone())).await;
+                self.begun(StoreUpload::Multipart(upload.clone())).await;
                 self.multipart(&upload, &BTreeMap::new(), input).await
             }
             Err(e) if e.is_unsupported() => self.new_session(size, input).await,
@@ -164,7 +165,7 @@ impl Parts<'_> {
     }
 
     /// Writes the store's name for the upload to the journal, before any part is sent.
-    pub(super) async fn begun(&self, upload: Upload) {
+    pub(super) async fn begun(&self, upload: StoreUpload) {
         if let Some(unfinished) = self.unfinished {
             unfinished.begun(self.job, upload).await;
         }
@@ -172,7 +173,7 @@ impl Parts<'_> {
 
     /// Cleans up after an upload that is complete or failed. Aborts a failed upload, unless a later run can
     /// continue it.
-    pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
+    pub(super) async fn settle<T>(&self, upload: &StoreUpload, result: Result<T, Error>) -> Result<T, Error> {
         let error = match result {
             Ok(done) => {
                 if let Some(unfinished) = self.unfinished {
@@ -204,9 +205,9 @@ impl Parts<'_> {
         upload: &Multipart,
         there: &BTreeMap<u32, Part>,
         input: &I,
-    ) -> Result<Sent, Error> {
+    ) -> Result<PutOutcome, Error> {
         let result = self.all_parts(upload, there, input).await;
-        self.settle(&Upload::Multipart(upload.clone()), result).await
+        self.settle(&StoreUpload::Multipart(upload.clone()), result).await
     }
 
     async fn all_parts<I: Input>(
@@ -214,11 +215,11 @@ impl Parts<'_> {
         upload: &Multipart,
         there: &BTreeMap<u32, Part>,
         input: &I,
-    ) -> Result<Sent, Error> {
+    ) -> Result<PutOutcome, Error> {
         let at_once = input.at_once(self.job.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
-        let mut parts: Vec<(Part, Run)> = Vec::new();
+        let mut parts: Vec<(Part, RangeChecksums)> = Vec::new();
         let (mut number, mut is_ended) = (0, false);
         let mut cancelled = std::pin::pin!(self.job.cancel.wait());
         loop {
@@ -257,7 +258,11 @@ impl Parts<'_> {
     /// the order of their numbers.
     /// # Errors
     /// The store's error, or an error if the stored object differs.
-    pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
+    pub(crate) async fn complete(
+        &self,
+        upload: &Multipart,
+        parts: Vec<(Part, RangeChecksums)>,
+    ) -> Result<PutOutcome, Error> {
         let whole = whole(&parts);
         let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
         let composite = crcs.map(|crcs| {
@@ -287,7 +292,7 @@ impl Parts<'_> {
         there: Option<&Part>,
         input: &I,
         begun: I::Begun,
-    ) -> Result<(Part, Run), Error> {
+    ) -> Result<(Part, RangeChecksums), Error> {
         let prepared = input.prepare(begun, wanted(upload)).await?;
         let run = prepared.run;
         let crc32c = run.crc32c.unwrap_or_default();
@@ -321,7 +326,12 @@ impl Parts<'_> {
     }
 
     /// Compares the stored object with the bytes that were sent. Removes an object that differs.
-    pub(super) async fn compare(&self, meta: ObjectMeta, size: u64, sums: &Checksums) -> Result<Sent, Error> {
+    pub(super) async fn compare(
+        &self,
+        meta: ObjectMeta,
+        size: u64,
+        sums: &Checksums,
+    ) -> Result<PutOutcome, Error> {
         let tells = |meta: &ObjectMeta| {
             let stored = &meta.checksums;
             stored.crc32c.is_some() || stored.parts.is_some() || stored.crc64nvme.is_some()
@@ -338,7 +348,10 @@ impl Parts<'_> {
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => {
                 let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
-                Ok(Sent { moved: Moved { bytes: size, verified, atomic, made: Made::of(&meta) }, meta })
+                Ok(PutOutcome {
+                    moved: TransferOutcome { bytes: size, verified, atomic, made: ResultObject::of(&meta) },
+                    meta,
+                })
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
@@ -367,13 +380,13 @@ fn begins_anew(error: &Error) -> bool {
 /// Returns the kinds of checksums to compute for each part. CRC32C is always needed, because a later run
 /// recognises a part by it. If the parts are sent without checksums, the store may report only a CRC64/NVME
 /// of the whole object, as S3 does.
-pub(crate) fn wanted(upload: &Multipart) -> Wanted {
-    Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
+pub(crate) fn wanted(upload: &Multipart) -> ChecksumSet {
+    ChecksumSet { crc64nvme: upload.checksums == PartChecksums::None, ..ChecksumSet::CRC32C }
 }
 
 /// Returns the checksums of all parts together.
-fn whole(parts: &[(Part, Run)]) -> Run {
-    parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
+fn whole(parts: &[(Part, RangeChecksums)]) -> RangeChecksums {
+    parts.iter().fold(RangeChecksums::of(b"", ChecksumSet::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
 /// Returns how an object of these parts was verified. If the store reports no checksum of the whole object,

@@ -10,16 +10,16 @@ use std::time::SystemTime;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, PutOptions, Store};
 
-use super::{Item, input, small, upload_large};
+use super::{UploadItem, input, small, upload_large};
 use crate::content::gzip;
 use crate::job::existing::{self, EXISTS};
-use crate::job::pump::{Cancelled, Group};
-use crate::job::running::Running;
+use crate::job::pump::{Cancelled, ItemGroup};
+use crate::job::running::JobState;
 use crate::job::search::{Prefix, Search};
 use crate::listing::glob;
-use crate::listing::names_from::{NameList, Named as NamedInFile, Reading};
-use crate::listing::walk::{self, Found, FoundFile, Links, Order, Walk};
-use crate::local::preserve::Attributes;
+use crate::listing::names_from::{LineRules, ListedName, NameList};
+use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
+use crate::local::preserve::PosixAttributes;
 use crate::location::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::location::relative::Relative;
 use crate::location::url;
@@ -64,7 +64,7 @@ struct ListedFile {
 
 impl ListedFile {
     /// Looks up a name below a folder. Blocks.
-    fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
+    fn at(root: &Path, ListedName { name, line }: ListedName) -> Self {
         let path = root.join(&name);
         let found = match Relative::new(name.clone()) {
             Err(e) => Err(Error::refused(path.display().to_string(), e.to_string())),
@@ -78,26 +78,26 @@ impl ListedFile {
     }
 }
 
-pub(crate) struct Uploads<'a> {
+pub(crate) struct UploadSearch<'a> {
     pub(crate) search: &'a mut Search,
     pub(crate) to: Prefix<'a>,
 }
 
 /// Files that were found and whose uploads have not started yet.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingUploads {
     /// Small files whose uploads begin together.
-    group: Group<Item>,
+    group: ItemGroup<UploadItem>,
     /// Files whose destinations must still be looked up.
-    unasked: Vec<Item>,
+    unasked: Vec<UploadItem>,
 }
 
-impl Waiting {
+impl WaitingUploads {
     pub(crate) fn new() -> Self {
-        Self { group: Group::new(), unasked: Vec::new() }
+        Self { group: ItemGroup::new(), unasked: Vec::new() }
     }
 }
 
-impl Uploads<'_> {
+impl UploadSearch<'_> {
     /// Starts the uploads of local sources: files, folders, pipes and devices.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Uploads<'_> {
     /// error.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
-        let mut waiting = Waiting::new();
+        let mut waiting = WaitingUploads::new();
         for some in paths.chunks(SOURCES_AT_ONCE) {
             let owned = some.to_vec();
             let look = move || owned.into_iter().flat_map(LocalSource::of).collect::<Vec<_>>();
@@ -150,7 +150,8 @@ impl Uploads<'_> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let id = ObjectId::new(self.to.bucket, self.to.key);
         let options = self.search.request.options(self.to.key);
-        let stream = input::Stream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
+        let stream =
+            input::InputStream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
         let _ = self.stream(&store, stream, id, options).await;
         Ok(())
     }
@@ -179,10 +180,10 @@ impl Uploads<'_> {
         store: &Store,
         path: PathBuf,
         found: (u64, Option<SystemTime>),
-        waiting: &mut Waiting,
+        waiting: &mut WaitingUploads,
     ) -> Result<(), Cancelled> {
         match self.single(&path) {
-            Ok(id) => self.item(store, Item::new(path, found, id), waiting).await,
+            Ok(id) => self.item(store, UploadItem::new(path, found, id), waiting).await,
             Err(error) => self.fail(path, |_| error).await,
         }
     }
@@ -201,13 +202,13 @@ impl Uploads<'_> {
                     store.capabilities().file_attributes,
                     &id.key,
                     &path,
-                    Attributes::default(),
+                    PosixAttributes::default(),
                 );
                 let input: Box<dyn Read + Send> = match self.search.request.gzip.takes(&path) {
                     true => Box::new(gzip::compressed(file)),
                     false => Box::new(file),
                 };
-                self.stream(store, input::Stream { name, input, found: 0 }, id, options).await
+                self.stream(store, input::InputStream { name, input, found: 0 }, id, options).await
             }
             Ok(Err(e)) => self.fail(path.clone(), |_| Error::local(path, "can't be opened", e)).await,
             Err(error) => self.fail(path, |_| error).await,
@@ -217,7 +218,7 @@ impl Uploads<'_> {
     async fn stream(
         &mut self,
         store: &Store,
-        stream: input::Stream,
+        stream: input::InputStream,
         id: ObjectId,
         options: PutOptions,
     ) -> Result<(), Cancelled> {
@@ -252,9 +253,9 @@ impl Uploads<'_> {
             false => name_of_path(&root),
         };
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
-        let mut names = NameList::start(&from, Reading::Rclone)?;
+        let mut names = NameList::start(&from, LineRules::Rclone)?;
         while let Some(batch) = names.next().await? {
-            let mut waiting = Waiting::new();
+            let mut waiting = WaitingUploads::new();
             let root = root.clone();
             let look =
                 move || batch.into_iter().map(|named| ListedFile::at(&root, named)).collect::<Vec<_>>();
@@ -262,7 +263,7 @@ impl Uploads<'_> {
                 let sent = match found {
                     Ok(found) => {
                         let id = ObjectId::new(self.to.bucket, format!("{prefix}{name}"));
-                        self.item(store, Item::new(path, found, id), &mut waiting).await
+                        self.item(store, UploadItem::new(path, found, id), &mut waiting).await
                     }
                     Err(error) => self.fail(path, |_| error.of_line(Some(line))).await,
                 };
@@ -281,7 +282,7 @@ impl Uploads<'_> {
     async fn send_found(
         &mut self,
         store: &Store,
-        mut waiting: Waiting,
+        mut waiting: WaitingUploads,
         prefix: &str,
     ) -> Result<(), Cancelled> {
         self.ask(store, &mut waiting, Some(prefix)).await?;
@@ -302,28 +303,28 @@ impl Uploads<'_> {
         let threads = self.search.job.engine.cores.min(4);
         // If existing objects are to be skipped, walk in the order of names. Then a few pages of a listing
         // show which destinations of a batch exist.
-        let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
+        let order = if self.search.existing.is_some() { WalkOrder::Directory } else { WalkOrder::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();
         let mut batches = walk::start(root, Walk { links, order, filter }, threads)?;
         while let Some(batch) = batches.recv().await {
-            let mut waiting = Waiting::new();
+            let mut waiting = WaitingUploads::new();
             for found in batch {
                 let sent = match found {
-                    Found::File(FoundFile { name, size, modified, .. })
+                    WalkFinding::File(FoundFile { name, size, modified, .. })
                         if !self.search.request.filter.takes(&name, size, modified) =>
                     {
                         Ok(())
                     }
-                    Found::File(FoundFile { path, name, size, modified }) => {
+                    WalkFinding::File(FoundFile { path, name, size, modified }) => {
                         let mut key = String::with_capacity(prefix.len() + name.len());
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.to.bucket, key);
-                        self.item(store, Item::new(path, (size, modified), id), &mut waiting).await
+                        self.item(store, UploadItem::new(path, (size, modified), id), &mut waiting).await
                     }
-                    Found::Failed(path, error) => self.fail(path, |_| error).await,
-                    Found::LeftOut(_, warning) => {
+                    WalkFinding::Failed(path, error) => self.fail(path, |_| error).await,
+                    WalkFinding::LeftOut(_, warning) => {
                         self.search.job.warn(warning).await;
                         Ok(())
                     }
@@ -346,8 +347,8 @@ impl Uploads<'_> {
     pub(crate) async fn item(
         &mut self,
         store: &Store,
-        item: Item,
-        waiting: &mut Waiting,
+        item: UploadItem,
+        waiting: &mut WaitingUploads,
     ) -> Result<(), Cancelled> {
         if !self.search.names.is_new(&item.id.key) {
             let destination = url(store.provider(), &item.id);
@@ -374,10 +375,10 @@ impl Uploads<'_> {
     async fn ask(
         &mut self,
         store: &Store,
-        waiting: &mut Waiting,
+        waiting: &mut WaitingUploads,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
-        let begin = |job: &Running, item: &Item| (item.begin(job, store), item.size);
+        let begin = |job: &JobState, item: &UploadItem| (item.begin(job, store), item.size);
         let unasked = std::mem::take(&mut waiting.unasked);
         for item in self.search.unless_existing(store, unasked, tree, |item| &item.id, begin).await? {
             self.admit(store, item, waiting).await?;
@@ -385,7 +386,12 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    async fn admit(
+        &mut self,
+        store: &Store,
+        item: UploadItem,
+        waiting: &mut WaitingUploads,
+    ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
             plan(job, store, item).await;
@@ -404,7 +410,11 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// If the job was cancelled.
-    pub(crate) async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    pub(crate) async fn send_group(
+        &self,
+        store: &Store,
+        waiting: &mut WaitingUploads,
+    ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
@@ -419,7 +429,7 @@ impl Uploads<'_> {
 }
 
 /// Reports that a dry run would upload a file, or why it could not.
-async fn plan(job: &Running, store: &Store, item: Item) {
+async fn plan(job: &JobState, store: &Store, item: UploadItem) {
     let begun = item.begin(job, store);
     let path = item.path.clone();
     let open = move || match std::fs::File::open(&path) {
@@ -433,7 +443,7 @@ async fn plan(job: &Running, store: &Store, item: Item) {
 }
 
 /// Uploads one file that a search has found. If the file is small, the caller has reserved memory for it.
-pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: Store, item: UploadItem) {
     if request.dry_run {
         plan(&job, &store, item).await;
     } else if item.size <= SMALL_UPLOAD_MAX {

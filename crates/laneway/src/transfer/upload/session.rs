@@ -5,26 +5,30 @@ use std::sync::Arc;
 use laneway_lanes::Segment;
 use laneway_store::{Appended, Body, ObjectMeta, Resumable};
 
-use super::journal::Upload;
-use super::parts::{Input, Parts, ReadyPart, Sent};
+use super::journal::StoreUpload;
+use super::parts::{Input, PartsUpload, PutOutcome, ReadyPart};
 use super::unfinished::begun;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::parts::CHUNK_UNIT;
 
 /// The maximum number of times in a row that a chunk is sent without the store keeping any of its bytes.
 const FRUITLESS_MAX: u32 = 3;
 
-impl Parts<'_> {
+impl PartsUpload<'_> {
     /// Sends an object through a new session, chunk after chunk. `size` is the object's length in bytes, if
     /// it is known.
     ///
     /// # Errors
     /// As [`send`](Parts::send).
-    pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+    pub(super) async fn new_session<I: Input>(
+        &self,
+        size: Option<u64>,
+        input: &I,
+    ) -> Result<PutOutcome, Error> {
         let session = self.store.resumable_begin(self.id, size, self.options, None);
-        let session = begun(self.job, self.store, session, Upload::Session).await??;
-        self.begun(Upload::Session(session.clone())).await;
+        let session = begun(self.job, self.store, session, StoreUpload::Session).await??;
+        self.begun(StoreUpload::Session(session.clone())).await;
         self.session(&session, 0, input).await
     }
 
@@ -37,9 +41,9 @@ impl Parts<'_> {
         session: &Resumable,
         offset: u64,
         input: &I,
-    ) -> Result<Sent, Error> {
+    ) -> Result<PutOutcome, Error> {
         let sent = self.job.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
-        let (meta, whole) = self.settle(&Upload::Session(session.clone()), sent).await?;
+        let (meta, whole) = self.settle(&StoreUpload::Session(session.clone()), sent).await?;
         self.compare(meta, whole.len, &whole.checksums()).await
     }
 
@@ -48,16 +52,16 @@ impl Parts<'_> {
         session: &Resumable,
         offset: u64,
         input: &I,
-    ) -> Result<(ObjectMeta, Run), Error> {
-        let mut whole = Run::of(b"", Wanted::CRC32C);
+    ) -> Result<(ObjectMeta, RangeChecksums), Error> {
+        let mut whole = RangeChecksums::of(b"", ChecksumSet::CRC32C);
         loop {
             // Don't read ahead to find the last part. Several uploads could deadlock if each held one part
             // and waited for memory for the next.
             let part = match input.next().await? {
-                Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
+                Some(begun) => input.prepare(begun, ChecksumSet::CRC32C).await?,
                 None => ReadyPart {
                     body: Body::empty(),
-                    run: Run::of(b"", Wanted::CRC32C),
+                    run: RangeChecksums::of(b"", ChecksumSet::CRC32C),
                     is_last: true,
                     held: None,
                 },
@@ -88,7 +92,7 @@ impl Parts<'_> {
         &self,
         session: &Resumable,
         start: u64,
-        whole: &Run,
+        whole: &RangeChecksums,
         offset: u64,
         part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
@@ -131,11 +135,11 @@ impl Parts<'_> {
     }
 }
 
-impl Parts<'_> {
+impl PartsUpload<'_> {
     /// Returns the object that a session completed without reporting it. If the destination's object has
     /// other bytes, another writer may have written it. So this returns an error and doesn't remove the
     /// object.
-    async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
+    async fn made(&self, whole: &RangeChecksums) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
             true => Ok(meta),

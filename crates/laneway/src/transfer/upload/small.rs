@@ -9,32 +9,32 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Store};
 
-use super::source::{self, Source};
-use super::{Item, large, put_verified, remove_moved};
-use crate::content::checksum::{Run, Wanted};
+use super::source::{self, FileSource};
+use super::{UploadItem, large, put_verified, remove_moved};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::gzip;
 use crate::job::existing;
-use crate::job::running::{Moved, Running};
-use crate::local::preserve::Attributes;
-use crate::location::identity::Identity;
+use crate::job::running::{JobState, TransferOutcome};
+use crate::local::preserve::PosixAttributes;
+use crate::location::identity::FileIdentity;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error};
 
 /// A file in memory, compressed if requested.
-struct Loaded {
+struct LoadedFile {
     bytes: Bytes,
     crc32c: Option<u32>,
-    identity: Identity,
-    attributes: Attributes,
+    identity: FileIdentity,
+    attributes: PosixAttributes,
 }
 
 /// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which the caller has reserved
 /// memory.
 pub(crate) async fn upload_group(
-    job: Arc<Running>,
+    job: Arc<JobState>,
     request: Arc<CopyRequest>,
     store: Store,
-    items: Vec<Item>,
+    items: Vec<UploadItem>,
 ) {
     let (on, those) = (Arc::clone(&request), Arc::new(items));
     let read = Arc::clone(&those);
@@ -53,16 +53,16 @@ pub(crate) async fn upload_group(
 }
 
 /// Returns the failure of a whole group as the error of each of its files.
-fn for_each<T>(items: &[Item], error: &Error) -> Vec<Result<T, Error>> {
+fn for_each<T>(items: &[UploadItem], error: &Error) -> Vec<Result<T, Error>> {
     items.iter().map(|item| Err(error.again(item.path.display().to_string()))).collect()
 }
 
 async fn upload(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: Item,
-    loaded: Result<Option<Loaded>, Error>,
+    item: UploadItem,
+    loaded: Result<Option<LoadedFile>, Error>,
 ) {
     let begun = item.begin(job, store);
     let result = match loaded {
@@ -77,7 +77,7 @@ async fn upload(
         Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
-    let Item { path, size, id, .. } = item;
+    let UploadItem { path, size, id, .. } = item;
     let result = match request.remove_source {
         true => remove_moved(job, request, path, result).await,
         false => result.map(|(moved, _)| moved),
@@ -86,12 +86,12 @@ async fn upload(
 }
 
 async fn put(
-    job: &Running,
+    job: &JobState,
     request: &CopyRequest,
     store: &Store,
-    item: &Item,
-    loaded: Loaded,
-) -> Result<Moved, Error> {
+    item: &UploadItem,
+    loaded: LoadedFile,
+) -> Result<TransferOutcome, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
     let options = request.options_of_file(
@@ -107,8 +107,8 @@ async fn put(
 }
 
 /// Reads a file. Returns `None` if the file is too large for memory. Blocks.
-fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
-    let source = Source::open(&item.path)?;
+fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<LoadedFile>, Error> {
+    let source = FileSource::open(&item.path)?;
     let (identity, attributes) = (source.identity(), source.attributes());
     if source.size() > SMALL_UPLOAD_MAX.min(item.size.max(4096) * 2) {
         return Ok(None);
@@ -117,8 +117,8 @@ fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
         true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&item.path, e))?,
         false => source.read()?,
     };
-    let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
-    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity, attributes }))
+    let crc32c = RangeChecksums::of(&bytes, ChecksumSet::CRC32C).crc32c;
+    Ok(Some(LoadedFile { bytes: bytes.into(), crc32c, identity, attributes }))
 }
 
 #[cfg(test)]
@@ -130,8 +130,12 @@ mod tests {
 
     #[test]
     fn what_a_whole_group_meets_is_each_files_failure_with_its_path_and_kind() {
-        let item =
-            |path: &str| Item { path: path.into(), size: 1, modified: None, id: ObjectId::new("b", path) };
+        let item = |path: &str| UploadItem {
+            path: path.into(),
+            size: 1,
+            modified: None,
+            id: ObjectId::new("b", path),
+        };
         let error = Error::local("a file thread", "can't be started", std::io::Error::other("no memory"));
         let results: Vec<Result<(), Error>> = for_each(&[item("d/1"), item("d/2")], &error);
         let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use laneway_store::{PartsAlgorithm, PartsDigest};
 
 use crate::Error;
-use crate::content::checksum::{Hashing, Run, Wanted};
-use crate::local::preserve::Attributes;
-use crate::location::identity::Identity;
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
+use crate::local::preserve::PosixAttributes;
+use crate::location::identity::FileIdentity;
 
 /// The number of bytes of a file that are read at a time for a checksum.
 const READ: usize = 256 << 10;
@@ -26,12 +26,12 @@ const HOLES_MIN: u64 = 1 << 20;
 
 /// A file as it was when it was opened.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct FileSource {
     pub(crate) file: Arc<File>,
     path: PathBuf,
     as_opened: FileFacts,
-    identity: Identity,
-    attributes: Attributes,
+    identity: FileIdentity,
+    attributes: PosixAttributes,
 }
 
 /// The size and modification time of a file. If either differs, the file has changed.
@@ -47,7 +47,7 @@ impl FileFacts {
     }
 }
 
-impl Source {
+impl FileSource {
     /// Opens a regular file. Blocks.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Source {
         if !metadata.is_file() {
             return Err(Error::source(path.display().to_string(), "is not a regular file"));
         }
-        let (as_opened, identity) = (FileFacts::of(&metadata), Identity::of(&metadata));
-        let attributes = Attributes::of_file(&metadata);
+        let (as_opened, identity) = (FileFacts::of(&metadata), FileIdentity::of(&metadata));
+        let attributes = PosixAttributes::of_file(&metadata);
         Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
 
@@ -77,12 +77,12 @@ impl Source {
     }
 
     /// Returns the file's identity, which differs for another file and after a change.
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> FileIdentity {
         self.identity
     }
 
     /// Returns the file's attributes (times, mode, owner) when it was opened.
-    pub(crate) fn attributes(&self) -> Attributes {
+    pub(crate) fn attributes(&self) -> PosixAttributes {
         self.attributes
     }
 
@@ -128,15 +128,15 @@ impl Source {
     }
 
     /// Reads the whole file as a stream. The stream ends with an error if the file has changed meanwhile.
-    pub(crate) fn stream(self) -> Stream {
-        Stream { source: self, at: 0 }
+    pub(crate) fn stream(self) -> FileStream {
+        FileStream { source: self, at: 0 }
     }
 
     /// Returns the checksums of a range. Blocks.
     ///
     /// # Errors
     /// If the file has become shorter, or can't be read.
-    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: Wanted) -> Result<Run, Error> {
+    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: ChecksumSet) -> Result<RangeChecksums, Error> {
         self.hash_while(offset, len, wanted, |_| Ok(()))
     }
 
@@ -144,10 +144,10 @@ impl Source {
         &self,
         offset: u64,
         len: u64,
-        wanted: Wanted,
+        wanted: ChecksumSet,
         goes_on: impl Fn(u64) -> Result<(), Error>,
-    ) -> Result<Run, Error> {
-        let mut hashing = Hashing::new(wanted);
+    ) -> Result<RangeChecksums, Error> {
+        let mut hashing = ChecksumHasher::new(wanted);
         self.read_through(offset, len, |bytes| {
             hashing.update(bytes);
             goes_on(bytes.len() as u64)
@@ -194,12 +194,12 @@ impl Source {
 /// A stream of a file's bytes from start to end. Its I/O errors wrap Laneway's own errors, which
 /// [`unwrapped`] takes out again.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    source: Source,
+pub(crate) struct FileStream {
+    source: FileSource,
     at: u64,
 }
 
-impl Read for Stream {
+impl Read for FileStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.file.read_at(buffer, self.at)?;
         self.at += read as u64;
@@ -218,7 +218,7 @@ impl Read for Stream {
 ///
 /// # Errors
 /// If the file can't be read, or changes meanwhile.
-pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
+pub(crate) fn hashed(path: &Path, wanted: ChecksumSet) -> Result<RangeChecksums, Error> {
     hashed_while(path, wanted, |_| Ok(()))
 }
 
@@ -229,10 +229,10 @@ pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
 /// The errors of [`hashed`], and of `goes_on`.
 pub(crate) fn hashed_while(
     path: &Path,
-    wanted: Wanted,
+    wanted: ChecksumSet,
     goes_on: impl Fn(u64) -> Result<(), Error>,
-) -> Result<Run, Error> {
-    let source = Source::open(path)?;
+) -> Result<RangeChecksums, Error> {
+    let source = FileSource::open(path)?;
     let run = source.hash_while(0, source.size(), wanted, goes_on)?;
     source.check_unchanged()?;
     Ok(run)
@@ -248,7 +248,7 @@ pub(crate) fn hashed_parts_while(
     (parts, algorithm): (&[Range<u64>], PartsAlgorithm),
     goes_on: impl Fn(u64) -> Result<(), Error>,
 ) -> Result<Option<PartsDigest>, Error> {
-    let source = Source::open(path)?;
+    let source = FileSource::open(path)?;
     let mut digests = Vec::new();
     for part in parts {
         let mut hasher = algorithm.part();
@@ -263,7 +263,7 @@ pub(crate) fn hashed_parts_while(
 }
 
 /// Converts an I/O error that occurred while `path` was read. If the I/O error contains one of Laneway's own
-/// errors, as those of [`Stream`] do, returns that error.
+/// errors, as those of [`FileStream`] do, returns that error.
 pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,
@@ -281,13 +281,13 @@ mod tests {
     fn a_file_that_grows_or_shrinks_while_it_is_read_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"0123456789").unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let source = FileSource::open(file.path()).unwrap();
         assert_eq!(source.read().unwrap(), b"0123456789");
         file.write_all(b"x").unwrap();
-        let source = Source { file: Arc::new(File::open(file.path()).unwrap()), ..source };
+        let source = FileSource { file: Arc::new(File::open(file.path()).unwrap()), ..source };
         assert!(source.read().unwrap_err().to_string().contains("changed"));
         file.as_file().set_len(3).unwrap();
-        assert!(source.hash(0, 10, Wanted::CRC32C).unwrap_err().to_string().contains("changed"));
+        assert!(source.hash(0, 10, ChecksumSet::CRC32C).unwrap_err().to_string().contains("changed"));
         assert!(source.check_unchanged().unwrap_err().to_string().contains("changed"));
     }
 
@@ -295,7 +295,7 @@ mod tests {
     fn a_stream_of_a_file_that_changes_ends_in_an_error_that_names_it() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&vec![7; 3 * READ]).unwrap();
-        let stream = || Source::open(file.path()).unwrap().stream();
+        let stream = || FileSource::open(file.path()).unwrap().stream();
         let mut all = Vec::new();
         stream().read_to_end(&mut all).unwrap();
         assert_eq!(all, vec![7; 3 * READ]);
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_file_that_vanished_is_named() {
-        let error = Source::open(Path::new("/nonexistent/x")).unwrap_err();
+        let error = FileSource::open(Path::new("/nonexistent/x")).unwrap_err();
         assert_eq!(error.to_string(), "/nonexistent/x: the file has vanished");
         assert_eq!(error.kind(), crate::ErrorKind::Source);
     }
@@ -321,11 +321,11 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let bytes: Vec<u8> = (0..3 * READ + 5).map(|i| (i % 251) as u8).collect();
         file.write_all(&bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let source = FileSource::open(file.path()).unwrap();
         let (at, len) = (100, 2 * READ + 7);
         assert_eq!(
-            source.hash(at as u64, len as u64, Wanted::CRC32C).unwrap(),
-            Run::of(&bytes[at..at + len], Wanted::CRC32C)
+            source.hash(at as u64, len as u64, ChecksumSet::CRC32C).unwrap(),
+            RangeChecksums::of(&bytes[at..at + len], ChecksumSet::CRC32C)
         );
     }
 }

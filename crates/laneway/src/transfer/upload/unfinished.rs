@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 
-use super::journal::{Journal, Left, Upload, abandoned};
+use super::journal::{JournalContent, StoreUpload, UploadJournal, abandoned};
 use super::parts::withdraw;
 use crate::Error;
-use crate::job::running::Running;
-use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
+use crate::job::running::JobState;
+use crate::plan::kept_parts::{IDLE_MAX, UnfinishedAction, UploadSubject, believed, worth};
 
 /// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
 /// only a few requests.
@@ -25,17 +25,17 @@ const ABANDONED_MAX: usize = 16;
 const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The journal of an upload, and the upload's state in the store.
-pub(crate) struct Unfinished {
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) subject: Subject,
-    pub(crate) there: Option<There>,
+pub(crate) struct UnfinishedUpload {
+    pub(crate) journal: Arc<UploadJournal>,
+    pub(crate) subject: UploadSubject,
+    pub(crate) there: Option<UploadState>,
     /// True if a cancelled job leaves the upload in the store, so that a later run can continue it.
     pub(crate) keep_partial: bool,
     /// Bytes that this run didn't send because the store had them.
     resumed: AtomicU64,
 }
 
-pub(crate) enum There {
+pub(crate) enum UploadState {
     /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),
     /// A session for which the store has the bytes below this offset.
@@ -44,7 +44,7 @@ pub(crate) enum There {
     Finished(Box<ObjectMeta>),
 }
 
-impl There {
+impl UploadState {
     fn bytes(&self) -> u64 {
         match self {
             Self::Parts(_, parts) => parts.values().map(|part| part.size).sum(),
@@ -54,9 +54,9 @@ impl There {
     }
 }
 
-impl Unfinished {
+impl UnfinishedUpload {
     /// Begins the journal anew with the store's name for an upload.
-    pub(crate) async fn begun(&self, job: &Running, upload: Upload) {
+    pub(crate) async fn begun(&self, job: &JobState, upload: StoreUpload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
         if !matches!(written, Ok(Ok(()))) {
@@ -68,19 +68,19 @@ impl Unfinished {
     ///
     /// # Errors
     /// If file operations can't run any more.
-    pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
+    pub(crate) async fn sent(&self, job: &JobState, part: Part) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         job.engine.files.run(move || journal.part(&part)).await
     }
 
     /// Counts bytes that the store has and that need not be sent.
-    pub(crate) fn resumed(&self, job: &Running, bytes: u64) {
+    pub(crate) fn resumed(&self, job: &JobState, bytes: u64) {
         self.resumed.fetch_add(bytes, Ordering::Relaxed);
         job.progress.there(bytes);
     }
 
     /// Notes that all bytes are sent again after all, so no byte counts as resumed.
-    pub(crate) fn starts_over(&self, job: &Running) {
+    pub(crate) fn starts_over(&self, job: &JobState) {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
@@ -102,7 +102,7 @@ impl Unfinished {
     }
 
     /// Removes the journal of an upload that has ended.
-    pub(crate) async fn forget(&self, job: &Running) {
+    pub(crate) async fn forget(&self, job: &JobState) {
         let journal = Arc::clone(&self.journal);
         if let Err(e) = job.engine.files.run(move || journal.remove()).await {
             tracing::debug!(error = %e, "the journal of an upload could not be removed");
@@ -116,25 +116,25 @@ impl Unfinished {
 /// # Errors
 /// If the store can't be reached to request the upload's state. Then no part could be sent either.
 pub(crate) async fn take_up(
-    job: &Running,
+    job: &JobState,
     store: &Store,
-    subject: Subject,
+    subject: UploadSubject,
     keep_partial: bool,
-) -> Result<Option<Unfinished>, Error> {
+) -> Result<Option<UnfinishedUpload>, Error> {
     let Some(folder) = job.engine.upload_journals.clone() else { return Ok(None) };
     if job.engine.is_first_upload(store.provider()) {
         abort_abandoned(job, store, folder.clone()).await?;
     }
     let opened = {
         let subject = subject.clone();
-        job.engine.files.run(move || Journal::open(&folder, &subject)).await?
+        job.engine.files.run(move || UploadJournal::open(&folder, &subject)).await?
     };
     let Some((journal, left)) = usable(opened) else { return Ok(None) };
     let there = match left {
         Some(left) => there(store, &journal, left, &subject).await?,
         None => None,
     };
-    let kept = there.as_ref().map_or(0, There::bytes);
+    let kept = there.as_ref().map_or(0, UploadState::bytes);
     if there.is_none() {
         journal.void();
     }
@@ -143,7 +143,7 @@ pub(crate) async fn take_up(
     if let Err(e) = job.engine.files.run(move || going_on.go_on(kept)).await? {
         tracing::debug!(error = %e, "the journal of an upload can't be written");
     }
-    Ok(Some(Unfinished { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
+    Ok(Some(UnfinishedUpload { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
 }
 
 fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
@@ -165,25 +165,25 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
 /// Returns the state of an upload that can be continued. Aborts an upload that can't be continued.
 async fn there(
     store: &Store,
-    journal: &Journal,
-    left: Left,
-    subject: &Subject,
-) -> Result<Option<There>, Error> {
+    journal: &UploadJournal,
+    left: JournalContent,
+    subject: &UploadSubject,
+) -> Result<Option<UploadState>, Error> {
     match worth(&left.subject, subject, journal.idle()) {
-        Worth::Nothing => return Ok(None),
-        Worth::Abort => {
+        UnfinishedAction::Nothing => return Ok(None),
+        UnfinishedAction::Abort => {
             abort(store, &left.upload).await;
             return Ok(None);
         }
-        Worth::GoOn => {}
+        UnfinishedAction::GoOn => {}
     }
     let asked = match &left.upload {
-        Upload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
+        StoreUpload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
             let parts = believed(&left.parts, &listed, subject.file.size, subject.part_len);
-            Ok(There::Parts(upload.clone(), parts))
+            Ok(UploadState::Parts(upload.clone(), parts))
         }),
-        Upload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
-            Appended::Continue { next_offset } => Ok(There::Session(session.clone(), next_offset)),
+        StoreUpload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
+            Appended::Continue { next_offset } => Ok(UploadState::Session(session.clone(), next_offset)),
             Appended::Finished(meta) => Err(Some(meta)),
             Appended::Ended => Err(None),
         }),
@@ -196,7 +196,7 @@ async fn there(
             withdraw(store, &meta).await;
             Ok(None)
         }
-        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
+        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(UploadState::Finished(meta))),
         // The session has ended. Don't use its object, which may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
@@ -214,10 +214,10 @@ async fn there(
 /// an upload whose name hasn't arrived yet. So this waits up to [`BEGIN_GRACE`] for the name, and aborts the
 /// upload.
 pub(crate) async fn begun<T>(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     begin: impl Future<Output = Result<T, laneway_store::Error>>,
-    upload: impl FnOnce(T) -> Upload,
+    upload: impl FnOnce(T) -> StoreUpload,
 ) -> Result<Result<T, laneway_store::Error>, Error> {
     let mut begin = std::pin::pin!(begin);
     match job.unless_cancelled(&mut begin).await {
@@ -232,7 +232,7 @@ pub(crate) async fn begun<T>(
 }
 
 /// Aborts an upload, so that nothing of it stays in the store. Returns whether it succeeded.
-pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
+pub(crate) async fn abort(store: &Store, upload: &StoreUpload) -> bool {
     let aborted = aborted(store, upload).await;
     if let Err(error) = &aborted {
         tracing::warn!(%error, "a failed upload could not be aborted and stays in the store");
@@ -240,23 +240,24 @@ pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
     aborted.is_ok()
 }
 
-async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Error> {
+async fn aborted(store: &Store, upload: &StoreUpload) -> Result<(), laneway_store::Error> {
     let aborted = match upload {
-        Upload::Multipart(upload) => store.abort(upload).await,
-        Upload::Session(session) => store.resumable_cancel(session).await,
+        StoreUpload::Multipart(upload) => store.abort(upload).await,
+        StoreUpload::Session(session) => store.resumable_cancel(session).await,
     };
     aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }
 
 /// Aborts uploads to this store whose journals show that they were abandoned long ago, by any run and for any
 /// file.
-async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
+async fn abort_abandoned(job: &JobState, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
-    let is_ours =
-        move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
+    let is_ours = move |left: &JournalContent| {
+        left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint
+    };
     let look = move || abandoned(&folder, IDLE_MAX, ABANDONED_MAX, is_ours);
     let found = job.engine.files.run(look).await?;
-    let end = |(journal, left): (Journal, Option<Left>)| async move {
+    let end = |(journal, left): (UploadJournal, Option<JournalContent>)| async move {
         let is_settled = match left {
             Some(left) => is_settled(aborted(store, &left.upload).await),
             None => true,

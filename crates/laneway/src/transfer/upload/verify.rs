@@ -3,27 +3,27 @@
 use bytes::Bytes;
 use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDigest, PutOptions, Store};
 
-use super::parts::Sent;
+use super::parts::PutOutcome;
 use crate::Error;
-use crate::content::checksum::{Run, Wanted, written};
+use crate::content::checksum::{ChecksumSet, RangeChecksums, written};
 use crate::event::Verified;
-use crate::job::running::{Made, Moved, Running};
+use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 
 /// The checksum that the caller gave for the bytes, and the object's URL for the error.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Given {
+pub(crate) struct ExpectedChecksum {
     pub(crate) url: String,
     pub(crate) crc32c: Option<u32>,
 }
 
-impl Given {
+impl ExpectedChecksum {
     /// Compares the bytes with the caller's checksum, before they are stored.
     ///
     /// # Errors
     /// `ErrorKind::Integrity` if they differ.
-    pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
+    pub(crate) fn compare(&self, whole: &RangeChecksums) -> Result<(), Error> {
         match (self.crc32c, whole.crc32c) {
             (Some(given), Some(is)) if given != is => {
                 let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
@@ -86,21 +86,26 @@ pub(crate) fn verify(
 /// # Errors
 /// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.
 pub(crate) async fn put(
-    job: &Running,
+    job: &JobState,
     store: &Store,
     id: &ObjectId,
     bytes: Bytes,
     sums: &Checksums,
     options: &PutOptions,
-) -> Result<Sent, Error> {
+) -> Result<PutOutcome, Error> {
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
         let verified = verify(store, &meta, bytes.len() as u64, &sums)
             .map_err(|error| name_plain_crc32(error, &meta, &bytes))?;
         let atomic = store.keeps(Operation::Put, &options.condition);
-        Ok::<_, Error>(Sent {
-            moved: Moved { bytes: bytes.len() as u64, verified, atomic, made: Made::of(&meta) },
+        Ok::<_, Error>(PutOutcome {
+            moved: TransferOutcome {
+                bytes: bytes.len() as u64,
+                verified,
+                atomic,
+                made: ResultObject::of(&meta),
+            },
             meta,
         })
     };
@@ -116,11 +121,11 @@ pub(crate) async fn put(
 /// If the store reports the CRC32 of the bytes as their CRC32C, returns an error that says so. The stored
 /// bytes are right then. Otherwise returns `error` unchanged.
 pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) -> Error {
-    let plain = Wanted { crc32: true, ..Wanted::default() };
+    let plain = ChecksumSet { crc32: true, ..ChecksumSet::default() };
     if !error.is_mismatch()
         || meta.size != bytes.len() as u64
         || meta.checksums.crc32c.is_none()
-        || meta.checksums.crc32c != Run::of(bytes, plain).crc32
+        || meta.checksums.crc32c != RangeChecksums::of(bytes, plain).crc32
     {
         return error;
     }
@@ -135,16 +140,16 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
 /// # Errors
 /// If no thread can compute the checksum.
 async fn comparable(
-    job: &Running,
+    job: &JobState,
     sums: Checksums,
     stored: &Checksums,
     bytes: Bytes,
 ) -> Result<Checksums, Error> {
-    let wanted = Wanted::to_compare_with(stored, true);
-    if wanted == Wanted::CRC32C {
+    let wanted = ChecksumSet::to_compare_with(stored, true);
+    if wanted == ChecksumSet::CRC32C {
         return Ok(sums);
     }
-    let run = job.engine.files.run(move || Run::of(&bytes, wanted)).await?;
+    let run = job.engine.files.run(move || RangeChecksums::of(&bytes, wanted)).await?;
     let mut all = run.checksums();
     all.crc32c = sums.crc32c;
     Ok(all)

@@ -6,30 +6,30 @@ use std::sync::Arc;
 use laneway_store::Version;
 
 use super::*;
-use crate::content::checksum::{Crc, Wanted};
-use crate::local::folder::{Folder, Place, Placing, Staged};
+use crate::content::checksum::{ChecksumSet, Crc};
+use crate::local::folder::{CommitOptions, FilePlace, Folder, StagedFile};
 use crate::location::relative::Relative;
 
 const SIZE: u64 = 1000;
 
-fn subject() -> Subject {
+fn subject() -> DownloadSubject {
     let version = Version::ETag("e".into());
-    Subject { url: "s3://b/k".into(), version, size: SIZE, crc: Crc::Crc32c }
+    DownloadSubject { url: "s3://b/k".into(), version, size: SIZE, crc: Crc::Crc32c }
 }
 
-fn place(dir: &Path) -> Place {
+fn place(dir: &Path) -> FilePlace {
     Folder::new(dir).place(&Relative::new("f".into()).unwrap())
 }
 
-fn resume(dir: &Path, subject: &Subject, boot: u64) -> (Staged, Vec<(u64, u64)>) {
-    let how = TakeUp { subject, fresh: false, boot, is_cancelled: &|| false };
+fn resume(dir: &Path, subject: &DownloadSubject, boot: u64) -> (StagedFile, Vec<(u64, u64)>) {
+    let how = PartialRequest { subject, fresh: false, boot, is_cancelled: &|| false };
     let (staged, done) = place(dir).resume(&how).unwrap();
     (staged, done.into_iter().map(|(start, run)| (start, run.len)).collect())
 }
 
-fn write(staged: &Staged, start: u64, bytes: &[u8]) {
+fn write(staged: &StagedFile, start: u64, bytes: &[u8]) {
     staged.write_at(bytes, start).unwrap();
-    staged.claim(start, &Run::of(bytes, Wanted::CRC32C));
+    staged.claim(start, &RangeChecksums::of(bytes, ChecksumSet::CRC32C));
 }
 
 /// Leaves the partial file of a killed run: 100 bytes at offset 0, and 50 at offset 300.
@@ -65,7 +65,7 @@ fn what_a_run_left_is_gone_on_with_and_put_in_its_place() {
     let (staged, done) = resume(dir.path(), &subject(), 1);
     assert_eq!(done, [(0, 350)]);
     staged.write_at(&[5; 650], 350).unwrap();
-    staged.commit(Placing::default()).unwrap();
+    staged.commit(CommitOptions::default()).unwrap();
     assert_eq!(names(dir.path()), ["f"], "the file and its journal are removed");
     let bytes = [vec![1; 60], vec![2; 40], vec![4; 200], vec![3; 50], vec![5; 650]].concat();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), bytes);
@@ -125,7 +125,7 @@ fn what_was_read_back_once_is_believed_in_the_same_boot() {
 fn a_job_that_is_cancelled_while_it_reads_back_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     left_behind(dir.path(), 1);
-    let how = TakeUp { subject: &subject(), fresh: false, boot: 2, is_cancelled: &|| true };
+    let how = PartialRequest { subject: &subject(), fresh: false, boot: 2, is_cancelled: &|| true };
     let (staged, done) = place(dir.path()).resume(&how).unwrap();
     assert!(done.is_empty());
     assert_eq!(staged.keep(), Some(150));
@@ -136,9 +136,9 @@ fn a_job_that_is_cancelled_while_it_reads_back_loses_nothing() {
 #[test]
 fn what_is_of_another_state_or_size_is_begun_anew() {
     let others = [
-        Subject { version: Version::ETag("f".into()), ..subject() },
-        Subject { size: SIZE + 1, ..subject() },
-        Subject { crc: Crc::Crc64nvme, ..subject() },
+        DownloadSubject { version: Version::ETag("f".into()), ..subject() },
+        DownloadSubject { size: SIZE + 1, ..subject() },
+        DownloadSubject { crc: Crc::Crc64nvme, ..subject() },
     ];
     for other in others {
         let dir = tempfile::tempdir().unwrap();
@@ -185,9 +185,9 @@ fn two_at_once_have_a_file_each() {
     place(dir.path()).forget("s3://b/k");
     first.write_at(&[1; SIZE as usize], 0).unwrap();
     second.write_at(&[2; SIZE as usize], 0).unwrap();
-    second.commit(Placing::default()).unwrap();
+    second.commit(CommitOptions::default()).unwrap();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), [2; SIZE as usize]);
-    first.commit(Placing::default()).unwrap();
+    first.commit(CommitOptions::default()).unwrap();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), [1; SIZE as usize]);
     assert_eq!(names(dir.path()), ["f"]);
 }
@@ -197,7 +197,7 @@ fn what_lies_under_the_name_and_is_no_file_of_ours_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let victim = dir.path().join("victim");
     std::fs::write(&victim, "theirs").unwrap();
-    let name = Names::of(OsStr::new("f"), "s3://b/k").part;
+    let name = PartialNames::of(OsStr::new("f"), "s3://b/k").part;
     let at = dir.path().join(name);
     let lay: [&dyn Fn(); 3] = [
         &|| std::os::unix::fs::symlink(&victim, &at).unwrap(),
@@ -209,7 +209,7 @@ fn what_lies_under_the_name_and_is_no_file_of_ours_is_left_alone() {
         let (staged, done) = resume(dir.path(), &subject(), 1);
         assert!(done.is_empty() && !staged.is_journaled());
         staged.write_at(b"ours", 0).unwrap();
-        staged.commit(Placing::default()).unwrap();
+        staged.commit(CommitOptions::default()).unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"theirs");
         let _ = std::fs::remove_file(&at);
     }
@@ -224,7 +224,7 @@ fn a_file_that_took_the_temporary_name_is_left_alone() {
     // Put another file there, as the download of an object of that very name would.
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
-    let error = staged.commit(Placing::default()).unwrap_err();
+    let error = staged.commit(CommitOptions::default()).unwrap_err();
     assert!(
         error.kind() == crate::ErrorKind::Refused && error.to_string().contains(".part was replaced"),
         "{error}"
@@ -236,7 +236,7 @@ fn a_file_that_took_the_temporary_name_is_left_alone() {
 
 #[test]
 fn names_tell_sources_and_destinations_apart() {
-    let names = |name: &str, url: &str| Names::of(OsStr::new(name), url).part;
+    let names = |name: &str, url: &str| PartialNames::of(OsStr::new(name), url).part;
     let all = [names("f", "s3://b/k"), names("g", "s3://b/k"), names("f", "gs://b/k")];
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
     // A long name is cut, but its whole text decides the hash.

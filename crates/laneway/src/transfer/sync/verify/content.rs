@@ -6,11 +6,11 @@ use std::sync::Arc;
 use laneway_store::Checksums;
 
 use super::finding::{Finding, contents};
-use crate::content::checksum::Wanted;
+use crate::content::checksum::ChecksumSet;
 use crate::event::Verified;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::transfer::sync::content::{asked, by_parts, is_comparable, listed_sums};
-use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::transfer::upload::hashed_file_while;
 use crate::{Error, Location};
 
@@ -20,17 +20,19 @@ use crate::{Error, Location};
 /// # Errors
 /// If a file can't be read, or changes meanwhile; a store's error.
 pub(super) async fn finding(
-    job: &Arc<Running>,
-    source: (&Location, &Entry),
-    destination: (&Location, &Entry),
+    job: &Arc<JobState>,
+    source: (&Location, &SideEntry),
+    destination: (&Location, &SideEntry),
 ) -> Result<Finding, Error> {
     let (path, meta) = match (&source.1.at, &destination.1.at) {
-        (At::File(path), At::File(other)) => {
-            let (ours, theirs) = (hashed(job, path, Wanted::CRC32C), hashed(job, other, Wanted::CRC32C));
+        (EntryPlace::File(path), EntryPlace::File(other)) => {
+            let (ours, theirs) =
+                (hashed(job, path, ChecksumSet::CRC32C), hashed(job, other, ChecksumSet::CRC32C));
             return Ok(contents(&ours.await?, &theirs.await?));
         }
-        (At::File(path), At::Object(meta)) | (At::Object(meta), At::File(path)) => (path, meta),
-        (At::Object(_), At::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
+        (EntryPlace::File(path), EntryPlace::Object(meta))
+        | (EntryPlace::Object(meta), EntryPlace::File(path)) => (path, meta),
+        (EntryPlace::Object(_), EntryPlace::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
     };
     let place = if source.0.is_object() { source.0 } else { destination.0 };
     let Some((provider, _)) = place.as_object() else { return Ok(Finding::Same(Verified::Unverified)) };
@@ -38,7 +40,7 @@ pub(super) async fn finding(
     let listed = listed_sums(store, meta);
     let mut found = Finding::Same(Verified::Unverified);
     if is_comparable(&listed) {
-        found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
+        found = contents(&hashed(job, path, ChecksumSet::to_compare_with(&listed, true)).await?, &listed);
         // A different ETag proves nothing yet. If a KMS key or a customer's key encrypts the object, its ETag
         // isn't an MD5. The metadata shows this.
         if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
@@ -49,7 +51,7 @@ pub(super) async fn finding(
     let meta = asked(job, store, meta).await?;
     let sums = &meta.checksums;
     if is_comparable(sums) {
-        return Ok(contents(&hashed(job, path, Wanted::to_compare_with(sums, true)).await?, sums));
+        return Ok(contents(&hashed(job, path, ChecksumSet::to_compare_with(sums, true)).await?, sums));
     }
     let (reading, size) = (Arc::clone(job), meta.size);
     job.progress.sized(size);
@@ -61,7 +63,7 @@ pub(super) async fn finding(
 }
 
 /// Returns the checksums of a file. While the file is read, the job's progress counts its bytes as moved.
-async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
+async fn hashed(job: &Arc<JobState>, path: &Path, wanted: ChecksumSet) -> Result<Checksums, Error> {
     let (reading, path) = (Arc::clone(job), path.to_owned());
     let size = path.metadata().map_or(0, |metadata| metadata.len());
     job.progress.sized(size);

@@ -4,7 +4,7 @@ use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
 use crate::transfer::sync::content::md5;
-use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::sync::side::{EntryPlace, SideEntry};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
@@ -45,7 +45,7 @@ impl Finding {
     }
 }
 
-pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Finding {
+pub(super) fn finding(source: Option<&SideEntry>, destination: Option<&SideEntry>) -> Finding {
     let (source, destination) = match (source, destination) {
         (Some(source), Some(destination)) => (source, destination),
         (Some(_), None) => return Finding::Missing,
@@ -54,7 +54,7 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
     if source.facts.size != destination.facts.size {
         return Finding::Size(source.facts.size, destination.facts.size);
     }
-    let (At::Object(source), At::Object(destination)) = (&source.at, &destination.at) else {
+    let (EntryPlace::Object(source), EntryPlace::Object(destination)) = (&source.at, &destination.at) else {
         return Finding::Same(Verified::Unverified);
     };
     match contents(&source.checksums, &destination.checksums) {

@@ -12,9 +12,9 @@ use laneway_store::Version;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::finding::Finding;
-use crate::job::running::Running;
+use crate::job::running::JobState;
 use crate::listing::folder_prefix;
-use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::sync::side::{EntryPlace, SideEntry};
 use crate::{Error, Location};
 
 /// The characters that are not URL-encoded in a key.
@@ -24,18 +24,18 @@ const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').r
 const ROWS_MAX: usize = 1000;
 
 /// A row, in the order of its columns.
-pub(super) type Fields = [String; 7];
+pub(super) type ReportFields = [String; 7];
 
-pub(super) struct Row(Fields);
+pub(super) struct ReportRow(ReportFields);
 
-impl Row {
-    pub(super) fn of(at: &Location, name: &str, entry: Option<&Entry>, finding: &Finding) -> Self {
+impl ReportRow {
+    pub(super) fn of(at: &Location, name: &str, entry: Option<&SideEntry>, finding: &Finding) -> Self {
         let (bucket, key) = match at {
             Location::Object { bucket, key, .. } => (bucket.clone(), format!("{}{name}", folder_prefix(key))),
             _ => (String::new(), name.to_owned()),
         };
         let version = match entry.map(|entry| &entry.at) {
-            Some(At::Object(meta)) => match meta.version {
+            Some(EntryPlace::Object(meta)) => match meta.version {
                 Some(Version::Generation(generation)) => generation.to_string(),
                 // An ETag can't be requested as a version, so leave VersionId empty.
                 _ => String::new(),
@@ -68,7 +68,7 @@ pub(super) struct Report {
     /// be renamed.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
-    waiting: Vec<Row>,
+    waiting: Vec<ReportRow>,
 }
 
 impl Report {
@@ -76,7 +76,7 @@ impl Report {
     ///
     /// # Errors
     /// If the file can't be written.
-    pub(super) async fn begin(job: &Running, path: PathBuf) -> Result<Self, Error> {
+    pub(super) async fn begin(job: &JobState, path: PathBuf) -> Result<Self, Error> {
         let at = path.clone();
         let create = move || match at.metadata() {
             Ok(there) if !there.is_file() => Ok((File::create(&at)?, None)),
@@ -90,14 +90,14 @@ impl Report {
         Ok(Self { path, unfinished, file: Arc::new(file), waiting: Vec::new() })
     }
 
-    pub(super) async fn add(&mut self, job: &Running, row: Row) -> Result<(), Error> {
+    pub(super) async fn add(&mut self, job: &JobState, row: ReportRow) -> Result<(), Error> {
         self.waiting.push(row);
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
 
     /// Writes the waiting rows. Renames a complete report to its final name. An incomplete report keeps the
     /// name that ends in `.unfinished`.
-    pub(super) async fn end(mut self, job: &Running, is_complete: bool) -> Result<(), Error> {
+    pub(super) async fn end(mut self, job: &JobState, is_complete: bool) -> Result<(), Error> {
         self.write(job).await?;
         let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };
         let to = self.path.clone();
@@ -105,11 +105,11 @@ impl Report {
         renamed.map_err(|e| Error::local(&self.path, "can't be renamed to its final name", e))
     }
 
-    async fn write(&mut self, job: &Running) -> Result<(), Error> {
+    async fn write(&mut self, job: &JobState) -> Result<(), Error> {
         let (rows, file) = (std::mem::take(&mut self.waiting), Arc::clone(&self.file));
         let write = move || {
             let mut lines = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-            for Row(fields) in rows {
+            for ReportRow(fields) in rows {
                 lines.write_record(fields)?;
             }
             let lines = lines.into_inner().map_err(|e| std::io::Error::other(e.to_string()))?;
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_row_has_the_columns_of_a_completion_report() {
         let at = Location::object(laneway_store::Provider::S3, "b", "p");
-        let Row(fields) = Row::of(&at, "a b/ü,1", None, &Finding::Missing);
+        let ReportRow(fields) = ReportRow::of(&at, "a b/ü,1", None, &Finding::Missing);
         let message = "the source has it, but the destination doesn't";
         assert_eq!(fields, ["b", "p/a%20b/%C3%BC%2C1", "", "failed", "NoSuchKey", "404", message]);
     }

@@ -5,23 +5,23 @@ use laneway_store::PartChecksums;
 use super::*;
 use crate::plan::random::Random;
 
-fn subject() -> Subject {
-    let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
+fn subject() -> UploadSubject {
+    let file = FileIdentity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
     let (path, url, endpoint) = ("/d/\\n \\xc3\\xbc".into(), "gs://b/k".into(), "http://h".into());
-    Subject { path, url, endpoint, file, options: 7, part_len: 16 }
+    UploadSubject { path, url, endpoint, file, options: 7, part_len: 16 }
 }
 
-fn upload() -> Upload {
+fn upload() -> StoreUpload {
     let id = ObjectId::new("b", "k");
-    Upload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
+    StoreUpload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
 }
 
 fn part(number: u32) -> Part {
     Part { number, etag: format!("\"e{number}\""), size: 16, crc32c: Some(number), md5: None }
 }
 
-fn open(folder: &Path) -> (Journal, Option<Left>) {
-    Journal::open(folder, &subject()).unwrap().unwrap()
+fn open(folder: &Path) -> (UploadJournal, Option<JournalContent>) {
+    UploadJournal::open(folder, &subject()).unwrap().unwrap()
 }
 
 fn bytes_of(folder: &Path) -> Vec<u8> {
@@ -69,9 +69,9 @@ fn nobody_else_can_read_it_and_no_two_hold_it() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder.join(journal_name(&subject()))), 0o600);
     assert_eq!(mode(&folder), 0o700);
-    assert!(Journal::open(&folder, &subject()).unwrap().is_none());
+    assert!(UploadJournal::open(&folder, &subject()).unwrap().is_none());
     drop(journal);
-    assert!(Journal::open(&folder, &subject()).unwrap().is_some());
+    assert!(UploadJournal::open(&folder, &subject()).unwrap().is_some());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_link_in_its_place_is_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine"), "mine").unwrap();
     std::os::unix::fs::symlink("mine", dir.path().join(journal_name(&subject()))).unwrap();
-    assert!(Journal::open(dir.path(), &subject()).unwrap().is_none());
+    assert!(UploadJournal::open(dir.path(), &subject()).unwrap().is_none());
     assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), b"mine");
 }
 
@@ -143,8 +143,8 @@ fn what_is_not_wanted_takes_no_place_of_what_is() {
     let hour = Duration::from_secs(3600);
     for number in 0..20 {
         let url = if number == 13 { "s3://b/mine".to_owned() } else { format!("gs://b/{number}") };
-        let subject = Subject { url, ..subject() };
-        let (journal, _) = Journal::open(dir.path(), &subject).unwrap().unwrap();
+        let subject = UploadSubject { url, ..subject() };
+        let (journal, _) = UploadJournal::open(dir.path(), &subject).unwrap().unwrap();
         journal.begin(&subject, &upload()).unwrap();
         age(&dir.path().join(journal_name(&subject)), hour * 2);
     }
@@ -167,7 +167,7 @@ fn a_journal_of_a_newer_format_is_left_as_it_is() {
         lay();
         let is_swept = !abandoned(dir.path(), hour, 9, |_| true).is_empty();
         lay();
-        let is_taken = Journal::open(dir.path(), &subject()).unwrap().is_some();
+        let is_taken = UploadJournal::open(dir.path(), &subject()).unwrap().is_some();
         assert_eq!(is_taken, is_swept, "{json}");
         // A journal without a valid first line is removed, because `open` has taken it and no upload has
         // begun.

@@ -62,7 +62,7 @@ pub(crate) enum Verb {
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
-    Restore(restore::Restore),
+    Restore(restore::RestoreVerb),
     #[command(alias = "concat")]
     Compose(compose::Compose),
     Verify(verify::Verify),

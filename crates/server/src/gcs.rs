@@ -49,7 +49,7 @@ use crate::verb::Verb;
 use answer::{Answer, Problem};
 use bucket_fields::Kind;
 use fields::Fields;
-use folders::Folders;
+use folders::FolderTable;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
 use soft_delete::SoftDeleted;
@@ -59,7 +59,7 @@ pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
-    pub(crate) folders: Folders,
+    pub(crate) folders: FolderTable,
     pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BucketSetting {
-    /// Whether the bucket keeps versions: `{"enabled": true}` on GCS, `{"Status": "Enabled"}` on S3.
+    /// The setting that keeps versions: `{"enabled": true}` on GCS, `{"Status": "Enabled"}` on S3.
     Versioning,
     /// The rules that remove objects or change their class: `{"rule": [...]}` on GCS, `{"Rules": [...]}` on S3, as
     /// `gcloud storage` and `aws s3api` have them.

@@ -108,12 +108,12 @@ pub(crate) fn encode_md5(value: [u8; 16]) -> String {
 /// Returns the MD5 of a body, or `None` if its file can't be read. Sending the body then reports the cause.
 pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     let mut md5 = Md5::new();
-    each_piece(body, |bytes| md5.update(bytes))?;
+    each_segment(body, |bytes| md5.update(bytes))?;
     Some(md5.finalize().into())
 }
 
-/// Gives the bytes of a body to `take`, in order. Returns `None` if its file can't be read.
-pub(crate) fn each_piece(body: &Body, mut take: impl FnMut(&[u8])) -> Option<()> {
+/// Gives the bytes of a body to `take`, part by part and in order. Returns `None` if its file can't be read.
+pub(crate) fn each_segment(body: &Body, mut take: impl FnMut(&[u8])) -> Option<()> {
     for segment in body.segments() {
         match segment {
             Segment::Memory(bytes) => take(bytes),

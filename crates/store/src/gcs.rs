@@ -64,7 +64,7 @@ pub(crate) struct Gcs {
     lacks_batch: Refusals,
     /// The server or the caller's role has shown that it lacks moves within a bucket, by bucket.
     lacks_move: Refusals,
-    /// Whether buckets have a hierarchical namespace, which never changes.
+    /// True for buckets with a hierarchical namespace, which never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn leaves(
 }
 
 /// A step through a document.
-pub(crate) enum Step<'a> {
+pub(crate) enum XmlStep<'a> {
     /// An element of this name begins.
     Begin(&'a str),
     /// The innermost element ends. This is its text, unless it holds elements.
@@ -113,7 +113,7 @@ pub(crate) enum Step<'a> {
 /// Returns the reason why it can't be read, or the error of `step`.
 pub(crate) fn elements(
     body: &[u8],
-    mut step: impl FnMut(Step<'_>) -> Result<(), String>,
+    mut step: impl FnMut(XmlStep<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
     let mut reader = quick_xml::Reader::from_str(text);
@@ -122,12 +122,12 @@ pub(crate) fn elements(
         match reader.read_event().map_err(|e| e.to_string())? {
             Event::Start(start) => {
                 content.clear();
-                step(Step::Begin(start.local_name().as_ref()))?;
+                step(XmlStep::Begin(start.local_name().as_ref()))?;
             }
-            Event::End(_) => step(Step::End(&std::mem::take(&mut content)))?,
+            Event::End(_) => step(XmlStep::End(&std::mem::take(&mut content)))?,
             Event::Empty(empty) => {
-                step(Step::Begin(empty.local_name().as_ref()))?;
-                step(Step::End(""))?;
+                step(XmlStep::Begin(empty.local_name().as_ref()))?;
+                step(XmlStep::End(""))?;
             }
             Event::Text(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),
             Event::CData(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),

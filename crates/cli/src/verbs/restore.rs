@@ -21,7 +21,7 @@ use crate::{job, locations};
 /// GCS: buckets with soft deletion keep deleted objects for at least a week, and `ls --soft-deleted` lists them. Without a generation, the
 /// newest deleted object of a name comes back. If another object has the name, it stays unless --overwrite is given.
 #[derive(Args, Debug)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreVerb {
     /// Objects, versions, patterns, or with -r prefixes
     ///
     /// A version is gs://bucket/key#generation or s3://bucket/key#id.
@@ -66,7 +66,7 @@ const WORDING: Wording = Wording {
     resume: "Run the same command to restore the rest",
 };
 
-impl Restore {
+impl RestoreVerb {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let targets = locations::versioned(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;

@@ -10,6 +10,6 @@ pub use laneway_store::{
     Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, Get,
     GetHedge, GetRange, GetSink, Got, HedgeMaker, InventoryFormat, List, Multipart, NewBucket, NotAScheme,
     Operation, Page, Part, PartChecksums, PartRules, Path, Protocol, ReadAs, RequestPrices, ReservedScheme,
-    Resumable, Route, Segment, SignOptions, SinkError, SinkMaker, Spare, StoredPart, Timings, Unless,
-    VersionNames, capabilities_of,
+    Restoration, Resumable, Route, Segment, SignOptions, SinkError, SinkMaker, Spare, StoredPart, Timings,
+    Unless, VersionNames, capabilities_of,
 };

@@ -149,10 +149,10 @@ async fn by_parts(
     let most = can.copy_bytes_max.unwrap_or(can.parts.bytes_max).min(can.parts.bytes_max).max(1);
     let mut ranges = Vec::new();
     for meta in metas.iter().filter(|meta| meta.size > 0) {
-        // Equal pieces, so that none is below the smallest part.
-        let piece = meta.size.div_ceil(meta.size.div_ceil(most));
-        for at in 0..meta.size.div_ceil(piece) {
-            ranges.push((meta, at * piece..meta.size.min((at + 1) * piece)));
+        // Equal parts, so that none is below the smallest part.
+        let part_len = meta.size.div_ceil(meta.size.div_ceil(most));
+        for at in 0..meta.size.div_ceil(part_len) {
+            ranges.push((meta, at * part_len..meta.size.min((at + 1) * part_len)));
         }
     }
     let upload = store.begin(to, options).await?;

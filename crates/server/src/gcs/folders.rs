@@ -22,9 +22,9 @@ const ENTRIES_MAX: u64 = 1000;
 
 /// The creation times, by bucket and name.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(Mutex<BTreeMap<(String, String), u64>>);
+pub(crate) struct FolderTable(Mutex<BTreeMap<(String, String), u64>>);
 
-impl Folders {
+impl FolderTable {
     pub(crate) fn clear(&self) {
         self.map().clear();
     }

@@ -4,23 +4,23 @@ mod account_key;
 mod adc;
 mod certificate;
 mod external;
-mod login;
 mod metadata;
 mod signer;
 mod token;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::{Lanes, Scheme};
 
-use self::adc::{Adc, GOOGLE, Identity};
+use self::adc::{Adc, GOOGLE, Identity, gcloud_folder, is_absent};
 pub(crate) use self::signer::Signer;
 pub(super) use self::token::Token;
 use super::cache::{self, Cache, Ends, Found};
+use super::command;
 use super::deadline::reported_when_slow;
 use super::lacking::Lacking;
 use super::provided;
@@ -286,7 +286,7 @@ impl Chain {
         if self.universe != GOOGLE {
             return Err(Lacking::Nothing(tried));
         }
-        let token = reported_when_slow("gcloud", login::token(&self.environment, tried)).await?;
+        let token = reported_when_slow("gcloud", gcloud_token(&self.environment, tried)).await?;
         tracing::debug!(source = "gcloud", "credentials found");
         let quota_project = self.environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
         bearer(token, quota_project.as_deref()).map_err(|cause| Lacking::unusable("gcloud", cause))
@@ -342,6 +342,47 @@ fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
     let quota_project = quota_project.map(HeaderValue::try_from).transpose();
     let quota_project = quota_project.map_err(|_| "its quota project isn't a valid project")?;
     Ok(Bearer { token, authorization, quota_project })
+}
+
+/// The login of gcloud itself (`gcloud auth login`). Laneway asks gcloud for a token, and reads none of its files
+/// (<https://cloud.google.com/sdk/gcloud/reference/auth/print-access-token>).
+const LOGIN: &str = "gcloud's own login";
+
+/// The database of logins. It exists once somebody has logged in.
+const LOGINS: &str = "credentials.db";
+
+const GCLOUD_COMMAND: &str = "gcloud auth print-access-token --quiet";
+
+/// The variables that choose gcloud, its folder and its account.
+const GCLOUD_VARIABLES: [&str; 5] =
+    ["PATH", "HOME", "CLOUDSDK_CONFIG", "CLOUDSDK_ACTIVE_CONFIG_NAME", "CLOUDSDK_CORE_ACCOUNT"];
+
+/// Starting gcloud takes a second or two, and it may ask Google.
+const GCLOUD_LIMIT: Duration = Duration::from_secs(60);
+
+/// gcloud prints a fresh token, which lasts for an hour, and doesn't print its end. A token that ends earlier is
+/// replaced once the store refuses it.
+const GCLOUD_LIFETIME: Duration = Duration::from_secs(50 * 60);
+
+/// Asks gcloud for a token.
+///
+/// # Errors
+/// `Nothing` if nobody has logged in with gcloud; otherwise the failure of gcloud.
+async fn gcloud_token(environment: &Environment, mut tried: Vec<String>) -> Result<Token, Lacking> {
+    let has_logins = gcloud_folder(environment).is_some_and(|folder| !is_absent(&folder.join(LOGINS)));
+    if !has_logins {
+        tried.push(LOGIN.to_owned());
+        return Err(Lacking::Nothing(tried));
+    }
+    let variables = GCLOUD_VARIABLES.into_iter().filter_map(|name| Some((name, environment.get(name)?)));
+    let variables: Vec<_> = variables.collect();
+    let printed = command::run(GCLOUD_COMMAND, &variables, Some(GCLOUD_LIMIT)).await;
+    let printed = printed.map_err(|cause| Lacking::unusable(LOGIN, cause))?;
+    let access_token = String::from_utf8_lossy(&printed).trim().to_owned();
+    if access_token.is_empty() || access_token.contains(char::is_whitespace) {
+        return Err(Lacking::unusable(LOGIN, "gcloud printed no token"));
+    }
+    Ok(Token { access_token, expires_at: Some(SystemTime::now() + GCLOUD_LIFETIME) })
 }
 
 #[cfg(test)]

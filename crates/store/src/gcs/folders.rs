@@ -14,7 +14,7 @@ const FOLDERS: &str = "storage#folders";
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Layout {
+struct StorageLayout {
     hierarchical_namespace: Namespace,
 }
 
@@ -26,14 +26,14 @@ struct Namespace {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Answer {
+struct FolderPage {
     kind: Option<String>,
-    items: Vec<Folder>,
+    items: Vec<ListedFolder>,
     next_page_token: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Folder {
+struct ListedFolder {
     name: String,
 }
 
@@ -67,12 +67,12 @@ impl Gcs {
         let exchange = Exchange::bucket(self, Operation::List, bucket);
         let query = Query::new().and("fields", "hierarchicalNamespace");
         let target = format!("/storage/v1/b/{}/storageLayout{query}", component(bucket));
-        let layout: Layout = match exchange.send(&Outgoing::new(Method::GET, target)).await {
+        let layout: StorageLayout = match exchange.send(&Outgoing::new(Method::GET, target)).await {
             Ok(sent) => serde_json::from_slice(&sent.response.body).unwrap_or_default(),
             Err(error) if error.is_not_found() || error.is_permission() || error.is_invalid() => {
-                Layout::default()
+                StorageLayout::default()
             }
-            Err(error) if error.is_unsupported() => Layout::default(),
+            Err(error) if error.is_unsupported() => StorageLayout::default(),
             Err(error) => return Err(error),
         };
         let is_hierarchical = layout.hierarchical_namespace.enabled;
@@ -95,7 +95,7 @@ impl Gcs {
                 .and("fields", "kind,nextPageToken,items(name)");
             let target = format!("/storage/v1/b/{}/folders{query}", component(bucket));
             let sent = exchange.send(&Outgoing::new(Method::GET, target)).await?;
-            let answer: Answer = serde_json::from_slice(&sent.response.body)
+            let answer: FolderPage = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of folders: {e}")))?;
             if answer.kind.as_deref() != Some(FOLDERS) {
                 let message = format!("the answer is no list of folders: it is not of the kind {FOLDERS}");
@@ -110,8 +110,8 @@ impl Gcs {
     }
 
     /// Begins to rename a folder with everything in it, and returns the operation's name. Returns `None` if the objects
-    /// must be moved one by one: in a flat bucket, or if the folder doesn't exist, the new name is taken or lacks a
-    /// parent, or the caller may not.
+    /// must be moved one by one. That is so in a flat bucket, if the folder doesn't exist, and if the new name is taken
+    /// or lacks a parent. It is also so if the caller may not rename folders.
     pub(crate) async fn begin_rename_folder(
         &self,
         bucket: &str,

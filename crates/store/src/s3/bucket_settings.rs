@@ -90,9 +90,9 @@ fn read(body: &[u8], root: &str) -> Result<Value, String> {
     let mut whole = Value::Null;
     xml::elements(body, |step| {
         match step {
-            xml::Step::Begin(name) if open.len() < DEPTH_MAX => open.push((name.to_owned(), Map::new())),
-            xml::Step::Begin(_) => return Err("its elements lie too deep".to_owned()),
-            xml::Step::End(text) => {
+            xml::XmlStep::Begin(name) if open.len() < DEPTH_MAX => open.push((name.to_owned(), Map::new())),
+            xml::XmlStep::Begin(_) => return Err("its elements lie too deep".to_owned()),
+            xml::XmlStep::End(text) => {
                 let Some((name, fields)) = open.pop() else { return Err("it ends too early".to_owned()) };
                 let value = if fields.is_empty() { leaf(&name, text.trim()) } else { Value::Object(fields) };
                 match open.last_mut() {

@@ -11,7 +11,7 @@ use laneway_lanes::{Body, Head};
 use ring::digest::{Context, SHA256};
 
 use super::S3;
-use crate::checksum::{PartsAlgorithm, each_piece, on_a_thread};
+use crate::checksum::{PartsAlgorithm, each_segment, on_a_thread};
 use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::multipart::SpeaksMultipart as _;
 use crate::{
@@ -154,14 +154,14 @@ fn digest(body: &Body, is_sha256: bool) -> Option<(Vec<u8>, u32)> {
     let mut crc32c = Digest::new(CrcAlgorithm::Crc32Iscsi);
     let digest = if is_sha256 {
         let mut sha256 = Context::new(&SHA256);
-        each_piece(body, |bytes| {
+        each_segment(body, |bytes| {
             crc32c.update(bytes);
             sha256.update(bytes);
         })?;
         sha256.finish().as_ref().to_vec()
     } else {
         let mut crc64 = Digest::new(CrcAlgorithm::Crc64Nvme);
-        each_piece(body, |bytes| {
+        each_segment(body, |bytes| {
             crc32c.update(bytes);
             crc64.update(bytes);
         })?;

@@ -60,8 +60,8 @@ impl Store {
     }
 
     /// Begins to rename a folder with everything in it, in one step, and returns the name of the operation. Both names
-    /// end in a slash. Returns `None` if the objects must be moved one by one: the bucket has no folders, the folder
-    /// doesn't exist, the new name is taken or lacks a parent, or the caller lacks the permission.
+    /// end in a slash. Returns `None` if the objects must be moved one by one. That is so if the bucket has no folders or
+    /// the folder doesn't exist, and if the new name is taken or lacks a parent. It is also so without the permission.
     ///
     /// # Errors
     /// Those of the connection, and of a rename whose answer was lost.

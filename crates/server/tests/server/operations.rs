@@ -34,8 +34,8 @@ Done with a difference:
   deletion, a hierarchical namespace, Autoclass, logging and default KMS keys are refused (501).
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
 - A full disk is 507 in every dialect.
-- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket` and
-  `--seed` again, empty.
+- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
+  and the objects of `--seed` again.
 ";
 
 const RETENTION: &str =

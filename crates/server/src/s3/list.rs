@@ -183,7 +183,8 @@ pub(super) struct Writing {
     owner: Option<Owner>,
 }
 
-fn owner(dialect: &Dialect) -> Owner {
+/// Returns the owner of everything.
+pub(super) fn owner(dialect: &Dialect) -> Owner {
     Owner { display_name: None, id: Some(dialect.config.access_key.clone()) }
 }
 

@@ -63,8 +63,11 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         }
         None => {}
     }
-    if let Some(refusal) = of_owner(headers).or_else(|| of_new_object(method, headers)) {
-        return Some(refusal);
+    let of_request = of_owner(headers)
+        .or_else(|| of_new_object(method, headers))
+        .or_else(|| of_listing(method, key, query));
+    if of_request.is_some() {
+        return of_request;
     }
     // Only directory buckets support appending to an object.
     if headers.contains_key("x-amz-write-offset-bytes") {
@@ -132,6 +135,31 @@ fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
 fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let seconds = query.value("X-Amz-Expires")?;
     let bad = |message| Some((StatusCode::BAD_REQUEST, "AuthorizationQueryParametersError", message));
+/// Returns the reason to refuse a listing because of its options.
+fn of_listing(method: &Method, key: &str, query: &Query) -> Option<Refusal> {
+    if *method != Method::GET {
+        return None;
+    }
+    let bad = |message| Some((StatusCode::BAD_REQUEST, "InvalidArgument", message));
+    if key.is_empty() && query.value("list-type").is_some_and(|kind| kind != "2") {
+        return bad("Invalid List Type specified in Request");
+    }
+    if query.value("encoding-type").is_some_and(|encoding| encoding != "url") {
+        return bad("Invalid Encoding Method specified in Request");
+    }
+    let is_count = |text: &str| text.parse::<u32>().is_ok_and(|count| i32::try_from(count).is_ok());
+    for (name, message) in [
+        ("max-keys", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("max-uploads", "Argument max-uploads must be an integer between 0 and 2147483647"),
+        ("max-parts", "Argument max-parts must be an integer between 0 and 2147483647"),
+    ] {
+        if query.value(name).is_some_and(|text| !text.is_empty() && !is_count(text)) {
+            return bad(message);
+        }
+    }
+    None
+}
+
     match seconds.parse::<i64>() {
         Err(_) => return bad("X-Amz-Expires should be a number"),
         Ok(..0) => return bad("X-Amz-Expires must be non-negative"),

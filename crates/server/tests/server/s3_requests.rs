@@ -141,3 +141,21 @@ fn attributes_are_written_as_s3_writes_them() {
     assert_eq!((got.element("ChecksumCRC32C"), got.element("ObjectSize")), ("mnG7TA==", "5"));
     assert!(got.text().contains("<GetObjectAttributesResponse xmlns="), "{}", got.text());
 }
+
+#[test]
+fn options_of_listings_that_s3_refuses_are_refused() {
+    let rig = Rig::new();
+    for (query, message) in [
+        ("list-type=1", "Invalid List Type specified in Request"),
+        ("list-type=2&encoding-type=base64", "Invalid Encoding Method specified in Request"),
+        ("versions&encoding-type=", "Invalid Encoding Method specified in Request"),
+        ("max-keys=-1", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("list-type=2&max-keys=many", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("uploads&max-uploads=-1", "Argument max-uploads must be an integer between 0 and 2147483647"),
+    ] {
+        let refused = send(&rig, "GET", &format!("/demo?{query}"), &[], "");
+        assert_eq!((refused.status, refused.element("Code")), (400, "InvalidArgument"), "{query}");
+        assert_eq!(refused.element("Message"), message, "{query}");
+    }
+    assert_eq!(send(&rig, "GET", "/demo?list-type=2&encoding-type=url&max-keys=0", &[], "").status, 200);
+}

@@ -35,6 +35,10 @@ const STORAGE_CLASSES: [&str; 12] = [
 /// `x-amz-checksum-` headers without a checksum.
 const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
 
+/// The algorithms of S3's checksums that this store doesn't compute.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Checksum.html>
+const LACKING_ALGORITHMS: [&str; 5] = ["md5", "sha512", "xxhash128", "xxhash3", "xxhash64"];
+
 const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
 
 /// Status, code and message of a refusal.
@@ -131,10 +135,6 @@ fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     None
 }
 
-/// Returns the reason to refuse a presigned request before its signature is verified.
-fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
-    let seconds = query.value("X-Amz-Expires")?;
-    let bad = |message| Some((StatusCode::BAD_REQUEST, "AuthorizationQueryParametersError", message));
 /// Returns the reason to refuse a listing because of its options.
 fn of_listing(method: &Method, key: &str, query: &Query) -> Option<Refusal> {
     if *method != Method::GET {
@@ -160,6 +160,10 @@ fn of_listing(method: &Method, key: &str, query: &Query) -> Option<Refusal> {
     None
 }
 
+/// Returns the reason to refuse a presigned request before its signature is verified.
+fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
+    let seconds = query.value("X-Amz-Expires")?;
+    let bad = |message| Some((StatusCode::BAD_REQUEST, "AuthorizationQueryParametersError", message));
     match seconds.parse::<i64>() {
         Err(_) => return bad("X-Amz-Expires should be a number"),
         Ok(..0) => return bad("X-Amz-Expires must be non-negative"),
@@ -183,6 +187,10 @@ fn of_listing(method: &Method, key: &str, query: &Query) -> Option<Refusal> {
 /// Returns the reason to refuse a request because of its checksum headers.
 pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
+    if lacks_algorithm(headers) {
+        let message = "This store doesn't compute MD5, SHA-512 and XXHash checksums (x-amz-checksum-*).";
+        return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", message));
+    }
     let is_known = |name: &str| ALGORITHMS.into_iter().any(|algorithm| header(algorithm) == name);
     let mut values = headers
         .keys()
@@ -218,6 +226,18 @@ pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
         }
         Err(_) => bad("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid."),
     }
+}
+
+/// Returns true if a request has or chooses a checksum of S3 that this store doesn't compute.
+fn lacks_algorithm(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let sent = headers.keys().map(|name| name.as_str()).chain(text("x-amz-trailer"));
+    let mut sent =
+        sent.filter_map(|name| name.get(.."x-amz-checksum-".len()).zip(name.get("x-amz-checksum-".len()..)));
+    let mut named = text("x-amz-checksum-algorithm").into_iter().chain(text("x-amz-sdk-checksum-algorithm"));
+    let lacks = |name: &str| LACKING_ALGORITHMS.iter().any(|lacking| name.eq_ignore_ascii_case(lacking));
+    sent.any(|(prefix, name)| prefix.eq_ignore_ascii_case("x-amz-checksum-") && lacks(name))
+        || named.any(lacks)
 }
 
 /// Returns the number of content bytes in a request.

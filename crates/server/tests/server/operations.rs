@@ -33,6 +33,7 @@ Done with a difference:
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Soft
   deletion, a hierarchical namespace, Autoclass, logging and default KMS keys are refused (501).
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
+- Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
 - A full disk is 507 in every dialect.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
   and the objects of `--seed` again.

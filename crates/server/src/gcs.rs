@@ -164,7 +164,7 @@ fn describe(
     resource: &serde_json::Value,
 ) -> Result<(), Problem> {
     resource::apply(attributes, resource)?;
-    let overrides = call.query.value("overrideUnlockedRetention") == Some("true");
+    let overrides = call.query.is_true("overrideUnlockedRetention");
     holds::apply(&mut attributes.asked, resource, overrides, now_us())
 }
 
@@ -197,7 +197,7 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
         // No bucket keeps deleted objects.
-        (Resource::Objects, Method::GET) if call.query.value("softDeleted") == Some("true") => {
+        (Resource::Objects, Method::GET) if call.query.is_true("softDeleted") => {
             let found = call.state.objects.bucket(call.bucket);
             found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
             Err(Problem::invalid("bucket soft delete policy must be set."))

@@ -116,7 +116,7 @@ pub(super) fn of_acl(headers: &HeaderMap) -> Option<Refusal> {
 }
 
 /// Returns the reason to refuse a new object because of its storage class or its metadata.
-fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+pub(super) fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     if !matches!(*method, Method::PUT | Method::POST) {
         return None;
     }

@@ -93,7 +93,7 @@ pub(in crate::s3) fn list_uploads(
     Ok(ListMultipartUploadsOutput {
         bucket: Some(input.bucket),
         common_prefixes: Some(prefixes),
-        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
+        delimiter: write.delimiter(input.delimiter),
         prefix: Some(write.text(&input.prefix.unwrap_or_default())),
         key_marker: Some(write.text(&input.key_marker.unwrap_or_default())),
         upload_id_marker: Some(input.upload_id_marker.unwrap_or_default()),

@@ -4,7 +4,7 @@
 use super::{LEGAL_HOLD, Probe, RETENTION, probe};
 
 /// All operations.
-pub(super) const OPERATIONS: [Probe; 112] = [
+pub(super) const OPERATIONS: [Probe; 113] = [
     probe("AbortMultipartUpload", "DELETE", "/demo/k?uploadId={upload}"),
     probe("CompleteMultipartUpload", "POST", "/demo/k?uploadId={upload}").sending("<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"),
     probe("CopyObject", "PUT", "/demo/copy").with(&[("x-amz-copy-source", "/demo/k")]),
@@ -80,6 +80,7 @@ pub(super) const OPERATIONS: [Probe; 112] = [
     probe("ListObjects", "GET", "/demo"),
     probe("ListObjectsV2", "GET", "/demo?list-type=2"),
     probe("ListParts", "GET", "/demo/k?uploadId={upload}"),
+    probe("PostObject", "POST", "/demo").with(&[("content-type", "multipart/form-data; boundary=b")]).sending("--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nform\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nhello\r\n--b--\r\n"),
     probe("PutBucketAbac", "PUT", "/demo?abac").sending("<x/>"),
     probe("PutBucketAccelerateConfiguration", "PUT", "/demo?accelerate").sending("<x/>"),
     probe("PutBucketAcl", "PUT", "/demo?acl").sending("<x/>"),

@@ -24,6 +24,12 @@ pub(super) fn set_headers(
     input: &PutObjectInput,
     headers: &mut HeaderMap,
 ) -> S3Result<()> {
+    if input.key.contains("${filename}") {
+        return Err(s3_error!(
+            NotImplemented,
+            "This store doesn't replace ${{filename}} in the key of a form."
+        ));
+    }
     headers.remove(CONTENT_LENGTH);
     let mut set = |name: HeaderName, value: &str| -> S3Result<()> {
         let value =

@@ -147,8 +147,8 @@ fn a_quiet_server_tells_only_a_port_that_the_system_chose() {
 fn a_store_that_keeps_what_it_does_not_enforce_says_so() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path());
-    let told = Served::start(&laneway, &["--accept-unenforced"]).end("-TERM").exits(0).stderr;
-    assert!(told.contains("nothing enforces them"), "{told}");
+    let said = Served::start(&laneway, &["--accept-unenforced"]).end("-TERM").exits(0).stderr;
+    assert!(said.contains("nothing enforces them"), "{said}");
 }
 
 #[test]

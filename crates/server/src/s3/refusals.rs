@@ -301,9 +301,9 @@ mod tests {
         };
         assert_eq!(code(&[("x-amz-checksum-mode", "ENABLED")]), "");
         assert_eq!(code(&[("x-amz-checksum-crc32c", "AAAAAA==")]), "");
-        assert_eq!(code(&[("x-amz-checksum-sha512", "AAAA")]), "InvalidRequest");
-        assert_eq!(code(&[("x-amz-checksum-xxhash3", "AAAA")]), "InvalidRequest");
-        assert_eq!(code(&[("x-amz-trailer", "x-amz-checksum-sha512")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-checksum-sha512", "AAAA")]), "NotImplemented");
+        assert_eq!(code(&[("x-amz-checksum-blake3", "AAAA")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-trailer", "x-amz-checksum-sha512")]), "NotImplemented");
         let two = [("x-amz-checksum-crc32c", "AAAAAA=="), ("x-amz-checksum-crc32", "AAAAAA==")];
         assert_eq!(code(&two), "InvalidRequest");
     }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(code(&[sdk, ("x-amz-checksum-crc32c", "AAAAAA==")]), "");
         assert_eq!(code(&[sdk, ("x-amz-trailer", "x-amz-checksum-crc32c")]), "");
         assert_eq!(code(&[sdk, ("x-amz-checksum-crc32", "AAAAAA==")]), "BadDigest");
-        let unknown = ("x-amz-sdk-checksum-algorithm", "SHA512");
+        let unknown = ("x-amz-sdk-checksum-algorithm", "CRC8");
         assert_eq!(code(&[unknown, ("x-amz-checksum-crc32", "AAAAAA==")]), "InvalidRequest");
     }
 }

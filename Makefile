@@ -4,7 +4,7 @@ CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector,laneway-object-store/opendal-transport
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test python jvm consumers soak fuzz lint prose platforms bench docs public-api interop
+.PHONY: help demo picture test python jvm consumers soak fuzz lint prose platforms bench docs public-api interop judges
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,3 +71,6 @@ public-api: ## update crates/laneway/public-api.txt, the list of the library's p
 
 interop: ## test with other projects' servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run
+
+judges: ## run the tests of ceph/s3-tests, gcsfs, s3fs and unstorage against `laneway serve`, and compare with the failures that are expected (clones them)
+	interop/judges/run

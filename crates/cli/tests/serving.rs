@@ -54,6 +54,49 @@ fn a_served_store_keeps_its_objects_on_disk() {
 }
 
 #[test]
+fn a_served_store_begins_with_the_files_of_its_seed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    std::fs::create_dir_all(home.path().join("seed/fixtures/d")).expect("made");
+    std::fs::write(home.path().join("seed/fixtures/d/f"), "sown").expect("written");
+
+    let served = Served::start(&laneway, &["--seed", "seed"]);
+    let cat = laneway.run(["cat", "--anonymous", "--s3-endpoint", &served.url, "s3://fixtures/d/f"]);
+    assert_eq!(cat.succeeds().stdout, b"sown");
+    std::fs::write(home.path().join("seed/stray"), "").expect("written");
+    laneway.run(["serve", "--listen", "127.0.0.1:0", "--seed", "seed"]).exits(1).complains(&["stray"]);
+    laneway.run(["serve", "--listen", "127.0.0.1:0", "--seed", "none"]).exits(1).complains(&["none"]);
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn memory_goes_back_to_the_system_after_deletes() {
+    const MIB: u64 = 1 << 20;
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    std::fs::create_dir(home.path().join("many")).expect("made");
+    // Small objects come from the allocator's heap. It gives large ones back by itself.
+    for number in 0..1600 {
+        std::fs::write(home.path().join(format!("many/{number}")), vec![7; 100 << 10]).expect("written");
+    }
+    let served = Served::start(&laneway, &["--bucket", "bkt"]);
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", served.running.id())).expect("read");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    };
+    let s3 = ["--anonymous", "--s3-endpoint", &served.url];
+    let before = memory();
+    laneway.run([&["cp", "-r"], &s3[..], &["many", "s3://bkt/"]].concat()).succeeds();
+    let full = memory();
+    assert!(full > before + 150 * MIB, "{before} {full}");
+    laneway.run([&["rm", "-r"], &s3[..], &["s3://bkt/many"]].concat()).succeeds();
+    let after = memory();
+    // Up to 64 MiB stay until as much is free.
+    assert!(after < before + 90 * MIB, "{before} {full} {after}");
+}
+
+#[test]
 fn tls_is_served_with_a_ca_that_can_be_trusted() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
@@ -80,6 +123,32 @@ fn tls_is_served_with_a_ca_that_can_be_trusted() {
     let out = home.path().join("own-ca.pem").display().to_string();
     let served = Served::start(&laneway, &["--tls", "--ca-out", &out]);
     assert_eq!(served.ca.as_deref(), Some(out.as_str()));
+}
+
+#[test]
+fn a_quiet_server_tells_only_a_port_that_the_system_chose() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path());
+    let served = Served::start(&laneway, &["-q", "--accept-unenforced"]);
+    let port = served.url.clone();
+    assert_eq!(served.end("-TERM").exits(0).stderr, "");
+
+    let address = port.trim_start_matches("http://");
+    let running = laneway.start(["serve", "-q", "--listen", address]);
+    while std::net::TcpStream::connect(address).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    running.signal("-TERM");
+    let run = running.end().exits(0);
+    assert_eq!((run.text(), run.stderr), (String::new(), String::new()));
+}
+
+#[test]
+fn a_store_that_keeps_what_it_does_not_enforce_says_so() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path());
+    let said = Served::start(&laneway, &["--accept-unenforced"]).end("-TERM").exits(0).stderr;
+    assert!(said.contains("nothing enforces them"), "{said}");
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn describe(
     resource: &serde_json::Value,
 ) -> Result<(), Problem> {
     resource::apply(attributes, resource)?;
-    let overrides = call.query.value("overrideUnlockedRetention") == Some("true");
+    let overrides = call.query.is_true("overrideUnlockedRetention");
     holds::apply(&mut attributes.asked, resource, overrides, now_us())
 }
 
@@ -204,9 +204,7 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
         (Resource::Folders(folder), _) => folders::answer(call, folder).await,
-        (Resource::Objects, Method::GET) if call.query.value("softDeleted") == Some("true") => {
-            soft_delete::list(&call)
-        }
+        (Resource::Objects, Method::GET) if call.query.is_true("softDeleted") => soft_delete::list(&call),
         (Resource::Restore, Method::POST) => soft_delete::restore(&call),
         (Resource::Objects, Method::GET) => list::list(&call),
         (Resource::Object, Method::GET) if verb == Verb::Get => media::get(&call),

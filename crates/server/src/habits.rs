@@ -225,8 +225,10 @@ impl Habits {
         }
     }
 
-    /// Backblaze B2. It supports neither conditions nor the checksum headers that SDKs have sent since 2025. [Its S3
-    /// compatibility](https://www.backblaze.com/docs/cloud-storage-s3-compatible-api)
+    /// Backblaze B2. It supports neither conditions nor the checksum headers that SDKs have sent since 2025. A report
+    /// that B2 accepts these headers since July 2025 was not confirmed, and its page still lists them as unsupported.
+    /// [Its S3 compatibility](https://www.backblaze.com/docs/cloud-storage-s3-compatible-api),
+    /// [the report](https://github.com/ClickHouse/ClickHouse/pull/107318)
     pub fn b2() -> Habits {
         Habits {
             name: "b2",

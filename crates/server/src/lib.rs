@@ -11,7 +11,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `config`, `server` | setup, start and stop of a server |
+//! | `config`, `server`, `initial` | setup, start and stop of a server, and the content that it begins with |
 //! | `habits` | the differences between services |
 //! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: dialect, verb, handler and refusals |
@@ -34,6 +34,7 @@ pub mod fault;
 pub mod fuzzing;
 mod gcs;
 pub mod habits;
+mod initial;
 mod iso8601;
 mod length;
 mod link;

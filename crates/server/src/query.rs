@@ -33,6 +33,11 @@ impl Query {
         self.has("X-Goog-Algorithm") || self.has("X-Goog-Signature")
     }
 
+    /// Returns true if a parameter of the JSON API is true. Google's Python client writes `True`.
+    pub(crate) fn is_true(&self, name: &str) -> bool {
+        self.value(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
@@ -54,5 +59,10 @@ mod tests {
         assert_eq!(query.value("uploads"), Some(""));
         assert_eq!(query.value("x"), Some("1+1"));
         assert!(!query.has("y"));
+        let flags = Query::parse(Some("a=true&b=True&c=false&d"));
+        assert_eq!(
+            ["a", "b", "c", "d", "e"].map(|name| flags.is_true(name)),
+            [true, true, false, false, false]
+        );
     }
 }

@@ -16,6 +16,7 @@ mod delete;
 mod directory;
 mod encryption;
 mod error_document;
+mod forms;
 mod get;
 mod list;
 mod multipart;
@@ -62,6 +63,8 @@ struct Dialect {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
+    /// True if access control is kept, though nothing enforces it.
+    accept_unenforced: bool,
     completions: Completions,
 }
 
@@ -101,7 +104,7 @@ impl State {
         draws: &Arc<Draws>,
     ) -> State {
         State {
-            service: service(objects, &config, habits),
+            service: service(objects, &config, habits, accept_unenforced),
             objects: objects.clone(),
             config,
             habits: habits.clone(),
@@ -114,9 +117,10 @@ impl State {
 }
 
 /// Returns the service that answers S3 requests.
-fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
+fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits, accept_unenforced: bool) -> S3Service {
     let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
-    let dialect = Dialect { objects, config: config_of, habits, completions: Completions::default() };
+    let completions = Completions::default();
+    let dialect = Dialect { objects, config: config_of, habits, accept_unenforced, completions };
     let mut builder = S3ServiceBuilder::new(dialect);
     builder.set_auth(OneKey(config.clone()));
     builder.set_host(Hosts);
@@ -244,8 +248,15 @@ async fn called(
         request
     };
     let has_attributes = query.has("attributes");
+    let (head, body) = request.into_parts();
+    let is_form = forms::is(&head, key);
+    let request = Request::from_parts(head, body);
     let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?.map(ResponseBody::s3);
-    if has_attributes { Ok(attributes::unquoted(answer).await) } else { Ok(answer) }
+    Ok(match (has_attributes, is_form) {
+        (true, _) => attributes::unquoted(answer).await,
+        (_, true) => forms::finished(answer).await,
+        _ => answer,
+    })
 }
 
 /// The host id in error documents.

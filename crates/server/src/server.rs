@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -14,7 +15,8 @@ use crate::counters::{Counters, Tally};
 use crate::fault::Faults;
 use crate::fault::draws::Draws;
 use crate::gcs::resumable::Sessions;
-use crate::link::Path;
+use crate::initial::{self, Initial};
+use crate::link;
 use crate::link::pump::Link;
 use crate::objects::{Objects, Refused};
 use crate::service::Shared;
@@ -53,7 +55,7 @@ impl Server {
             Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
             None => None,
         };
-        let path = Path::new(config.rtt, config.bandwidth, config.queue, config.loss);
+        let path = link::Path::new(config.rtt, config.bandwidth, config.queue, config.loss);
         let threads = config
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(2));
@@ -90,7 +92,7 @@ impl Server {
                 url,
             },
             habits: config.habits,
-            initial_buckets: Default::default(),
+            initial: Default::default(),
             denied_buckets,
             draws,
             tally,
@@ -129,13 +131,26 @@ impl Server {
     /// # Errors
     /// Fails if the name can't be used, or with the disk's error.
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
-        let mut initial = self.shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        initial.insert(name.to_owned());
+        self.initial().buckets.insert(name.to_owned());
         match self.shared.gcs.objects.create_bucket_named(name) {
             Ok(()) | Err(Refused::BucketExists) => Ok(()),
             Err(Refused::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),
             Err(_) => Err(Error::bucket_name(name)),
         }
+    }
+
+    /// Puts the files below a folder into the store: `BUCKET/KEY`. Objects that exist are replaced. A reset of the
+    /// store reads the folder again.
+    ///
+    /// # Errors
+    /// Names the file or folder that can't be read or stored. Objects before it are in the store.
+    pub fn sow(&self, seed: &Path) -> Result<(), Error> {
+        self.initial().seeds.push(seed.to_owned());
+        initial::sow(self.store(), seed).map_err(|error| Error::io("reading the seed", error))
+    }
+
+    fn initial(&self) -> MutexGuard<'_, Initial> {
+        self.shared.initial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the server's counters.

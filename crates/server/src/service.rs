@@ -22,6 +22,7 @@ use crate::fault::select::{BodyFault, Refusal};
 use crate::gcs;
 use crate::gcs::answer::Problem;
 use crate::habits::Habits;
+use crate::initial::Initial;
 use crate::length;
 use crate::link::pump::Link;
 use crate::objects::Objects;
@@ -41,8 +42,8 @@ pub(crate) struct Shared {
     pub(crate) s3: s3::State,
     pub(crate) habits: Habits,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
-    /// The buckets that a reset leaves, empty.
-    pub(crate) initial_buckets: Mutex<BTreeSet<String>>,
+    /// The content that a reset restores.
+    pub(crate) initial: Mutex<Initial>,
     pub(crate) draws: Arc<Draws>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
@@ -231,11 +232,9 @@ fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<R
             shared.gcs.managed_folders.clear();
             shared.gcs.folders.clear();
             shared.gcs.soft_deleted.clear();
-            let initial = shared.initial_buckets.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let emptied = shared.gcs.objects.clear().and_then(|()| {
-                initial.iter().try_for_each(|name| shared.gcs.objects.create_bucket_named(name))
-            });
-            Some(match emptied {
+            let initial = shared.initial.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let objects = &shared.gcs.objects;
+            Some(match objects.clear().and_then(|()| initial.restore(objects)) {
                 Ok(()) => gcs::answer::empty(http::StatusCode::NO_CONTENT),
                 Err(refused) => Problem::refused(refused, "", "").json(),
             })

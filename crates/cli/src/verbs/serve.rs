@@ -36,7 +36,8 @@ pub(crate) struct Serve {
     root: Option<PathBuf>,
     /// Start with the files below this folder as objects: DIR/BUCKET/KEY
     ///
-    /// Each folder in DIR becomes a bucket, and the files below it become its objects. They replace objects of the same name in --root.
+    /// Each folder in DIR becomes a bucket, and the files below it become its objects. They replace objects of the same name in --root. A
+    /// reset of the store (POST /_laneway/reset) reads DIR again.
     ///
     /// Example: laneway serve --seed fixtures
     #[arg(long, value_name = "DIR")]
@@ -219,7 +220,7 @@ impl Serve {
             server.create_bucket(bucket)?;
         }
         if let Some(seed) = &self.seed {
-            sow(&server, seed)?;
+            server.sow(seed)?;
         }
         // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
@@ -316,38 +317,6 @@ impl ServerAddress {
         text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://");
         text
     }
-}
-
-/// Puts the files below a folder into the store. The first part of each relative path is the bucket, and the rest is the key.
-fn sow(server: &Server, seed: &Path) -> anyhow::Result<()> {
-    let named = |path: &Path| path.display().to_string();
-    for bucket in std::fs::read_dir(seed).with_context(|| named(seed))? {
-        let bucket = bucket?;
-        let Ok(name) = bucket.file_name().into_string() else { continue };
-        if !bucket.file_type()?.is_dir() {
-            anyhow::bail!(
-                "{}: this isn't a folder; the --seed folder may contain only folders, one for each bucket",
-                named(&bucket.path())
-            );
-        }
-        let name = laneway_server::parse_bucket_name(&name)?;
-        server.create_bucket(&name)?;
-        let mut folders = vec![(bucket.path(), String::new())];
-        while let Some((folder, prefix)) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).with_context(|| named(&folder))? {
-                let path = entry?.path();
-                let Some(file) = path.file_name().and_then(|file| file.to_str()) else { continue };
-                let key = format!("{prefix}{file}");
-                if path.is_dir() {
-                    folders.push((path, format!("{key}/")));
-                } else {
-                    let bytes = std::fs::read(&path).with_context(|| named(&path))?;
-                    server.store().put(&name, &key, &bytes).with_context(|| named(&path))?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Returns a path quoted for a shell.

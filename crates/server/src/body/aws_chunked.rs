@@ -21,8 +21,9 @@ pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_announced = headers.contains_key("x-amz-decoded-content-length")
         || text(CONTENT_ENCODING.as_str()).split(',').any(|coding| coding.trim() == "aws-chunked");
-    let reads_s3s = is_signed && text("x-amz-content-sha256").starts_with("STREAMING-");
-    is_announced && !reads_s3s
+    // A signature decides whether its body is framed, and `s3s` reads the frames then.
+    let is_decided = is_signed && !text("x-amz-content-sha256").is_empty();
+    is_announced && !is_decided
 }
 
 /// The trailers of a body. They are available when the body has been read to its end.
@@ -254,6 +255,8 @@ mod tests {
         assert!(is_framed(&headers(&[length]), false) && is_framed(&headers(&[length, streaming]), false));
         assert!(is_framed(&headers(&[("content-encoding", "gzip, aws-chunked")]), true));
         assert!(!is_framed(&headers(&[length, streaming]), true));
+        let whole = ("x-amz-content-sha256", "UNSIGNED-PAYLOAD");
+        assert!(!is_framed(&headers(&[("content-encoding", "gzip, aws-chunked"), whole]), true));
         assert!(!is_framed(&headers(&[("content-encoding", "gzip")]), false));
     }
 }

@@ -301,4 +301,12 @@ mod tests {
         assert_eq!(value["error"]["errors"][0]["reason"], "notFound");
         assert_eq!(value["error"]["message"], "No such object: b/k");
     }
+
+    #[test]
+    fn a_full_disk_is_507_and_named() {
+        let full = Refused::Io(std::io::ErrorKind::StorageFull.into());
+        let problem = Problem::refused(full, "b", "k");
+        assert_eq!(problem.status, StatusCode::INSUFFICIENT_STORAGE);
+        assert!(problem.message.contains("no room left"), "{}", problem.message);
+    }
 }

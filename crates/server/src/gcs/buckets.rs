@@ -32,7 +32,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let after = call.query.value("pageToken").unwrap_or_default();
     let mut buckets = call.state.objects.buckets();
     // Without soft deletion, no deleted bucket is left.
-    if call.query.value("softDeleted") == Some("true") {
+    if call.query.is_true("softDeleted") {
         buckets.clear();
     }
     buckets.retain(|bucket| bucket.name.starts_with(prefix) && bucket.name.as_str() > after);
@@ -51,7 +51,7 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     if !is_allowed_by_gcs(name) {
         return Err(Problem::refused(Refused::BadBucketName, name, ""));
     }
-    let locks = call.query.value("enableObjectRetention") == Some("true");
+    let locks = call.query.is_true("enableObjectRetention");
     let mut settings = BucketSettings { locks, ..BucketSettings::default() };
     change(&call, &mut settings, name, &resource, Kind::Insert)?;
     let refuse = |refused| Problem::refused(refused, name, "");

@@ -134,7 +134,7 @@ fn insert(call: &JsonCall<'_>, name: &str) -> Answer {
     if names.contains(name) {
         return Err(Problem::conflict("The folder you tried to create already exists."));
     }
-    let is_recursive = call.query.value("recursive") == Some("true");
+    let is_recursive = call.query.is_true("recursive");
     if !is_recursive && above(name).any(|above| above != name && !names.contains(&above)) {
         return Err(Problem::not_found("A parent folder of the folder does not exist."));
     }

@@ -82,12 +82,12 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         max: conditions::number("maxResults", value("maxResults"))?.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX)
             as usize,
         glob,
-        include_trailing_delimiter: value("includeTrailingDelimiter") == Some("true"),
+        include_trailing_delimiter: call.query.is_true("includeTrailingDelimiter"),
     };
     let objects = &call.state.objects;
-    let page = match value("versions") {
-        Some("true") => objects.list_versions(call.bucket, &query, Order::OldestFirst),
-        _ => objects.list(call.bucket, &query),
+    let page = match call.query.is_true("versions") {
+        true => objects.list_versions(call.bucket, &query, Order::OldestFirst),
+        false => objects.list(call.bucket, &query),
     };
     let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let base = call.base_url();

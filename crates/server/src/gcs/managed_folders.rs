@@ -109,7 +109,7 @@ fn delete(call: &JsonCall<'_>, name: &str) -> Answer {
     let occupied = crate::objects::listing::Query { prefix: name.to_owned(), max: 1, ..Default::default() };
     let inside = call.state.objects.list(call.bucket, &occupied);
     let inside = inside.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    if !inside.objects.is_empty() && call.query.value("allowNonEmpty") != Some("true") {
+    if !inside.objects.is_empty() && !call.query.is_true("allowNonEmpty") {
         return Err(Problem::conflict("The managed folder you tried to delete is not empty."));
     }
     let removed = call.state.managed_folders.map().remove(&(call.bucket.to_owned(), name.to_owned()));

@@ -34,6 +34,8 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
         Some("a letter or a digit at both ends")
     } else if name.contains("..") {
         Some("no two dots side by side")
+    } else if name.contains(".-") || name.contains("-.") {
+        Some("no hyphen beside a dot")
     } else if name.parse::<Ipv4Addr>().is_ok() {
         Some("a name that isn't an IP address")
     } else if RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -101,6 +103,8 @@ mod tests {
             "ab-",
             ".ab",
             "a..b",
+            "a.-b",
+            "a-.b",
             "192.168.5.4",
             "xn--a",
             "a-s3alias",

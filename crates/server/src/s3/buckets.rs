@@ -3,6 +3,7 @@
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
+use super::list::owner;
 use super::{Dialect, refusal, timestamp};
 use crate::objects::bucket_name::objection;
 use crate::objects::settings::BucketSettings;
@@ -29,9 +30,13 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
         creation_date: Some(timestamp(bucket.created_us)),
         name: Some(bucket.name.clone()),
     });
-    let owner = Owner { display_name: None, id: Some(dialect.config.access_key.clone()) };
     let buckets = Some(buckets.collect());
-    Ok(ListBucketsOutput { buckets, owner: Some(owner), continuation_token: token, ..Default::default() })
+    Ok(ListBucketsOutput {
+        buckets,
+        owner: Some(owner(dialect)),
+        continuation_token: token,
+        ..Default::default()
+    })
 }
 
 pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {

@@ -39,7 +39,7 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
         name: Some(input.bucket),
         prefix: Some(write.text(input.prefix.as_deref().unwrap_or_default())),
         marker: Some(write.text(input.marker.as_deref().unwrap_or_default())),
-        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
+        delimiter: write.delimiter(input.delimiter),
         encoding_type: input.encoding_type,
         max_keys: Some(max_keys),
         is_truncated: Some(next.is_some()),
@@ -58,10 +58,10 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     };
     let start = match (input.continuation_token.as_deref(), input.start_after.as_deref()) {
         _ if !is_second => Cursor::Start,
+        (None | Some(""), None | Some("")) => Cursor::Start,
+        (None | Some(""), Some(key)) => Cursor::After(key.to_owned()),
         (Some(token), _) => Cursor::from_token(token)
             .ok_or_else(|| s3_error!(InvalidArgument, "The continuation token provided is incorrect"))?,
-        (None, None | Some("")) => Cursor::Start,
-        (None, Some(key)) => Cursor::After(key.to_owned()),
     };
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
@@ -82,7 +82,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     Ok(ListObjectsV2Output {
         name: Some(input.bucket),
         prefix: Some(write.text(input.prefix.as_deref().unwrap_or_default())),
-        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
+        delimiter: write.delimiter(input.delimiter),
         encoding_type: input.encoding_type,
         start_after: input.start_after.map(|key| write.text(&key)),
         continuation_token: input.continuation_token,
@@ -184,7 +184,8 @@ pub(super) struct Writing {
     owner: Option<Owner>,
 }
 
-fn owner(dialect: &Dialect) -> Owner {
+/// Returns the owner of everything.
+pub(super) fn owner(dialect: &Dialect) -> Owner {
     Owner { display_name: None, id: Some(dialect.config.access_key.clone()) }
 }
 
@@ -196,6 +197,11 @@ impl Writing {
 
     pub(super) fn text(&self, key: &str) -> String {
         if self.encoded { utf8_percent_encode(key, UNRESERVED).to_string() } else { key.to_owned() }
+    }
+
+    /// Returns the delimiter as an answer tells it. S3 tells no empty one.
+    pub(super) fn delimiter(&self, delimiter: Option<String>) -> Option<String> {
+        delimiter.filter(|delimiter| !delimiter.is_empty()).map(|delimiter| self.text(&delimiter))
     }
 
     fn entries(&self, page: Page) -> (Option<ObjectList>, Option<CommonPrefixList>) {

@@ -1,14 +1,15 @@
 //! PutObject.
 
 use futures_util::StreamExt;
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, Method};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, TrailingHeaders};
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
 use super::{
-    Dialect, acl, conditions, encryption, object_lock, refusal, refusals, storage_error, unmarked, versions,
+    Dialect, acl, conditions, encryption, forms, object_lock, refusal, refusals, storage_error, unmarked,
+    versions,
 };
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
@@ -19,7 +20,10 @@ pub(super) async fn put(
     dialect: &Dialect,
     request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
-    let S3Request { input, headers, trailing_headers, extensions, .. } = request;
+    let S3Request { input, method, mut headers, trailing_headers, extensions, .. } = request;
+    if method == Method::POST {
+        forms::set_headers(dialect, &input, &mut headers)?;
+    }
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
@@ -131,12 +135,9 @@ pub(super) fn redirect(location: Option<String>) -> S3Result<Option<String>> {
 /// Removes `aws-chunked` from a content encoding. It describes only the transfer, so it isn't stored with the object.
 pub(super) fn content_encoding(header: Option<String>) -> Option<String> {
     let header = header?;
-    let kept: Vec<&str> = header
-        .split(',')
-        .map(str::trim)
-        .filter(|coding| !coding.is_empty() && *coding != "aws-chunked")
-        .collect();
-    (!kept.is_empty()).then(|| kept.join(","))
+    let codings = header.split(',').map(str::trim);
+    let kept: Vec<&str> = codings.filter(|coding| !coding.is_empty() && *coding != "aws-chunked").collect();
+    (!kept.is_empty()).then(|| kept.join(", "))
 }
 
 #[cfg(test)]
@@ -148,6 +149,6 @@ mod tests {
         let encoding = |text: &str| content_encoding(Some(text.to_owned()));
         assert_eq!(encoding("aws-chunked"), None);
         assert_eq!(encoding("gzip, aws-chunked").as_deref(), Some("gzip"));
-        assert_eq!(encoding("gzip").as_deref(), Some("gzip"));
+        assert_eq!(encoding("deflate, gzip").as_deref(), Some("deflate, gzip"));
     }
 }

@@ -35,6 +35,10 @@ const STORAGE_CLASSES: [&str; 12] = [
 /// Headers that begin with `x-amz-checksum-` but don't contain a checksum.
 const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
 
+/// The algorithms of S3's checksums that this store doesn't compute.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Checksum.html>
+const LACKING_ALGORITHMS: [&str; 5] = ["md5", "sha512", "xxhash128", "xxhash3", "xxhash64"];
+
 const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
 
 /// The status, the code and the message of an error.
@@ -63,8 +67,11 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         }
         None => {}
     }
-    if let Some(refusal) = of_owner(headers).or_else(|| of_new_object(method, headers)) {
-        return Some(refusal);
+    let of_request = of_owner(headers)
+        .or_else(|| of_new_object(method, headers))
+        .or_else(|| of_listing(method, key, query));
+    if of_request.is_some() {
+        return of_request;
     }
     // Only directory buckets support appending to an object.
     if headers.contains_key("x-amz-write-offset-bytes") {
@@ -110,7 +117,7 @@ pub(super) fn of_acl(headers: &HeaderMap) -> Option<Refusal> {
 }
 
 /// Returns the reason to refuse a new object because of its storage class or its metadata.
-fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+pub(super) fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     if !matches!(*method, Method::PUT | Method::POST) {
         return None;
     }
@@ -125,6 +132,31 @@ fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     if user.sum::<usize>() > METADATA_BYTES_MAX {
         let message = "Your metadata headers exceed the maximum allowed metadata size";
         return Some((StatusCode::BAD_REQUEST, "MetadataTooLarge", message));
+    }
+    None
+}
+
+/// Returns the reason to refuse a listing because of its options.
+fn of_listing(method: &Method, key: &str, query: &Query) -> Option<Refusal> {
+    if *method != Method::GET {
+        return None;
+    }
+    let bad = |message| Some((StatusCode::BAD_REQUEST, "InvalidArgument", message));
+    if key.is_empty() && query.value("list-type").is_some_and(|kind| kind != "2") {
+        return bad("Invalid List Type specified in Request");
+    }
+    if query.value("encoding-type").is_some_and(|encoding| encoding != "url") {
+        return bad("Invalid Encoding Method specified in Request");
+    }
+    let is_count = |text: &str| text.parse::<u32>().is_ok_and(|count| i32::try_from(count).is_ok());
+    for (name, message) in [
+        ("max-keys", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("max-uploads", "Argument max-uploads must be an integer between 0 and 2147483647"),
+        ("max-parts", "Argument max-parts must be an integer between 0 and 2147483647"),
+    ] {
+        if query.value(name).is_some_and(|text| !text.is_empty() && !is_count(text)) {
+            return bad(message);
+        }
     }
     None
 }
@@ -156,6 +188,10 @@ fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
 /// Returns the error for a request whose checksum headers aren't valid.
 pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
+    if lacks_algorithm(headers) {
+        let message = "This store doesn't compute MD5, SHA-512 and XXHash checksums (x-amz-checksum-*).";
+        return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", message));
+    }
     let is_known = |name: &str| ALGORITHMS.into_iter().any(|algorithm| header(algorithm) == name);
     let mut values = headers
         .keys()
@@ -191,6 +227,18 @@ pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
         }
         Err(_) => bad("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid."),
     }
+}
+
+/// Returns true if a request has or chooses a checksum of S3 that this store doesn't compute.
+fn lacks_algorithm(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let sent = headers.keys().map(|name| name.as_str()).chain(text("x-amz-trailer"));
+    let mut sent =
+        sent.filter_map(|name| name.get(.."x-amz-checksum-".len()).zip(name.get("x-amz-checksum-".len()..)));
+    let mut named = text("x-amz-checksum-algorithm").into_iter().chain(text("x-amz-sdk-checksum-algorithm"));
+    let lacks = |name: &str| LACKING_ALGORITHMS.iter().any(|lacking| name.eq_ignore_ascii_case(lacking));
+    sent.any(|(prefix, name)| prefix.eq_ignore_ascii_case("x-amz-checksum-") && lacks(name))
+        || named.any(lacks)
 }
 
 /// Returns the number of content bytes in a request.
@@ -254,9 +302,9 @@ mod tests {
         };
         assert_eq!(code(&[("x-amz-checksum-mode", "ENABLED")]), "");
         assert_eq!(code(&[("x-amz-checksum-crc32c", "AAAAAA==")]), "");
-        assert_eq!(code(&[("x-amz-checksum-sha512", "AAAA")]), "InvalidRequest");
-        assert_eq!(code(&[("x-amz-checksum-xxhash3", "AAAA")]), "InvalidRequest");
-        assert_eq!(code(&[("x-amz-trailer", "x-amz-checksum-sha512")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-checksum-sha512", "AAAA")]), "NotImplemented");
+        assert_eq!(code(&[("x-amz-checksum-blake3", "AAAA")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-trailer", "x-amz-checksum-sha512")]), "NotImplemented");
         let two = [("x-amz-checksum-crc32c", "AAAAAA=="), ("x-amz-checksum-crc32", "AAAAAA==")];
         assert_eq!(code(&two), "InvalidRequest");
     }
@@ -271,7 +319,7 @@ mod tests {
         assert_eq!(code(&[sdk, ("x-amz-checksum-crc32c", "AAAAAA==")]), "");
         assert_eq!(code(&[sdk, ("x-amz-trailer", "x-amz-checksum-crc32c")]), "");
         assert_eq!(code(&[sdk, ("x-amz-checksum-crc32", "AAAAAA==")]), "BadDigest");
-        let unknown = ("x-amz-sdk-checksum-algorithm", "SHA512");
+        let unknown = ("x-amz-sdk-checksum-algorithm", "CRC8");
         assert_eq!(code(&[unknown, ("x-amz-checksum-crc32", "AAAAAA==")]), "InvalidRequest");
     }
 }

@@ -18,8 +18,9 @@ const GET_PUT_DELETE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
 const GET_POST_DELETE: &[Method] = &[Method::GET, Method::POST, Method::DELETE];
 
 /// The subresources of an object.
-const OF_OBJECTS: [Subresource; 11] = [
+const OF_OBJECTS: [Subresource; 12] = [
     ("acl", GET_PUT),
+    ("annotation", GET_PUT_DELETE),
     ("attributes", GET),
     ("encryption", PUT),
     ("legal-hold", GET_PUT),
@@ -33,7 +34,7 @@ const OF_OBJECTS: [Subresource; 11] = [
 ];
 
 /// The subresources of a bucket.
-const OF_BUCKETS: [Subresource; 32] = [
+const OF_BUCKETS: [Subresource; 33] = [
     ("abac", GET_PUT),
     ("accelerate", GET_PUT),
     ("acl", GET_PUT),
@@ -46,6 +47,7 @@ const OF_BUCKETS: [Subresource; 32] = [
     ("lifecycle", GET_PUT_DELETE),
     ("location", GET),
     ("logging", GET_PUT),
+    ("metadataAnnotationTable", PUT),
     ("metadataConfiguration", GET_POST_DELETE),
     ("metadataInventoryTable", PUT),
     ("metadataJournalTable", PUT),
@@ -123,6 +125,7 @@ mod tests {
     fn what_is_no_request_for_the_object_itself_is_not_taken_for_one() {
         assert_eq!(of(Method::PUT, "renameObject", true), Some(Refused::NotImplemented));
         assert_eq!(of(Method::PUT, "encryption", true), Some(Refused::NotImplemented));
+        assert_eq!(of(Method::DELETE, "annotation&annotationName=n", true), Some(Refused::NotImplemented));
         assert_eq!(of(Method::DELETE, "acl", true), Some(Refused::Method));
         assert_eq!(of(Method::PUT, "uploads", true), Some(Refused::Method));
         assert_eq!(of(Method::DELETE, "versioning", false), Some(Refused::Method));

@@ -180,7 +180,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
         }
     }
     element(&mut out, "MaxKeys", &max_keys.to_string());
-    if let Some(delimiter) = &input.delimiter {
+    if let Some(delimiter) = input.delimiter.as_ref().filter(|delimiter| !delimiter.is_empty()) {
         element(&mut out, "Delimiter", &text(delimiter));
     }
     if let Some(encoding) = &input.encoding_type {

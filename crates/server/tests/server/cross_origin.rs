@@ -1,4 +1,4 @@
-//! Browsers' requests from other origins, the server's own endpoints, and what is kept only on demand.
+//! Browsers' requests from other origins, and settings that are kept only on demand.
 
 use serde_json::json;
 
@@ -139,41 +139,4 @@ fn what_nothing_enforces_is_kept_only_on_demand() {
     let lifecycle = r#"{"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 1}}]}}"#;
     let kept = send(&rig, "PATCH", "/storage/v1/b/demo", &json, lifecycle);
     assert_eq!(kept.json()["lifecycle"]["rule"][0]["action"]["type"], "Delete");
-}
-
-#[test]
-fn the_server_tells_its_health_and_is_reset() {
-    let rig = Rig::new();
-    assert_eq!((rig.get("/_laneway/health").status, rig.get("/_laneway/health").text()), (200, "ok\n"));
-    rig.server.store().put("demo", "k", b"x").unwrap();
-    rig.server.store().put("other", "k", b"x").unwrap();
-    send(
-        &rig,
-        "PATCH",
-        "/storage/v1/b/demo/o/k",
-        &[("content-type", "application/json")],
-        r#"{"temporaryHold": true}"#,
-    );
-    send(&rig, "POST", "/demo/k?uploads", &[], "");
-    assert_eq!(send(&rig, "POST", "/_laneway/reset", &[], "").status, 204);
-    let buckets = rig.get("/").text().to_owned();
-    assert!(buckets.contains("<Name>demo</Name>") && !buckets.contains("<Name>other</Name>"), "{buckets}");
-    assert!(rig.server.store().keys("demo").is_empty() && rig.server.uploads_open("demo").is_empty());
-}
-
-#[test]
-fn a_folder_with_other_files_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let start = || {
-        let config = laneway_server::Config {
-            storage: laneway_server::Storage::Disk(folder.path().to_owned()),
-            ..laneway_server::Config::default()
-        };
-        laneway_server::Server::start(config)
-    };
-    drop(start().unwrap());
-    drop(start().unwrap());
-    std::fs::write(folder.path().join("notes.txt"), "mine").unwrap();
-    let refused = start().map(drop).unwrap_err().to_string();
-    assert!(refused.contains("notes.txt"), "{refused}");
 }

@@ -12,6 +12,7 @@ mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;
 mod habits;
+mod initial;
 mod locks;
 mod operations;
 mod s3_archive;

@@ -28,15 +28,18 @@ Done with a difference:
 - Everybody may do everything, and owns everything: the account is `000000000000`. Signatures are verified where they are
   sent.
 - Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
-  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing.
+  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing. Lists in
+  headers are taken then, and `?acl` stays 501.
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
 - A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
 - Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
+- Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
+- PostObject passes over the fields `acl` and `tagging` of its form.
 - A full disk is 507 in every dialect.
-- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket` and
-  `--seed` again, empty.
+- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
+  and the objects of `--seed` again.
 ";
 
 const RETENTION: &str =

@@ -223,3 +223,28 @@ fn uploads_and_parts_are_listed_and_aborted() {
     assert_eq!(rig.get(&format!("/demo/k?uploadId={id}")).element("Code"), "NoSuchUpload");
     assert!(!rig.get("/demo?uploads").text().contains(&id));
 }
+
+#[test]
+fn uploads_are_folded_by_a_delimiter_over_pages() {
+    let rig = rig();
+    for key in ["a", "b%20c/1", "b%20c/2", "d"] {
+        assert_eq!(rig.send("POST", &format!("/demo/{key}?uploads"), &[], "").unwrap().status, 200);
+    }
+    let mut found = Vec::new();
+    let mut marker = String::new();
+    loop {
+        let page = rig
+            .get(&format!("/demo?uploads&delimiter=/&encoding-type=url&max-uploads=1&key-marker={marker}"));
+        let text = page.text();
+        assert_eq!(text.matches("<Upload>").count() + text.matches("<CommonPrefixes>").count(), 1, "{text}");
+        let folder = text.split_once("<CommonPrefixes><Prefix>").and_then(|(_, rest)| rest.split_once('<'));
+        found.push(folder.map_or(page.element("Key"), |(folder, _)| folder).to_owned());
+        if page.element("IsTruncated") == "false" {
+            break;
+        }
+        marker = page.element("NextKeyMarker").to_owned();
+    }
+    assert_eq!(found, ["a", "b%20c/", "d"]);
+    let whole = rig.get("/demo?uploads&prefix=b");
+    assert_eq!((whole.text().matches("<Upload>").count(), whole.element("StorageClass")), (2, "STANDARD"));
+}

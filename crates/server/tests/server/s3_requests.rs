@@ -141,3 +141,57 @@ fn attributes_are_written_as_s3_writes_them() {
     assert_eq!((got.element("ChecksumCRC32C"), got.element("ObjectSize")), ("mnG7TA==", "5"));
     assert!(got.text().contains("<GetObjectAttributesResponse xmlns="), "{}", got.text());
 }
+
+#[test]
+fn options_of_listings_that_s3_refuses_are_refused() {
+    let rig = Rig::new();
+    for (query, message) in [
+        ("list-type=1", "Invalid List Type specified in Request"),
+        ("list-type=2&encoding-type=base64", "Invalid Encoding Method specified in Request"),
+        ("versions&encoding-type=", "Invalid Encoding Method specified in Request"),
+        ("max-keys=-1", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("list-type=2&max-keys=many", "Argument maxKeys must be an integer between 0 and 2147483647"),
+        ("uploads&max-uploads=-1", "Argument max-uploads must be an integer between 0 and 2147483647"),
+    ] {
+        let refused = send(&rig, "GET", &format!("/demo?{query}"), &[], "");
+        assert_eq!((refused.status, refused.element("Code")), (400, "InvalidArgument"), "{query}");
+        assert_eq!(refused.element("Message"), message, "{query}");
+    }
+    assert_eq!(send(&rig, "GET", "/demo?list-type=2&encoding-type=url&max-keys=0", &[], "").status, 200);
+}
+
+#[test]
+fn fields_of_a_form_are_checked_as_headers_are() {
+    let rig = Rig::new();
+    let post = |fields: &[(&str, &str)]| {
+        let part = |name: &str, more: &str, value: &str| {
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n{value}\r\n")
+        };
+        let fields: String = fields.iter().map(|(name, value)| part(name, "", value)).collect();
+        let body = format!("{fields}{}--b--\r\n", part("file", "; filename=\"f\"", "hello"));
+        send(&rig, "POST", "/demo", &[("content-type", "multipart/form-data; boundary=b")], &body)
+    };
+    for (name, value, status, code) in [
+        ("key", "d/${filename}", 501, "NotImplemented"),
+        ("x-amz-acl", "public-read", 501, "NotImplemented"),
+        ("x-amz-storage-class", "BOGUS", 400, "InvalidStorageClass"),
+        ("x-amz-checksum-crc32c", "AAAAAA==", 400, "BadDigest"),
+        ("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==", 400, "BadDigest"),
+    ] {
+        let refused = post(&[("key", "k"), (name, value)]);
+        assert_eq!((refused.status, refused.element("Code")), (status, code), "{name}");
+    }
+    assert!(rig.server.store().keys("demo").is_empty());
+    let made = post(&[("key", "d/f"), ("acl", "private"), ("success_action_status", "201")]);
+    assert_eq!((made.status, made.element("Key")), (201, "d/f"), "{}", made.text());
+    assert_eq!(send(&rig, "GET", "/demo/d/f", &[], "").text(), "hello");
+    let sent_on = post(&[("key", "k"), ("success_action_redirect", "http://localhost/done")]);
+    assert_eq!(
+        (sent_on.status, sent_on.header("location")),
+        (303, "http://localhost/done?bucket=demo&key=k&etag=%225d41402abc4b2a76b9719d911017c592%22")
+    );
+    // {"expiration": "2127-01-01T00:00:00Z", "conditions": [["eq", "$key", "other"]]}
+    let policy = "eyJleHBpcmF0aW9uIjogIjIxMjctMDEtMDFUMDA6MDA6MDBaIiwgImNvbmRpdGlvbnMiOiBbWyJlcSIsICIka2V5IiwgIm90aGVyIl1dfQ==";
+    let refused = post(&[("key", "k"), ("policy", policy)]);
+    assert_eq!((refused.status, refused.element("Code")), (403, "AccessDenied"), "{}", refused.text());
+}

@@ -122,15 +122,25 @@ fn an_answer_that_nothing_has_changed_says_which_state_it_means() {
 fn checksums_that_are_not_computed_are_refused_not_ignored() {
     let rig = Rig::new();
     for headers in [
-        &[("x-amz-checksum-sha512", "AAAA")][..],
-        &[("x-amz-checksum-xxhash64", "AAAA")],
+        &[("x-amz-checksum-blake3", "AAAA")][..],
         &[("x-amz-checksum-crc32c", "mnG7TA=="), ("x-amz-checksum-crc32", "NhCmhg==")],
         &[("x-amz-sdk-checksum-algorithm", "CRC32C")],
     ] {
         let refused = rig.send("PUT", "/demo/k", headers, "hello").unwrap();
         assert_eq!((refused.status, refused.element("Code")), (400, "InvalidRequest"), "{headers:?}");
     }
+    for headers in [
+        [("x-amz-checksum-sha512", "AAAA")],
+        [("x-amz-checksum-xxhash64", "AAAA")],
+        [("x-amz-trailer", "x-amz-checksum-md5")],
+        [("x-amz-checksum-algorithm", "XXHASH3")],
+    ] {
+        let refused = rig.send("PUT", "/demo/k", &headers, "hello").unwrap();
+        assert_eq!((refused.status, refused.element("Code")), (501, "NotImplemented"), "{headers:?}");
+    }
     let begun = rig.send("POST", "/demo/k?uploads", &[("x-amz-checksum-algorithm", "SHA512")], "").unwrap();
+    assert_eq!(begun.element("Code"), "NotImplemented");
+    let begun = rig.send("POST", "/demo/k?uploads", &[("x-amz-checksum-algorithm", "CRC8")], "").unwrap();
     assert_eq!(begun.element("Code"), "InvalidRequest");
     assert!(rig.server.store().keys("demo").is_empty());
 }

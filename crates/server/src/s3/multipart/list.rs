@@ -1,11 +1,15 @@
 //! ListParts and ListMultipartUploads.
 
+use std::sync::Arc;
+
 use s3s::S3Result;
 use s3s::dto::*;
 
 use super::find;
 use crate::checksum::base64;
+use crate::objects::uploads::Upload;
 use crate::s3::checksums::{kind, name, set_checksum};
+use crate::s3::list::{Writing, owner};
 use crate::s3::{Dialect, refusal, timestamp};
 
 pub(in crate::s3) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3Result<ListPartsOutput> {
@@ -43,8 +47,17 @@ pub(in crate::s3) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3R
         is_truncated: Some(found.len() > shown.len()),
         next_part_number_marker: shown.last().map(|part| part.number as i32),
         parts: Some(parts.collect()),
+        initiator: Some(initiator(dialect)),
+        owner: Some(owner(dialect)),
+        storage_class: Some(StorageClass::from(class(&upload))),
         ..Default::default()
     })
+}
+
+/// An entry of a listing of uploads.
+enum ListedUpload {
+    Whole(Arc<Upload>),
+    Prefix(String),
 }
 
 pub(in crate::s3) fn list_uploads(
@@ -52,48 +65,89 @@ pub(in crate::s3) fn list_uploads(
     input: ListMultipartUploadsInput,
 ) -> S3Result<ListMultipartUploadsOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    let prefix = input.prefix.clone().unwrap_or_default();
     let max = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
-    let key_marker = input.key_marker.clone().unwrap_or_default();
-    // True past the marker's key, or on that key and past the marker's upload.
-    let mut past_upload = input.upload_id_marker.is_none();
-    let found: Vec<_> = dialect
-        .objects
-        .uploads
-        .of(&input.bucket)
-        .into_iter()
-        .filter(|upload| upload.key.starts_with(&prefix))
-        .filter(|upload| {
-            if upload.key == key_marker && !past_upload {
-                past_upload = Some(&upload.id) == input.upload_id_marker.as_ref();
-                return false;
-            }
-            upload.key > key_marker || (upload.key == key_marker && input.upload_id_marker.is_some())
-        })
-        .collect();
-    let shown = &found[..found.len().min(max as usize)];
-    let uploads = shown.iter().map(|upload| MultipartUpload {
-        checksum_algorithm: upload
-            .checksum
-            .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
-        checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
-        initiated: Some(timestamp(upload.initiated_us)),
-        key: Some(upload.key.clone()),
-        upload_id: Some(upload.id.clone()),
-        ..Default::default()
-    });
-    let truncated = found.len() > shown.len();
+    let entries = entries(dialect, &input);
+    let shown = &entries[..entries.len().min(max as usize)];
+    let write = Writing::of(input.encoding_type.as_ref());
+    let mut uploads = Vec::new();
+    let mut prefixes = Vec::new();
+    for entry in shown {
+        match entry {
+            ListedUpload::Whole(upload) => uploads.push(MultipartUpload {
+                checksum_algorithm: upload
+                    .checksum
+                    .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
+                checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
+                initiated: Some(timestamp(upload.initiated_us)),
+                initiator: Some(initiator(dialect)),
+                key: Some(write.text(&upload.key)),
+                owner: Some(owner(dialect)),
+                storage_class: Some(StorageClass::from(class(upload))),
+                upload_id: Some(upload.id.clone()),
+            }),
+            ListedUpload::Prefix(prefix) => prefixes.push(CommonPrefix { prefix: Some(write.text(prefix)) }),
+        }
+    }
+    let truncated = max > 0 && entries.len() > shown.len();
     let last = shown.last().filter(|_| truncated);
     Ok(ListMultipartUploadsOutput {
         bucket: Some(input.bucket),
-        prefix: input.prefix,
-        key_marker: input.key_marker,
-        upload_id_marker: input.upload_id_marker,
+        common_prefixes: Some(prefixes),
+        delimiter: write.delimiter(input.delimiter),
+        prefix: Some(write.text(&input.prefix.unwrap_or_default())),
+        key_marker: Some(write.text(&input.key_marker.unwrap_or_default())),
+        upload_id_marker: Some(input.upload_id_marker.unwrap_or_default()),
         max_uploads: Some(max),
         is_truncated: Some(truncated),
-        next_key_marker: last.map(|upload| upload.key.clone()),
-        next_upload_id_marker: last.map(|upload| upload.id.clone()),
-        uploads: Some(uploads.collect()),
+        next_key_marker: last.map(|entry| match entry {
+            ListedUpload::Whole(upload) => write.text(&upload.key),
+            ListedUpload::Prefix(prefix) => write.text(prefix),
+        }),
+        next_upload_id_marker: last.and_then(|entry| match entry {
+            ListedUpload::Whole(upload) => Some(upload.id.clone()),
+            ListedUpload::Prefix(_) => None,
+        }),
+        encoding_type: input.encoding_type,
+        uploads: Some(uploads),
         ..Default::default()
     })
+}
+
+/// Returns the uploads after the markers, and the prefixes that a delimiter makes of the others.
+fn entries(dialect: &Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUpload> {
+    let prefix = input.prefix.as_deref().unwrap_or_default();
+    let delimiter = input.delimiter.as_deref().unwrap_or_default();
+    let key_marker = input.key_marker.as_deref().unwrap_or_default();
+    // S3 ignores an upload's marker without a key's.
+    let id_marker = input.upload_id_marker.as_ref().filter(|_| !key_marker.is_empty());
+    // True past the marker's key, or on that key and past the marker's upload.
+    let mut past_upload = id_marker.is_none();
+    let mut entries = Vec::new();
+    for upload in dialect.objects.uploads.of(&input.bucket) {
+        if upload.key == key_marker && !past_upload {
+            past_upload = Some(&upload.id) == id_marker;
+            continue;
+        }
+        if upload.key.as_str() < key_marker || (upload.key == key_marker && id_marker.is_none()) {
+            continue;
+        }
+        let Some(rest) = upload.key.strip_prefix(prefix) else { continue };
+        let folded = rest.find(delimiter).filter(|_| !delimiter.is_empty());
+        match folded.map(|at| &upload.key[..prefix.len() + at + delimiter.len()]) {
+            None => entries.push(ListedUpload::Whole(upload)),
+            Some(folder) if folder == key_marker => {}
+            Some(folder) if matches!(entries.last(), Some(ListedUpload::Prefix(last)) if last == folder) => {}
+            Some(folder) => entries.push(ListedUpload::Prefix(folder.to_owned())),
+        }
+    }
+    entries
+}
+
+fn class(upload: &Upload) -> String {
+    upload.attributes.storage_class.clone().unwrap_or_else(|| "STANDARD".to_owned())
+}
+
+fn initiator(dialect: &Dialect) -> Initiator {
+    let Owner { display_name, id } = owner(dialect);
+    Initiator { display_name, id }
 }

@@ -4,7 +4,7 @@
 use super::{LEGAL_HOLD, Probe, RETENTION, probe};
 
 /// All operations.
-pub(super) const OPERATIONS: [Probe; 107] = [
+pub(super) const OPERATIONS: [Probe; 113] = [
     probe("AbortMultipartUpload", "DELETE", "/demo/k?uploadId={upload}"),
     probe("CompleteMultipartUpload", "POST", "/demo/k?uploadId={upload}").sending("<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"),
     probe("CopyObject", "PUT", "/demo/copy").with(&[("x-amz-copy-source", "/demo/k")]),
@@ -29,6 +29,7 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("DeleteBucketTagging", "DELETE", "/demo?tagging"),
     probe("DeleteBucketWebsite", "DELETE", "/demo?website"),
     probe("DeleteObject", "DELETE", "/demo/k"),
+    probe("DeleteObjectAnnotation", "DELETE", "/demo/k?annotation&annotationName=n"),
     probe("DeleteObjectTagging", "DELETE", "/demo/k?tagging"),
     probe("DeleteObjects", "POST", "/demo?delete").sending("<Delete><Object><Key>k</Key></Object></Delete>"),
     probe("DeletePublicAccessBlock", "DELETE", "/demo?publicAccessBlock"),
@@ -57,6 +58,7 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("GetBucketWebsite", "GET", "/demo?website"),
     probe("GetObject", "GET", "/demo/k"),
     probe("GetObjectAcl", "GET", "/demo/k?acl"),
+    probe("GetObjectAnnotation", "GET", "/demo/k?annotation&annotationName=n"),
     probe("GetObjectAttributes", "GET", "/demo/k?attributes").with(&[("x-amz-object-attributes", "ETag")]),
     probe("GetObjectLegalHold", "GET", "/vault/k?legal-hold"),
     probe("GetObjectLockConfiguration", "GET", "/vault?object-lock"),
@@ -73,10 +75,12 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("ListBuckets", "GET", "/"),
     probe("ListDirectoryBuckets", "GET", "/?x-id=ListDirectoryBuckets"),
     probe("ListMultipartUploads", "GET", "/demo?uploads"),
+    probe("ListObjectAnnotations", "GET", "/demo/k?annotation"),
     probe("ListObjectVersions", "GET", "/demo?versions"),
     probe("ListObjects", "GET", "/demo"),
     probe("ListObjectsV2", "GET", "/demo?list-type=2"),
     probe("ListParts", "GET", "/demo/k?uploadId={upload}"),
+    probe("PostObject", "POST", "/demo").with(&[("content-type", "multipart/form-data; boundary=b")]).sending("--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nform\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nhello\r\n--b--\r\n"),
     probe("PutBucketAbac", "PUT", "/demo?abac").sending("<x/>"),
     probe("PutBucketAccelerateConfiguration", "PUT", "/demo?accelerate").sending("<x/>"),
     probe("PutBucketAcl", "PUT", "/demo?acl").sending("<x/>"),
@@ -98,6 +102,7 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("PutBucketWebsite", "PUT", "/demo?website").sending("<x/>"),
     probe("PutObject", "PUT", "/demo/k").sending("hello"),
     probe("PutObjectAcl", "PUT", "/demo/k?acl").sending("<x/>"),
+    probe("PutObjectAnnotation", "PUT", "/demo/k?annotation&annotationName=n").sending("note"),
     probe("PutObjectLegalHold", "PUT", "/vault/k?legal-hold").sending(LEGAL_HOLD),
     probe("PutObjectLockConfiguration", "PUT", "/vault?object-lock").sending("<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>"),
     probe("PutObjectRetention", "PUT", "/vault/k?retention").sending(RETENTION),
@@ -106,6 +111,7 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("RenameObject", "PUT", "/demo/k?renameObject").with(&[("x-amz-rename-source", "/other")]),
     probe("RestoreObject", "POST", "/demo/cold?restore").sending("<RestoreRequest><Days>1</Days></RestoreRequest>"),
     probe("SelectObjectContent", "POST", "/demo/k?select&select-type=2").sending("<x/>"),
+    probe("UpdateBucketMetadataAnnotationTableConfiguration", "PUT", "/demo?metadataAnnotationTable"),
     probe("UpdateBucketMetadataInventoryTableConfiguration", "PUT", "/demo?metadataInventoryTable"),
     probe("UpdateBucketMetadataJournalTableConfiguration", "PUT", "/demo?metadataJournalTable"),
     probe("UpdateObjectEncryption", "PUT", "/demo/k?encryption"),

@@ -337,7 +337,7 @@ mod tests {
             begin(&client, request(JobVerb::Copy, "attributes"))
                 .unwrap_err()
                 .message
-                .contains("can't be read")
+                .contains("wrong type or format")
         );
     }
 }

@@ -107,9 +107,9 @@ JSON output
 --json prints one JSON object per line on standard output. `kind` names the record. Fields that don't apply are missing,
 and new ones may be added. Timestamps are in UTC; start_s and end_s are seconds since the program started.
 
-  item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes, start_s,
-              end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and class
-              describe a failure
+  item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes,
+              start_s, end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and
+              class describe a failure
   summary     the last record of such a command: files, failed, skipped, unchanged, removed, bytes, seconds,
               connections, requests, retries, and stats with --stats
   object      an object of ls or stat: url, size, updated, etag, checksums in base64, headers, metadata

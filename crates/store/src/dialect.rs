@@ -158,17 +158,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Compose, to, "this store joins no objects by one request"))
     }
 
-    /// See [`Store::rename`](crate::Store::rename).
-    async fn rename(
-        &self,
-        _from: &ObjectId,
-        _known: Option<&ObjectMeta>,
-        _to: &ObjectId,
-        _condition: &Condition,
-    ) -> Result<Option<ObjectMeta>, Error> {
-        Ok(None)
-    }
-
     /// See [`Store::set_meta`](crate::Store::set_meta).
     async fn set_meta(&self, id: &ObjectId, _change: &MetaChange) -> Result<ObjectMeta, Error> {
         Err(unsupported(self, Operation::SetMeta, id, "this store can't change metadata"))
@@ -358,16 +347,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// See [`Store::delete_folder`](crate::Store::delete_folder).
     async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
         Err(unsupported(self, Operation::Delete, &ObjectId::new(bucket, folder), NO_FOLDERS))
-    }
-
-    /// See [`Store::rename_folder`](crate::Store::rename_folder).
-    async fn rename_folder(&self, _bucket: &str, _from: &str, _to: &str) -> Result<Option<String>, Error> {
-        Ok(None)
-    }
-
-    /// See [`Store::is_operation_done`](crate::Store::is_operation_done).
-    async fn is_operation_done(&self, bucket: &str, _operation: &str) -> Result<bool, Error> {
-        Err(unsupported(self, Operation::Copy, &ObjectId::new(bucket, ""), NO_FOLDERS))
     }
 
     /// See [`Store::buckets`](crate::Store::buckets).

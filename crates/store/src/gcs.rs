@@ -16,7 +16,6 @@ mod get;
 mod head;
 mod lenient;
 mod list;
-mod move_to;
 mod multipart;
 mod put;
 pub(crate) mod resource;
@@ -62,8 +61,6 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// Remembers that the server doesn't support batches.
     lacks_batch: Refusals,
-    /// The server or the caller's role has shown that it lacks moves within a bucket, by bucket.
-    lacks_move: Refusals,
     /// True for buckets with a hierarchical namespace, which never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
@@ -122,7 +119,6 @@ impl Gcs {
             lacks_multipart: Refusals::default(),
             multipart_refused: Refusals::default(),
             lacks_batch: Refusals::default(),
-            lacks_move: Refusals::default(),
             namespaces: Mutex::default(),
         }))
     }

@@ -1,7 +1,6 @@
 //! Carries out copy requests. The kinds of source and destination decide which module does the work.
 
 mod across;
-mod folder_rename;
 mod search;
 mod tags;
 mod within;
@@ -24,7 +23,6 @@ use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::download::{DownloadSearch, is_asked};
 use crate::transfer::moved;
-use crate::transfer::remove::folders;
 use crate::transfer::upload::{PutOutcome, UploadSearch};
 use crate::{CopyRequest, Error, Location, Op};
 
@@ -63,17 +61,7 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
                 Location::Local(path) => Some(Folder::noting(path)),
                 _ => None,
             };
-            match folder_rename::rename(&job, &request).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    pump_all(&job, |units| look_through(search(units), folder.clone())).await;
-                    remove_folders(&job, &request).await;
-                }
-                Err(error) => {
-                    let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
-                    job.fail(op, source, Some(request.destination.to_string()), error).await;
-                }
-            }
+            pump_all(&job, |units| look_through(search(units), folder.clone())).await;
             job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
             if let Some(folder) = folder {
                 remove_leftovers(&job, &request, folder).await;
@@ -81,21 +69,6 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
         }
     }
     job.finish().await;
-}
-
-/// Removes the folders of moved trees, which a bucket with a hierarchical namespace keeps.
-async fn remove_folders(job: &JobState, request: &CopyRequest) {
-    let is_whole = request.filter.is_empty() && request.files_from.is_none() && request.inventory.is_none();
-    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
-    if !request.remove_source || !request.recursive || request.dry_run || !is_whole || !has_ended_well {
-        return;
-    }
-    for source in &request.sources {
-        let Some((provider, id)) = source.as_object().filter(|_| !source.is_pattern()) else { continue };
-        let Ok(store) = job.store(provider) else { continue };
-        // Ignore errors: an empty folder that stays does no harm, and the move is done.
-        drop(folders::remove(job, store, &id).await);
-    }
 }
 
 /// Removes temporary files that earlier downloads of this tree left. If the object of such a file no longer
@@ -133,12 +106,6 @@ pub(crate) async fn object(
         SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
     let item = CopyItem { from: from_object, to: id };
     let ends = CopyEnds { from: from.as_source(), to, request: Arc::new(request) };
-    if is_move
-        && ends.is_within()
-        && let Some(sent) = job.unless_cancelled(within::renamed(&ends, &item)).await??
-    {
-        return Ok(sent);
-    }
     let (sent, version) = match ends.is_within() {
         true => within::copy_for_call(job, &ends, &item).await?,
         false => across::any(job, &ends, &item).await?,

@@ -1,6 +1,6 @@
 //! Removes objects. Laneway sends batches of deletes while it is still listing.
 
-pub(crate) mod folders;
+mod folders;
 mod markers;
 
 use std::sync::Arc;

@@ -87,51 +87,6 @@ fn a_move_inside_one_store_leaves_only_the_copy() {
 }
 
 #[test]
-fn a_move_within_a_bucket_of_gcs_takes_one_request_each() {
-    let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
-    let moved = |stage: &Stage| {
-        (0..5).for_each(|i| stage.object(&format!("t/{i}"), format!("{i}").as_bytes()));
-        let request = CopyRequest::new(vec![stage.url("t")], stage.url("u"));
-        let report = stage.copy(request.recursive(true).remove_source(true));
-        assert_eq!(report.all_verified().ops(Op::Move), 5);
-        assert_eq!((stage.keys().len(), stage.stored("u/3")), (5, b"3".to_vec()));
-    };
-    let stage = Stage::new(kind);
-    moved(&stage);
-    assert_eq!((stage.requests("copy"), stage.requests("delete"), stage.requests("batch")), (5, 0, 0));
-    // A server without such moves is found out once, and copies.
-    let stage = Stage::with_faults(kind, &["copy:1 status 501"]);
-    stage.object("first", b"x");
-    stage.copy(CopyRequest::new(vec![stage.url("first")], stage.url("t/9")).remove_source(true)).all_done();
-    assert_eq!((stage.requests("copy"), stage.requests("delete")), (2, 1));
-    // With another description, the object is copied.
-    let stage = Stage::new(kind);
-    stage.object("a", b"x");
-    let request = CopyRequest::new(vec![stage.url("a")], stage.url("b")).remove_source(true);
-    stage.copy(request.put(laneway::PutOptions::default().content_type("a/b"))).all_done();
-    assert_eq!((stage.keys(), stage.requests("delete")), (vec!["b".to_owned()], 1));
-}
-
-#[test]
-fn a_whole_tree_of_a_hierarchical_bucket_is_renamed_in_one_step() {
-    let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
-    let stage = Stage::new(kind);
-    stage.server.store().make_hierarchical(BUCKET).unwrap();
-    let moved = |to: &str| {
-        (0..5).for_each(|i| stage.object(&format!("t/d/{i}"), b"x"));
-        let request = CopyRequest::new(vec![stage.url("t")], stage.url(to));
-        let report = stage.copy(request.recursive(true).remove_source(true));
-        assert_eq!(report.all_done().ops(Op::Move), 5);
-        assert!(stage.keys().iter().filter(|key| key.starts_with(&format!("{to}/d/"))).count() == 5);
-    };
-    moved("u");
-    assert_eq!((stage.requests("copy"), stage.requests("delete")), (0, 0));
-    // The name is taken, so the objects are moved one by one, and the empty folders go.
-    moved("u");
-    assert_eq!(stage.requests("copy"), 5);
-}
-
-#[test]
 fn objects_are_joined_by_the_store_in_their_order() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

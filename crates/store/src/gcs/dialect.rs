@@ -96,16 +96,6 @@ http_verbs!(Gcs, CAPABILITIES, {
         self.compose_objects(sources, to, options, whole).await
     }
 
-    async fn rename(
-        &self,
-        from: &ObjectId,
-        known: Option<&ObjectMeta>,
-        to: &ObjectId,
-        condition: &Condition,
-    ) -> Result<Option<ObjectMeta>, Error> {
-        self.move_object(from, known, to, condition).await
-    }
-
     fn restores_deleted(&self) -> bool {
         true
     }
@@ -116,14 +106,6 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
         self.list_folders(bucket, prefix).await
-    }
-
-    async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<Option<String>, Error> {
-        self.begin_rename_folder(bucket, from, to).await
-    }
-
-    async fn is_operation_done(&self, bucket: &str, operation: &str) -> Result<bool, Error> {
-        self.is_done(bucket, operation).await
     }
 
     async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use super::Gcs;
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::Tokens;
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, Operation};
 
 const FOLDERS: &str = "storage#folders";
 
@@ -35,21 +35,6 @@ struct FolderPage {
 #[derive(Deserialize)]
 struct ListedFolder {
     name: String,
-}
-
-/// A long-running operation on a bucket.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct LongOperation {
-    name: String,
-    done: bool,
-    error: Option<OperationError>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OperationError {
-    message: String,
 }
 
 /// Returns the path of a folder in the JSON API.
@@ -106,57 +91,6 @@ impl Gcs {
             if token.is_none() {
                 return Ok(names);
             }
-        }
-    }
-
-    /// Begins to rename a folder with everything in it, and returns the operation's name. Returns `None` if the objects
-    /// must be moved one by one. That is so in a flat bucket, if the folder doesn't exist, and if the new name is taken
-    /// or lacks a parent. It is also so if the caller may not rename folders.
-    pub(crate) async fn begin_rename_folder(
-        &self,
-        bucket: &str,
-        from: &str,
-        to: &str,
-    ) -> Result<Option<String>, Error> {
-        if !self.is_hierarchical(bucket).await? {
-            return Ok(None);
-        }
-        let exchange = Exchange::bucket(self, Operation::Copy, bucket).below(from);
-        let target = format!("{}/renameTo/folders/{}", folder_path(bucket, from), component(to));
-        let sent = match exchange.send(&Outgoing::new(Method::POST, target)).await {
-            Ok(sent) => sent,
-            // The answer to the first attempt may have been lost, so a refusal of the second proves nothing.
-            Err(error) if error.is_uncertain() => return Err(error),
-            Err(error)
-                if error.is_not_found()
-                    || error.is_precondition()
-                    || error.is_invalid()
-                    || error.is_permission()
-                    || error.is_unsupported() =>
-            {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        let operation: LongOperation = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no operation: {e}")))?;
-        let id = operation.name.rsplit('/').next().unwrap_or_default();
-        match id.is_empty() {
-            true => Err(exchange.nonsense(&sent, "the answer names no operation")),
-            false => Ok(Some(id.to_owned())),
-        }
-    }
-
-    /// Returns whether an operation is done.
-    pub(crate) async fn is_done(&self, bucket: &str, operation: &str) -> Result<bool, Error> {
-        let exchange = Exchange::bucket(self, Operation::Copy, bucket);
-        let target = format!("/storage/v1/b/{}/operations/{}", component(bucket), component(operation));
-        let sent = exchange.send(&Outgoing::new(Method::GET, target)).await?;
-        let operation: LongOperation = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no operation: {e}")))?;
-        match operation.error {
-            Some(error) => Err(exchange.error(ErrorKind::Server, error.message)),
-            None => Ok(operation.done),
         }
     }
 

@@ -59,24 +59,6 @@ impl Store {
         self.dialect.folders(bucket, prefix).await
     }
 
-    /// Begins to rename a folder with everything in it, in one step, and returns the name of the operation. Both names
-    /// end in a slash. Returns `None` if the objects must be moved one by one. That is so if the bucket has no folders or
-    /// the folder doesn't exist, and if the new name is taken or lacks a parent. It is also so without the permission.
-    ///
-    /// # Errors
-    /// Those of the connection, and of a rename whose answer was lost.
-    pub async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<Option<String>, Error> {
-        self.dialect.rename_folder(bucket, from, to).await
-    }
-
-    /// Returns whether an operation on a bucket is done.
-    ///
-    /// # Errors
-    /// The failure of the operation.
-    pub async fn is_operation_done(&self, bucket: &str, operation: &str) -> Result<bool, Error> {
-        self.dialect.is_operation_done(bucket, operation).await
-    }
-
     /// Removes an empty folder.
     ///
     /// # Errors

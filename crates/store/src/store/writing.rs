@@ -97,23 +97,6 @@ impl Store {
         composed.map_err(|error| error.of_write(&options.condition))
     }
 
-    /// Moves an object within its bucket, in one step and with all its metadata. If its metadata is known, only this
-    /// version is moved. `condition` is about the destination. Returns `None` if the store has no such request: then a
-    /// copy and a removal must do it.
-    ///
-    /// # Errors
-    /// `NotFound`; `Precondition`, or `AlreadyExists` if only the destination has a condition.
-    pub async fn rename(
-        &self,
-        from: &ObjectId,
-        known: Option<&ObjectMeta>,
-        to: &ObjectId,
-        condition: &Condition,
-    ) -> Result<Option<ObjectMeta>, Error> {
-        let moved = self.dialect.rename(from, known, to, condition).await;
-        moved.map_err(|error| if known.is_none() { error.of_write(condition) } else { error })
-    }
-
     /// Changes an object's metadata and storage class. GCS changes metadata in place, and rewrites the object for
     /// another class. S3 replaces the object by a copy of up to 5 GiB, if it is still in the state that was read. For
     /// larger objects see [`changing`](Self::changing). The copy has a new time and version, and an access control list

@@ -93,34 +93,8 @@ async fn copy_large(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOut
     }
 }
 
-/// Moves an object within its bucket by one request, if the store has such a request and the move changes
-/// nothing but the name. Returns `None` if a copy must do it.
-pub(super) async fn renamed(ends: &CopyEnds, item: &CopyItem) -> Result<Option<PutOutcome>, Error> {
-    let put = &ends.request.put;
-    let is_plain = put.clone().condition(Condition::None) == PutOptions::default();
-    if !ends.request.remove_source || !is_plain || item.from.id.bucket != item.to.bucket {
-        return Ok(None);
-    }
-    let known = item.from.meta.as_deref();
-    let Some(meta) = ends.from.rename(&item.from.id, known, &item.to, &put.condition).await? else {
-        return Ok(None);
-    };
-    let verified = compare(ends, known, &meta)?;
-    let moved = TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(&meta) };
-    Ok(Some(PutOutcome { moved, meta }))
-}
-
 pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     let begun = ends.begin(&job, &item);
-    if let Some(moved) = renamed(&ends, &item).await.transpose() {
-        let moved = moved.map(|sent| {
-            job.progress.moved(sent.moved.bytes);
-            let mut moved = sent.moved;
-            moved.made.source = item.from.meta.as_ref().and_then(|meta| meta.version.clone());
-            moved
-        });
-        return ends.end(&job, &item, begun, moved).await;
-    }
     let result = copy(&job, &ends, &item).await;
     if let Ok((sent, _)) = &result {
         job.progress.moved(sent.moved.bytes);

@@ -29,7 +29,7 @@ pub(super) fn are_taken(request: &RemoveRequest) -> bool {
 ///
 /// # Errors
 /// If the folders can't be listed, or the job is cancelled.
-pub(crate) async fn remove(job: &JobState, store: &Store, at: &ObjectId) -> Result<usize, Error> {
+pub(super) async fn remove(job: &JobState, store: &Store, at: &ObjectId) -> Result<usize, Error> {
     let mut names = job.unless_cancelled(store.folders(&at.bucket, &folder_prefix(&at.key))).await??;
     let depth = |name: &String| name.matches('/').count();
     names.sort_by_key(|name| Reverse(depth(name)));

@@ -127,7 +127,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("sync --concurrency 8 tree gs://bucket/x", 2, "--concurrency: not needed"),
     ("cp --transfers 8 f gs://bucket/x", 2, "--transfers: not needed"),
     ("sync --acl private tree gs://bucket/x/", 0, "2 files copied"),
-    ("setmeta --grants a=b gs://bucket/k", 2, "--grants: not supported; use --acl NAME"),
+    ("setmeta --grants a=b gs://bucket/k", 2, "--grants: use --acl NAME"),
     ("ls --no-verify-ssl gs://bucket", 2, "use --ca-cert FILE to trust a certificate"),
     ("ls --insecure gs://bucket", 2, "use --ca-cert FILE"),
     ("cp --retries 3 f gs://bucket/x", 2, "use --retry-for"),

@@ -146,7 +146,7 @@ fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     };
     assert_eq!(found("program-s5cmd").as_deref(), Some("s5cmd ended badly: exit status 4: no such endpoint"));
     let gcloud = found("program-gcloud").expect("a failure");
-    assert!(gcloud.starts_with("0 of 2 objects are in the store"), "{gcloud}");
+    assert!(gcloud.starts_with("expected 2 objects of 0 bytes; the store holds 0"), "{gcloud}");
     // The program itself has a row beside them, in both dialects.
     for (rung, group) in
         [("program-laneway-gcs", "GCS, whole programs"), ("program-laneway-s3", "S3, whole programs")]

@@ -283,7 +283,7 @@ fn what_stays_in_the_way_is_an_error_in_a_dry_run_too() {
         let report = sync(&stage, request);
         assert_eq!(counts(&report), (0, 0, 0, 3), "{report:?}");
         let failures = report.failures().join("\n");
-        for why in ["is a file", "is a directory", "--max-delete 1"] {
+        for why in ["is a file", "is a directory", "--max-delete allows only 1"] {
             assert!(failures.contains(why), "{failures}");
         }
     }

@@ -95,15 +95,6 @@ pub(super) async fn part(
             "Checksum Type mismatch occurred between the upload and its part"
         ));
     }
-    if let (None, Some(chosen)) = (&announced.checksum, upload.checksum)
-        && is_sha(chosen)
-    {
-        let expected = name(chosen.algorithm).to_lowercase();
-        let message = format!(
-            "Checksum Type mismatch occurred, expected checksum Type: {expected}, actual checksum Type: null"
-        );
-        return Err(S3Error::with_message(S3ErrorCode::InvalidRequest, message));
-    }
     let wanted =
         announced.wanted(upload.checksum.map(|checksum| checksum.algorithm), dialect.config.md5_etags);
     let written = put::receive(dialect, input.body, wanted, refusals::len(&headers)).await?;
@@ -232,11 +223,6 @@ fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadC
         return Ok(UploadChecksum { algorithm, composite });
     }
     Err(s3_error!(InvalidRequest, "This checksum type can't be used with this checksum algorithm."))
-}
-
-/// Returns whether S3 wants this checksum of every part, both with the part and at the completion.
-fn is_sha(chosen: UploadChecksum) -> bool {
-    matches!(chosen.algorithm, Algorithm::Sha1 | Algorithm::Sha256)
 }
 
 fn keep(dialect: &Dialect, upload: &Upload, number: u32, written: Written) -> S3Result<Arc<StoredPart>> {

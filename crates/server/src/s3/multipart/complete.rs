@@ -5,7 +5,7 @@ use std::sync::Arc;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
-use super::{admit, find, is_sha};
+use super::{admit, find};
 use crate::checksum::{Algorithm, base64, of_bytes};
 use crate::objects::NewObject;
 use crate::objects::asked::Encryption;
@@ -52,18 +52,6 @@ pub(in crate::s3) fn complete(
         .map_err(misfit)?;
     for (listed, part) in listed.iter().zip(&parts) {
         check_listed(listed, part)?;
-    }
-    if let Some(chosen) = upload.checksum.filter(|chosen| is_sha(*chosen))
-        && let Some(bare) =
-            listed.iter().find(|part| part.checksum_sha1.is_none() && part.checksum_sha256.is_none())
-    {
-        let message = format!(
-            "The upload was created using a {} checksum. The complete request must include the checksum for each \
-             part. It was missing for part {} in the request.",
-            name(chosen.algorithm).to_lowercase(),
-            bare.part_number.unwrap_or_default()
-        );
-        return Err(S3Error::with_message(S3ErrorCode::InvalidRequest, message));
     }
     let written = assembly::join(&parts);
     if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {

@@ -21,7 +21,7 @@ def test_they_are_looked_at_where_they_lie():
     assert repr(laneway.Bytes(b"ab")) == "Bytes(b'ab')"
     with pytest.raises(IndexError):
         got[100]
-    with pytest.raises(TypeError, match="buffer"):
+    with pytest.raises(TypeError, match="bytes-like"):
         laneway.Bytes("text")
 
 

@@ -201,7 +201,7 @@ def test_no_message_names_an_option_that_python_lacks():
 # Modules whose messages bindings never show, or whose words begin with dashes for another reason.
 UNSEEN = {"cases", "address", "directory", "arn"}
 # Options of other programs, and of jobs that this package has none of.
-UNREACHED = {"--all-versions", "--expect-size", "--json", "--profile", "--sso-session"}
+UNREACHED = {"--all-versions", "--expect-size", "--json", "--overwrite", "--profile", "--sso-session"}
 
 
 def test_what_interrupts_a_job_cancels_it(store, tree, reached):

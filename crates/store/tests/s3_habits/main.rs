@@ -569,7 +569,7 @@ fn a_store_that_passes_over_a_description_is_not_taken_for_another_writer() {
             made.version = Some(Version::ETag("ours-2".into()));
             let error = store.changed(&changing, &made).await.expect_err("it has no such description");
             assert_eq!((error.is_unsupported(), error.is_precondition()), (is_ours, !is_ours), "{error}");
-            assert_eq!(error.message().contains("another cache control"), is_ours, "{error}");
+            assert_eq!(error.message().contains("didn't accept the new cache control"), is_ours, "{error}");
         });
     }
 }

@@ -77,7 +77,7 @@ fn a_seed_that_is_no_bucket_is_named() {
     std::fs::remove_dir(seed.path().join("Capital")).unwrap();
     std::fs::write(seed.path().join("stray"), "").unwrap();
     let refused = rig.server.sow(seed.path()).unwrap_err().to_string();
-    assert!(refused.contains("stray") && refused.contains("a folder for each bucket"), "{refused}");
+    assert!(refused.contains("stray") && refused.contains("only folders, one for each bucket"), "{refused}");
     let failed = send(&rig, "POST", "/_laneway/reset", &[], "");
     assert_eq!(failed.status, 500);
     assert!(failed.text().contains("stray"), "{}", failed.text());

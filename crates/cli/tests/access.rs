@@ -2,7 +2,8 @@
 //! server.
 
 use std::fs;
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use laneway_server::Attributes;
 use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
@@ -253,9 +254,12 @@ fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
 /// accepts the connection, and no session begins.
 #[test]
 fn a_metadata_service_that_begins_no_session_is_explained() {
-    let silent = Scripted::serve(|asked: &Asked| {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let silent = Scripted::serve(move |asked: &Asked| {
         assert_eq!((asked.method.as_str(), asked.target.as_str()), ("PUT", "/latest/api/token"));
-        std::thread::sleep(Duration::from_secs(3));
+        // Wait until the program has said that it waits.
+        let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
         answer(403, &[], "")
     });
     let home = tempfile::tempdir().expect("a folder");
@@ -264,8 +268,15 @@ fn a_metadata_service_that_begins_no_session_is_explained() {
         .with("AWS_REGION", "us-east-1")
         .with("AWS_EC2_METADATA_DISABLED", "false")
         .with("AWS_EC2_METADATA_SERVICE_ENDPOINT", silent.url());
-    let ended = laneway.run(["ls", "s3://bucket"]).exits(1);
-    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hop limit of 2")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("has not answered for 2"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("turned off"), "{}", ended.stderr);
+    let mut running = laneway.start(["ls", "s3://bucket"]);
+    let (mut stderr, mut said) = (BufReader::new(running.stderr()), String::new());
+    while !said.contains("hop limit of 2") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    drop(release);
+    stderr.read_to_string(&mut said).unwrap();
+    running.end().exits(1);
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("hop limit of 2")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("has not answered for 2"), "{said}");
+    assert!(said.contains("turned off"), "{said}");
 }

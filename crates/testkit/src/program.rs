@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -183,6 +183,11 @@ impl Running {
     /// Takes the standard output, so that the test can read it while the program runs. [`Run::stdout`] is then empty.
     pub fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("stdout is taken once")
+    }
+
+    /// Takes the standard error, so that the test can read it while the program runs. [`Run::stderr`] is then empty.
+    pub fn stderr(&mut self) -> ChildStderr {
+        self.child.stderr.take().expect("stderr is taken once")
     }
 
     /// Returns the process id.

@@ -52,7 +52,7 @@ class SharedClientTest {
       // Once the forgotten one has been noticed, the others would have been, too.
       while (!log.toString().contains("a Laneway was not closed")) {
         System.gc();
-        Thread.sleep(1);
+        Thread.yield();
       }
       long warnings = log.toString().lines().filter(line -> line.contains("a Laneway was not closed")).count();
       assertTrue(warnings < CONTEXTS, log::toString);

@@ -92,8 +92,7 @@ fn memory_goes_back_to_the_system_after_deletes() {
     assert!(full > before + 150 * MIB, "{before} {full}");
     laneway.run([&["rm", "-r"], &s3[..], &["s3://bkt/many"]].concat()).succeeds();
     let after = memory();
-    // Up to 64 MiB stay until as much is free.
-    assert!(after < before + 90 * MIB, "{before} {full} {after}");
+    assert!(after < before + 50 * MIB, "{before} {full} {after}");
 }
 
 #[test]
@@ -149,7 +148,7 @@ fn a_store_that_keeps_what_it_does_not_enforce_says_so() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path());
     let said = Served::start(&laneway, &["--accept-unenforced"]).end("-TERM").exits(0).stderr;
-    assert!(said.contains("nothing enforces them"), "{said}");
+    assert!(said.contains("but not enforced"), "{said}");
 }
 
 #[test]

@@ -210,6 +210,9 @@ fn asked(server: &Server) -> String {
 
 impl Serve {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.root.is_none() {
+            allocator::return_memory_at_once();
+        }
         let config = self.config();
         let (access_key, secret_key) = (config.s3.access_key.clone(), config.s3.secret_key.clone());
         let (stop, stopped) = mpsc::channel::<()>();
@@ -316,6 +319,20 @@ impl ServerAddress {
             &format!("  AWS_ACCESS_KEY_ID={key} AWS_SECRET_ACCESS_KEY={secret} AWS_REGION=us-east-1 \\\n");
         text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://");
         text
+    }
+}
+
+mod allocator {
+    #![allow(unsafe_code, reason = "the allocator's options have no safe interface")]
+
+    /// `mi_option_purge_delay` of mimalloc 2 and 3, which the crate doesn't name.
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+    /// Lets the allocator return freed memory to the system at once. By default it waits 10 ms, and then until the thread
+    /// that allocated the memory uses it again. An idle server would keep the memory of deleted objects.
+    pub(super) fn return_memory_at_once() {
+        // SAFETY: the option is a number that mimalloc reads atomically, at any time.
+        unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) }
     }
 }
 

@@ -27,7 +27,7 @@ import org.slf4j.LoggerFactory;
 public class UploadCommitter extends FileOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
 
-  /** The beginning of the directory's name in which Spark gathers partitions that replace others. */
+  /** The beginning of the name of the directory in which Spark gathers partitions that replace others. */
   private static final String SPARK_STAGING = ".spark-staging-";
 
   /** The output directory; null if another filesystem has it, or if there is none. */
@@ -213,13 +213,15 @@ public class UploadCommitter extends FileOutputCommitter {
         && files.makeQualified(staging.getParent()).equals(output);
   }
 
-  private static boolean abortsUploads(Configuration conf) {
-    return conf.getBoolean("fs.s3a.committer.abort.pending.uploads", true);
+  /** S3A's key applies to GCS too, because the GCS connector has none. */
+  private boolean abortsUploads(Configuration conf) {
+    Values values = new Values(conf, Settings.Store.S3.family, output.toUri().getAuthority());
+    return values.flag("committer.abort.pending.uploads").orElse(true);
   }
 
   /**
-   * Returns a unique name of the job. Spark's jobs of the same second share the name that Hadoop knows, and Spark has a
-   * better one.
+   * Returns a unique name of the job. In Hadoop, Spark's jobs that start in the same second have the same name, so this
+   * returns Spark's own name for them.
    */
   private static String name(JobContext context) {
     String ofSpark = context.getConfiguration().getTrimmed("spark.sql.sources.writeJobUUID", "");

@@ -233,6 +233,16 @@ class CommittingTest {
   }
 
   @Test
+  void oneBucketsSettingLeavesOtherJobsUploads() throws Exception {
+    conf.setBoolean("fs.s3a.bucket.lake.committer.abort.pending.uploads", false);
+    bucket.beginMultipart(folder + "/another-job", PutOptions.NONE);
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    driver.commitJob(job());
+    assertEquals(List.of(folder + "/another-job"), bucket.multipartUploads(folder + "/").stream().map(MultipartUpload::key).toList());
+  }
+
+  @Test
   void aCommitThatIsInterruptedTakesBackWhatItHasCompleted() throws Exception {
     PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
     TaskAttemptContext context = attempt(0, 0);

@@ -14,6 +14,9 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
@@ -34,6 +37,9 @@ final class Renaming {
    * once.
    */
   private static final int COPIES_BEGUN = 10_000;
+
+  /** How long a rename that has failed waits for its other copies, so that it can remove them. */
+  private static final int SETTLE_SECONDS_MAX = 30;
 
   private final Bucket bucket;
   private final Keys keys;
@@ -144,43 +150,64 @@ final class Renaming {
    * @return the keys that were copied
    */
   private List<String> copyInside(Path source, String from, String to) throws IOException {
-    List<String> begun = new ArrayList<>();
-    Deque<CompletableFuture<Written>> under = new ArrayDeque<>();
+    List<String> copied = new ArrayList<>();
+    Deque<Copy> under = new ArrayDeque<>();
     boolean isDone = false;
     tally.list();
     try (Stream<ObjectMeta> inside = bucket.list(Keys.inside(from))) {
       for (Iterator<ObjectMeta> objects = inside.iterator(); objects.hasNext(); ) {
         String key = objects.next().key();
-        begun.add(key);
         tally.copied();
-        under.add(bucket.copyAsync(key, moved(key, from, to), CopyOptions.NONE));
+        // An empty directory may have a marker already.
+        CopyOptions options = key.equals(Keys.inside(from)) ? CopyOptions.NONE : CopyOptions.NONE.ifAbsent();
+        under.add(new Copy(key, bucket.copyAsync(key, moved(key, from, to), options)));
         if (under.size() > COPIES_BEGUN) {
-          Failures.await(source, under.remove());
+          copied.add(finish(source, under));
         }
       }
       while (!under.isEmpty()) {
-        Failures.await(source, under.remove());
+        copied.add(finish(source, under));
       }
       isDone = true;
-      return begun;
+      return copied;
     } catch (UncheckedIOException failed) {
       throw Failures.of(source, failed.getCause());
     } finally {
       if (!isDone) {
-        // If the destination was an empty directory before, its marker stays.
-        Stream<String> copies = begun.stream().map(key -> moved(key, from, to)).filter(key -> !key.equals(Keys.inside(to)));
-        giveUp(source, under, copies.iterator());
+        giveUp(source, copied, under, from, to);
       }
     }
   }
 
-  /** Removes the copies of a failed rename, so that they don't block another attempt. */
-  private void giveUp(Path source, Deque<CompletableFuture<Written>> under, Iterator<String> copies) {
-    under.forEach(copy -> copy.cancel(true));
+  /** Waits for the oldest copy, and removes it from those that are under way. Returns the key that was copied. */
+  private static String finish(Path source, Deque<Copy> under) throws IOException {
+    // If this thread is interrupted, the copy itself goes on, so that its outcome will be known.
+    Failures.await(source, under.element().written().copy());
+    return under.remove().key();
+  }
+
+  /**
+   * Removes the copies of a failed rename, so that they don't block another attempt. Waits for copies that are under way,
+   * because a cancelled copy could appear later. Copies that failed stay: the object may be another writer's.
+   */
+  private void giveUp(Path source, List<String> copied, Deque<Copy> under, String from, String to) {
     // An interrupt may have caused the failure. Clear it, because it would also end the removal.
     boolean isInterrupted = Thread.interrupted();
     try {
-      deletion.deleteAll(source, copies);
+      CompletableFuture.allOf(under.stream().map(Copy::written).toArray(CompletableFuture[]::new))
+          .exceptionally(failed -> null)
+          .get(SETTLE_SECONDS_MAX, TimeUnit.SECONDS);
+    } catch (InterruptedException stop) {
+      isInterrupted = true;
+    } catch (ExecutionException | TimeoutException late) {
+      LOG.warn("renaming {} failed, and some of its copies may be left", source);
+    }
+    try {
+      under.forEach(copy -> copy.written().cancel(true));
+      under.stream().filter(copy -> !copy.written().isCompletedExceptionally()).map(Copy::key).forEach(copied::add);
+      // If the destination was an empty directory before, its marker stays.
+      Stream<String> copies = copied.stream().map(key -> moved(key, from, to)).filter(key -> !key.equals(Keys.inside(to)));
+      deletion.deleteAll(source, copies.iterator());
     } catch (IOException failed) {
       LOG.warn("renaming {} failed, and some of its copies could not be removed", source, failed);
     } finally {
@@ -193,6 +220,9 @@ final class Renaming {
   private static String moved(String key, String from, String to) {
     return Keys.inside(to) + key.substring(Keys.inside(from).length());
   }
+
+  /** A copy that has begun, and the key that is copied. */
+  private record Copy(String key, CompletableFuture<Written> written) {}
 
   /** The file and the directory with a destination's name. Both are requested at once. */
   private final class Found {

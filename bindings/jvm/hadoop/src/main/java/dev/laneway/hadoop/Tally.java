@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
  * Counts a filesystem's operations and requests under Hadoop's own names (IOStatistics). It also counts for each thread
  * the bytes and operations that jobs report (FileSystem.Statistics).
  */
-final class Tally implements IOStatisticsSource {
+class Tally implements IOStatisticsSource {
   private final IOStatisticsStore counts = IOStatisticsBinding.iostatisticsStore()
       .withCounters(
           StoreStatisticNames.OP_COPY_FROM_LOCAL_FILE,

@@ -12,12 +12,14 @@ import dev.laneway.ObjectMeta;
 import dev.laneway.ObjectWriter;
 import dev.laneway.PutOptions;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.file.AccessDeniedException;
 import java.util.List;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
@@ -96,6 +98,49 @@ class FailingTest {
     put("d/a", "d/b/c", "d/uncopied", "d/z");
     assertThrows(AccessDeniedException.class, () -> files.rename(path("d"), path("e")));
     assertEquals(List.of("d/a", "d/b/c", "d/uncopied", "d/z"), keys());
+  }
+
+  /** Returns renames during which another writer writes these files, after the checks and before the first copy. */
+  private Renaming renaming(String... others) {
+    Tally tally = new Tally(new FileSystem.Statistics("")) {
+      private boolean isWritten;
+
+      @Override
+      void copied() {
+        try {
+          if (!isWritten) {
+            FailingTest.this.put(others);
+          }
+          isWritten = true;
+        } catch (IOException failed) {
+          throw new UncheckedIOException(failed);
+        }
+      }
+    };
+    Keys keys = new Keys(files.getUri());
+    Lookup lookup = new Lookup(bucket, keys, tally, 1, "");
+    Directories directories = new Directories(connection, keys, lookup, tally);
+    return new Renaming(
+        bucket, keys, lookup, directories, new Deletion(bucket, keys, lookup, directories, tally), tally);
+  }
+
+  @Test
+  void aRenamedDirectoryReplacesNoFileOfAnotherWriter() throws IOException {
+    put("d/a", "d/b", "d/c");
+    Renaming renaming = renaming("e/b");
+    assertThrows(FileAlreadyExistsException.class, () -> renaming.rename(path("d"), path("e")));
+    assertEquals(List.of("d/a", "d/b", "d/c", "e/b"), keys());
+    try (FSDataInputStream in = files.open(path("e/b"))) {
+      assertEquals("e/b", new String(in.readAllBytes()));
+    }
+  }
+
+  @Test
+  void aFailedRenameRemovesNoFileOfAnotherWriter() throws IOException {
+    put("d/a", "d/uncopied");
+    Renaming renaming = renaming("e/other", "e/uncopied");
+    assertThrows(AccessDeniedException.class, () -> renaming.rename(path("d"), path("e")));
+    assertEquals(List.of("d/a", "d/uncopied", "e/other", "e/uncopied"), keys());
   }
 
   /** The store reports that the source was replaced since the copy. The copy then stays, because it is the only one. */

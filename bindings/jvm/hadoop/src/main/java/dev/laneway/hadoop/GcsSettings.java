@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.apache.hadoop.security.UserGroupInformation;
 
-/** Reads the keys of the GCS connector, both current ones and those of before 2020. */
+/** Reads the keys of the GCS connector, both the current ones and those from before 2020. */
 final class GcsSettings {
   /** Google's own endpoint. The library uses it anyway, unless the environment names an emulator. */
   private static final String GOOGLE = "https://storage.googleapis.com";
@@ -90,7 +90,7 @@ final class GcsSettings {
         return Login.Found.ANYWHERE;
       }
       case "COMPUTE_ENGINE" -> {
-        // The machine's identity comes after these files, so the library must not see them.
+        // The library searches these files before it uses the machine's identity, so it must not see them.
         return new Login.Found(Map.of(ADC, "", "CLOUDSDK_CONFIG", "/dev/null"));
       }
       case "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE" -> {
@@ -139,7 +139,7 @@ final class GcsSettings {
     Map<String, String> headers = new TreeMap<>();
     values.all().forEach((key, value) -> {
       if (key.startsWith(HEADERS)) {
-        headers.put(key.substring(HEADERS.length()), value);
+        headers.put(key.substring(HEADERS.length()), value.text());
       }
     });
     return headers;
@@ -154,7 +154,8 @@ final class GcsSettings {
   }
 
   /**
-   * Returns the JSON that Google hands out for a service account, from the three parts that a configuration may have.
+   * Makes the JSON text of a service account's key, as Google issues it, from the three parts that a configuration can
+   * contain.
    */
   private static String account(String email, String id, String key) {
     return "{\"type\":\"service_account\",\"token_uri\":\"https://oauth2.googleapis.com/token\""

@@ -7,19 +7,21 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Sorts the keys of S3A and of the GCS connector. Some are supported, and some change neither the identity nor the route
- * of requests, nor their result: they can be ignored. All others are refused by name, because requests could otherwise
- * run under the wrong identity or go to the wrong place.
+ * Sorts the keys of S3A and of the GCS connector into three kinds. Supported keys have an effect. Keys that change
+ * neither the identity, the route nor the result of requests are ignored. All others are refused by name, because
+ * requests could otherwise run under the wrong identity or go to the wrong place.
  */
 final class KeyRules {
-  /** The key of ours that lists keys to ignore nevertheless, by their full names. */
+  /** The key of ours that lists keys to ignore nevertheless, by their names in the configuration. */
   static final String IGNORED = "fs.laneway.ignored.keys";
 
   /** The treatment of a key. */
   enum Rule {
     SUPPORTED,
     HARMLESS,
-    REFUSED
+    REFUSED,
+    /** Refused too, unless the key may be one of another bucket. */
+    UNKNOWN
   }
 
   /** Keys of S3A that have an effect. A name that ends in a star stands for all keys that begin so. */
@@ -75,11 +77,21 @@ final class KeyRules {
       parent.* path.encoding performance.* read.* reported.* rewrite.* status.* storage.client.* system.bucket threads.*
       tracelog.* vectored.* write.* delete.* rename.* enable.*""");
 
+  /** Documented keys that are refused. */
+  private static final Names S3_REFUSED = new Names("""
+      audit.execution.interceptors audit.request.handlers aws.credentials.provider.mapping
+      client.s3.custom.headers client.sts.custom.headers custom.signers delegation.token.binding encryption.context
+      proxy.domain proxy.workstation s3.client.factory.impl s3.signing-algorithm signing-algorithm sts.signing-algorithm""");
+
+  private static final Names GS_REFUSED = new Names("""
+      auth.access.token.provider auth.access.token.provider.impl auth.service.account.keyfile
+      authorization.handler.impl config.override.file delegation.token.binding""");
+
   /** Keys that are refused unless they have this value, which is the connectors' default. */
-  private static final Map<String, String> S3_REFUSED =
+  private static final Map<String, String> S3_REFUSED_UNLESS =
       Map.of("access.grants.enabled", "false", "http.signer.enabled", "false");
 
-  private static final Map<String, String> GS_REFUSED = Map.of(
+  private static final Map<String, String> GS_REFUSED_UNLESS = Map.of(
       "auth.service.account.enable", "true",
       "cooperative.locking.enable", "false",
       "enable.service.account.auth", "true",
@@ -91,14 +103,17 @@ final class KeyRules {
   /** Returns the treatment of a key with this value. The key is without its beginning, such as {@code fs.s3a}. */
   static Rule of(Settings.Store store, String key, String value) {
     boolean isS3 = store == Settings.Store.S3;
-    String harmless = (isS3 ? S3_REFUSED : GS_REFUSED).get(key);
+    String harmless = (isS3 ? S3_REFUSED_UNLESS : GS_REFUSED_UNLESS).get(key);
     if (harmless != null) {
       return harmless.equalsIgnoreCase(value) ? Rule.HARMLESS : Rule.REFUSED;
     }
     if ((isS3 ? S3_SUPPORTED : GS_SUPPORTED).contains(key)) {
       return Rule.SUPPORTED;
     }
-    return (isS3 ? S3_HARMLESS : GS_HARMLESS).contains(key) ? Rule.HARMLESS : Rule.REFUSED;
+    if ((isS3 ? S3_HARMLESS : GS_HARMLESS).contains(key)) {
+      return Rule.HARMLESS;
+    }
+    return (isS3 ? S3_REFUSED : GS_REFUSED).contains(key) ? Rule.REFUSED : Rule.UNKNOWN;
   }
 
   /**
@@ -108,13 +123,31 @@ final class KeyRules {
    */
   static void check(Settings.Store store, Values values, Configuration conf) throws IOException {
     Set<String> ignored = new HashSet<>(conf.getTrimmedStringCollection(IGNORED));
-    for (Map.Entry<String, String> one : values.all().entrySet()) {
-      String name = store.family + "." + one.getKey();
-      if (of(store, one.getKey(), one.getValue()) == Rule.REFUSED && !ignored.contains(name)) {
+    for (Map.Entry<String, Values.Value> one : values.all().entrySet()) {
+      String name = one.getValue().name();
+      Rule rule = of(store, one.getKey(), one.getValue().text());
+      boolean isRefused = rule == Rule.REFUSED || (rule == Rule.UNKNOWN && !isOfLongerBucket(store, name, one.getKey()));
+      if (isRefused && !ignored.contains(name)) {
         throw new IOException(name + " isn't supported, and may change whose requests these are, or where they go. If it"
             + " may be ignored, name it in " + IGNORED);
       }
     }
+  }
+
+  /**
+   * Returns whether a key may be one of a bucket whose name goes on after a dot. {@code fs.s3a.bucket.logs.eu.endpoint}
+   * is the endpoint of the bucket {@code logs.eu}, and no key of the bucket {@code logs}.
+   */
+  private static boolean isOfLongerBucket(Settings.Store store, String name, String key) {
+    if (!name.startsWith(store.family + ".bucket.")) {
+      return false;
+    }
+    for (int dot = key.indexOf('.'); dot >= 0; dot = key.indexOf('.', dot + 1)) {
+      if (of(store, key.substring(dot + 1), "") != Rule.UNKNOWN) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Names of keys, and beginnings of names. */

@@ -17,6 +17,9 @@ import org.apache.hadoop.security.alias.CredentialProviderFactory;
  * credentials, proxies and token servers. These may also begin with {@code google.cloud}.
  */
 final class Values {
+  /** A value, and the full name of the key under which the configuration has it. */
+  record Value(String name, String text) {}
+
   /** The name of Hadoop's own file of defaults, as a configuration reports the source of a value. */
   private static final String DEFAULTS = "core-default.xml";
 
@@ -47,8 +50,7 @@ final class Values {
    * bucket names into paths.
    */
   Optional<String> text(String key) {
-    Optional<String> own = first(said(ours + key), said(all + key));
-    return own.isEmpty() && isShared(key) ? first(said(SHARED + key), null) : own;
+    return value(key).map(Value::text);
   }
 
   /** Does the same for a flag. */
@@ -86,8 +88,8 @@ final class Values {
    * Returns every key that the configuration sets for this bucket, without its beginning, and with its value. Keys of
    * other buckets, blank values and Hadoop's own defaults are left out.
    */
-  Map<String, String> all() {
-    Map<String, String> said = new TreeMap<>();
+  Map<String, Value> all() {
+    Map<String, Value> said = new TreeMap<>();
     for (Map.Entry<String, String> one : conf) {
       String name = one.getKey();
       if (name.startsWith(ours)) {
@@ -109,16 +111,26 @@ final class Values {
    */
   Optional<String> secret(String key) throws IOException {
     Configuration asked = withOwnProviders();
-    char[] one = asked.getPassword(ours + key);
-    char[] other = asked.getPassword(all + key);
-    if (one == null && other == null && isShared(key)) {
-      other = asked.getPassword(SHARED + key);
+    for (String name : names(key)) {
+      char[] secret = asked.getPassword(name);
+      if (secret != null && !new String(secret).isBlank()) {
+        return Optional.of(new String(secret).trim());
+      }
     }
-    return first(one == null ? null : new String(one).trim(), other == null ? null : new String(other).trim());
+    return Optional.empty();
   }
 
-  private void note(Map<String, String> said, String key) {
-    text(key).ifPresent(value -> said.put(key, value));
+  private void note(Map<String, Value> said, String key) {
+    value(key).ifPresent(value -> said.put(key, value));
+  }
+
+  private Optional<Value> value(String key) {
+    return names(key).stream().map(name -> new Value(name, said(name))).filter(value -> !value.text().isEmpty()).findFirst();
+  }
+
+  /** Returns the full names of a key. The first one that is set counts. */
+  private List<String> names(String key) {
+    return isShared(key) ? List.of(ours + key, all + key, SHARED + key) : List.of(ours + key, all + key);
   }
 
   private boolean isShared(String key) {
@@ -140,11 +152,6 @@ final class Values {
   private String said(String key) {
     String[] sources = conf.getPropertySources(key);
     boolean isDefault = sources != null && sources.length > 0 && sources[0].equals(DEFAULTS);
-    return isDefault ? null : conf.getTrimmed(key);
-  }
-
-  private static Optional<String> first(String one, String other) {
-    return Optional.ofNullable(one).filter(text -> !text.isEmpty()).or(
-        () -> Optional.ofNullable(other).filter(text -> !text.isEmpty()));
+    return isDefault ? "" : conf.getTrimmed(key, "");
   }
 }

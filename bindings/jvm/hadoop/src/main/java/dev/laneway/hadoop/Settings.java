@@ -78,7 +78,7 @@ record Settings(
   /**
    * A proxy.
    *
-   * @param scheme how it is spoken to: {@code http://} or {@code https://}
+   * @param scheme the protocol on the way to the proxy: {@code http://} or {@code https://}
    * @param at its host and port
    */
   record Proxy(String scheme, String at, Optional<String> user, Optional<String> password) {
@@ -99,7 +99,10 @@ record Settings(
 
   /** The encryption of new objects, in the store's own terms. Empty values leave it to the bucket. */
   record Encryption(Optional<String> algorithm, Optional<String> key) {
-    static final Encryption AS_THE_BUCKET_SAYS = new Encryption(Optional.empty(), Optional.empty());
+    @Override
+    public String toString() {
+      return "Encryption" + algorithm;
+    }
   }
 
   /**
@@ -129,8 +132,8 @@ record Settings(
   /**
    * Reads the configuration for the filesystem of a URI.
    *
-   * @throws IOException for a URI without a bucket or with a secret, and for unreadable credentials. The same for a key
-   *     that isn't supported and may change whose requests these are.
+   * @throws IOException For a URI without a bucket or with a secret, and for unreadable credentials. Also for an
+   *     unsupported key that may change the identity of requests.
    */
   static Settings of(URI name, Configuration conf) throws IOException {
     Store store = Store.of(name.getScheme());
@@ -144,5 +147,11 @@ record Settings(
     Values values = new Values(conf, store.family, bucket);
     KeyRules.check(store, values, conf);
     return store == Store.S3 ? S3Settings.of(bucket, values) : GcsSettings.of(bucket, values);
+  }
+
+  /** Returns only the bucket's URL. Some of the settings are secrets, such as headers. */
+  @Override
+  public String toString() {
+    return "Settings[" + store.scheme + "://" + bucket + "]";
   }
 }

@@ -47,7 +47,12 @@ class SecretsTest {
           check(out + " " + others);
           canaries.refused(List.of(out::close));
         }
-        check(files.toString() + Settings.of(files.getUri(), conf));
+        conf.set("fs.s3a.encryption.algorithm", "SSE-C");
+        conf.set("fs.s3a.encryption.key", MARK + "/key");
+        Settings settings = Settings.of(files.getUri(), conf);
+        check(files.toString() + settings + settings.encryption());
+        conf.set("fs.gs.storage.http.headers.authorization", MARK + "/header");
+        check(Settings.of(URI.create("gs://lake/"), conf).toString());
       }
     }
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Does `laneway serve` answer each operation that boto3 names as OPERATIONS.md says: done, or refused by name?
+"""Tests whether `laneway serve` answers each of boto3's operations as OPERATIONS.md says: it carries the operation out,
+or refuses it by name.
 
 Calls the operations that the page marks "yes" in a sensible order, and each of the others with the smallest parameters
 that boto3's model of S3 permits. An operation that the page doesn't list fails.
@@ -24,7 +25,7 @@ OLDER = {
     "PutBucketLifecycle": "PutBucketLifecycleConfiguration",
     "PutBucketNotification": "PutBucketNotificationConfiguration",
 }
-# Operations that boto3 sends to hosts of their own, so that no endpoint gets them as they are.
+# boto3 sends each of these operations to a host of its own, so a test with a fixed endpoint can't receive them.
 ELSEWHERE = {"CreateSession", "ListDirectoryBuckets", "WriteGetObjectResponse"}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -99,7 +100,7 @@ def snake(name):
 
 
 def walk(bucket):
-    """Calls what the page marks "yes"."""
+    """Calls the operations that the page marks "yes"."""
     s3.create_bucket(Bucket=bucket)
     s3.head_bucket(Bucket=bucket)
     ok("the bucket is listed", bucket in [entry["Name"] for entry in s3.list_buckets()["Buckets"]])
@@ -181,7 +182,9 @@ def locks(bucket):
 
 
 def others(bucket, said):
-    """Calls what the page marks with a status. Each is refused by name and changes nothing."""
+    """Calls the operations that the page marks with a status. The server must refuse each of them by name and change
+    nothing.
+    """
     s3.create_bucket(Bucket=bucket)
     etag = s3.put_object(Bucket=bucket, Key="k", Body=b"hello")["ETag"]
     for name in model.operation_names:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Does `laneway serve` answer what google-cloud-storage's classes offer: done, or refused by name (501)?
+"""Tests whether `laneway serve` answers the calls of google-cloud-storage's classes: it carries a call out, or refuses
+it by name (501).
 
 Goes through the public methods and settings of Client, Bucket and Blob that send requests. clients_gcs.py has the rest.
 """
@@ -16,7 +17,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--endpoint", required=True)
 parser.add_argument("--ca", help="PEM file with the CA of a server with TLS")
 args = parser.parse_args()
-# The library reads the first when it is imported; requests reads the other.
+# google-cloud-storage reads STORAGE_EMULATOR_HOST when it is imported. The package requests reads REQUESTS_CA_BUNDLE.
 os.environ["STORAGE_EMULATOR_HOST"] = args.endpoint
 if args.ca:
     os.environ["REQUESTS_CA_BUNDLE"] = args.ca
@@ -181,7 +182,7 @@ def holds(bucket):
 
 
 def absent(bucket):
-    """Calls what the store lacks."""
+    """Calls features that the store lacks."""
     blob = bucket.blob("k")
     topic = bucket.notification("topic")
     for name, call, word in [

@@ -15,7 +15,7 @@ parser.add_argument("--bucket", required=True)
 args = parser.parse_args()
 if args.ca:
     os.environ["SSL_CERT_FILE"] = args.ca
-# Otherwise gcsfs waits a minute for a gRPC service for folders, which no emulator has.
+# Without this variable, gcsfs would wait a minute for a gRPC service for folders. No emulator has this service.
 os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 
 # gcsfs reads both variables when it is imported.

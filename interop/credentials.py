@@ -1,8 +1,9 @@
 """Checks which credentials botocore and google-auth choose from files and environment variables. Laneway must choose the same.
 
-The script writes the files of every case of crates/store/tests/credentials/cases.json into a home folder of its own. A server on
-loopback stands in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of cases with the answers
-of both libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's."""
+The script writes the files of every case of crates/store/tests/credentials/cases.json into a home folder of its own. A
+server on loopback stands in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of
+cases with the answers of both libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store
+credentials::cases` checks Laneway's answers."""
 
 import base64
 import contextlib
@@ -135,7 +136,9 @@ def claims(token):
 
 
 def subject(token, peer):
-    """Describes a subject token. AWS's is a signed request: returns its signer and region. For certificates, returns their number."""
+    """Describes a subject token. For a signed AWS request, returns the signer and the region. For a chain of
+    certificates, returns their number.
+    """
     if token.startswith("["):
         chain = json.loads(token)
         return f"certificate.{len(chain)}" if base64.b64decode(chain[0]) == peer else "somebody else's"
@@ -242,7 +245,9 @@ def google(server):
     import requests
 
     class Leads(requests.adapters.HTTPAdapter):
-        """Redirects requests for Google's servers to this script's. google-auth sends some there even if a file names another URL."""
+        """Redirects requests for Google's servers to this script's server. google-auth sends some requests to Google
+        even if a file names another URL.
+        """
 
         def send(self, request, **options):
             url = urllib.parse.urlsplit(request.url)

@@ -1,4 +1,5 @@
-"""A pytest plugin for s3-tests: no request to IAM after each test. The store has none, and making its client takes long."""
+"""A pytest plugin for s3-tests: it leaves out the request to IAM after each test. The store has no IAM, and making a
+client for it takes long."""
 
 
 def absent():

@@ -112,9 +112,9 @@ unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
     begin().unwrap_or(0)
 }
 
-/// Calls the operation with the number `verb` on the handle `of`, and waits for its end. The call sends or fills the
-/// given memory. Returns an event of 24 bytes (length, kind and call), then a flag, then the answer or a failure. Use
-/// each listener for only one call at a time.
+/// Calls the operation with the number `verb` on the handle `of`, and waits for its end. The call sends the bytes of
+/// the given memory, or writes to the memory. Returns an event of 24 bytes (length, kind and call), then a flag, then
+/// the answer or a failure. Use each listener for only one call at a time.
 ///
 /// # Safety
 /// The buffer comes from [`laneway_buffer`], and the memory has `length` bytes.
@@ -134,8 +134,9 @@ unsafe extern "C" fn laneway_call(
     let ending = Ending::new(&events, of);
     let memory = match memory.is_null() {
         true => Memory::None,
-        // SAFETY: by the caller's promise. This function returns only after it has taken the call's end, so the memory
-        // outlives the call.
+        // SAFETY: by the caller's promise. This function returns only after it has received the event that reports the
+        // end of the call, and the caller's memory stays valid until this function returns. So the memory outlives the
+        // call.
         false => Memory::Lent(unsafe { LentMemory::new(memory, length, &ending) }),
     };
     let work = verbs::work(verb, of, arguments, memory, &ending);

@@ -1,4 +1,4 @@
-//! A C program uses the library by the core's numbers, packed bytes and tables alone.
+//! A C program uses the library only through the core's numbers, packed bytes and tables.
 
 use std::env;
 use std::fs;

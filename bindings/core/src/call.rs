@@ -77,8 +77,8 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     let (events, announced, call) = (Arc::clone(&ending.events), Arc::clone(&ending), ending.call);
     let carried_out = async move {
         ending.give(future.await);
-        // The call is done, so remove it from the calls that can be cancelled. This lock waits until the thread below
-        // has inserted the call.
+        // The call is done, so remove it from the calls that can be cancelled. If the code below hasn't inserted the
+        // call yet, the lock makes this task wait for it.
         drop(ending.events.running().remove(&call));
     };
     let mut running = events.running();
@@ -91,7 +91,7 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
 /// Cancels a call. Its end is still reported.
 pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
-    // Drop the task only after the lock is released, because dropping it may do work.
+    // Drop the task only after the lock is released, because the drop may take time.
     drop(under_way);
 }
 

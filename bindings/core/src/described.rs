@@ -39,7 +39,7 @@ fn state(version: &Version) -> String {
     match version {
         Version::ETag(etag) => etag.clone(),
         Version::Generation(generation) => generation.to_string(),
-        // The enum may get more variants.
+        // `Version` is non-exhaustive, so it may get more variants.
         other => other.to_string(),
     }
 }

@@ -19,7 +19,7 @@ const SAID: u64 = 4;
 const PROVIDER_LEFT: u64 = 5;
 const RANGE_FILLED: u64 = 6;
 
-/// A level above that of all records. A listener with this level gets none.
+/// A level above the level of every record. A listener with this level gets no records.
 pub const NO_LEVEL: i32 = i32::MAX;
 
 /// A function that gives up a range of a call. Its argument is the range's index.

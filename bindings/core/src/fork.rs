@@ -39,8 +39,8 @@ impl<T> Turns<T> {
             let mut value = None;
             if let Ok(mut had) = turn.value.try_lock() {
                 value = had.take();
-                // Don't drop this guard. Releasing it would wake waiting calls of the parent, which may need locks that
-                // the parent's threads held.
+                // Don't drop this guard. Releasing it would wake the parent's waiting calls. Waking them may need locks
+                // that the parent's threads held at the fork.
                 std::mem::forget(had);
             }
             let own = Arc::new(tokio::sync::Mutex::new(value));

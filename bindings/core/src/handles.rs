@@ -48,7 +48,7 @@ pub fn keep(object: HandleTarget) -> u64 {
 /// Removes a number. Running calls that use the object continue.
 pub fn close(number: u64) {
     let object = OBJECTS.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    // Drop the object only after the lock is released, because dropping it may do work.
+    // Drop the object only after the lock is released, because the drop may take time.
     drop(object);
 }
 
@@ -122,7 +122,7 @@ pub struct OpenListing {
 pub struct WriterState {
     /// The writer, or `None` once the object was completed or aborted.
     pub(crate) writer: Option<Writer>,
-    /// A failure that occurred when there was no call to report it. The next call does.
+    /// A failure that occurred when there was no call to report it. The next call reports it.
     pub(crate) failed: Option<Failure>,
 }
 

@@ -69,7 +69,7 @@ impl AsRef<[u8]> for LentMemory {
             return &[];
         }
         // SAFETY: the bytes stay valid as long as this value lives (see `new`). If the program changes them meanwhile,
-        // wrong bytes are sent. The store then refuses them, because they don't match the checksum.
+        // Laneway sends wrong bytes. The store then refuses these bytes, because they don't match the checksum.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }

@@ -75,7 +75,7 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     }
 
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> tracing::subscriber::Interest {
-        // The answer of `wants` may change, so it must not be cached.
+        // `wants` may return another result later, so tracing must not cache its result.
         tracing::subscriber::Interest::sometimes()
     }
 
@@ -114,8 +114,8 @@ impl Visit for RecordText {
     }
 }
 
-/// The events of all listeners, by number. Each class loader of a JVM that loads the binding is a listener, for
-/// example, and so may be a thread of a C program.
+/// The events of all listeners, by number. For example, a JVM has one listener for each class loader that loads the
+/// binding. In a C program, each thread can have a listener.
 static LISTENERS: LazyLock<RwLock<HashMap<u64, Arc<Events>>>> = LazyLock::new(RwLock::default);
 static LAST: AtomicU64 = AtomicU64::new(0);
 

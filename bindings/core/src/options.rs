@@ -147,7 +147,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         }
     ),
     request!(follow_symlinks, Flag, [copy sync -], "Follows symbolic links to directories."),
-    request!(force, Flag, [- sync -], "Lets `delete` remove a destination whose only entry is a folder with the source's name."),
+    request!(force, Flag, [- sync -], "Lets `delete` run on a destination that contains only a folder with the source's name, and remove that folder."),
     JobOption {
         name: "gzip",
         kind: Kind::Texts,

@@ -74,8 +74,8 @@ impl Wake for Bell {
 /// Wakes an event loop that watches the other end of a pipe, by writing one byte to the pipe.
 impl Wake for PipeWriter {
     fn wake(&self) {
-        // The write never blocks, because the pipe holds at most one byte. If the other end is closed, no event loop
-        // needs to wake, so the error is ignored.
+        // The write never blocks, because the pipe is never full: it holds at most one byte. Ignore an error, because
+        // it means that the event loop has closed the other end.
         let _ = (&*self).write(&[0]);
     }
 }

@@ -45,7 +45,7 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         assume_role,
         Pairs,
-        "An AWS role that the keys assume: `arn`, and optionally other parts of the request.",
+        "An AWS role to assume with the AWS credentials: its `arn`, and optionally other parameters of the request.",
         |builder, value| Ok(builder.assume_role(assumed_role(&value.read()?)?))
     ),
     setting!(
@@ -83,7 +83,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         Text as String,
         "Base URL of GCS's API, instead of `https://storage.googleapis.com`."
     ),
-    setting!(headers, Pairs, "Headers of each request to the store.", |builder, value| {
+    setting!(headers, Pairs, "Headers to add to each request to the store.", |builder, value| {
         let headers = value.read::<BTreeMap<String, String>>()?;
         Ok(headers.iter().try_fold(builder, |builder, (name, value)| builder.header(name, value))?)
     }),
@@ -92,9 +92,9 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         impersonate,
         Texts as Vec<String>,
-        "Google service accounts: the identity acts as the last, and the others are delegates."
+        "Google service accounts to impersonate. The client acts as the last account, and the others are delegates."
     ),
-    setting!(kms_bucket_key, Flag, "Uses an S3 bucket key, which saves requests to KMS."),
+    setting!(kms_bucket_key, Flag, "Uses an S3 bucket key, so that S3 sends fewer requests to KMS."),
     setting!(
         kms_key,
         Text as String,
@@ -103,13 +103,13 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(memory, Number, "The maximum number of bytes that the engine buffers in memory."),
     setting!(no_proxy, Texts as Vec<String>, "Hosts that are reached without a proxy."),
     setting!(profile, Text as String, "AWS profile. The client then uses no other AWS credentials."),
-    setting!(project, Text as String, "Google Cloud project whose buckets are listed."),
+    setting!(project, Text as String, "The Google Cloud project whose buckets the client lists."),
     setting!(region, Text as String, "AWS region. It overrides the environment variables and the profile."),
     setting!(request_payer, Flag, "Accepts the costs of requester-pays buckets on S3."),
     setting!(
         retry_for,
         Duration,
-        "A call fails after retrying for this long without a response. Zero disables retries."
+        "A call fails once Laneway has retried for this time without a response. Zero disables retries."
     ),
     setting!(s3_accelerate, Flag, "Uses Amazon's endpoints for Transfer Acceleration."),
     setting!(s3_dualstack, Flag, "Uses Amazon's dual-stack endpoints, which also have IPv6."),
@@ -118,7 +118,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         Text as String,
         "Base URL of S3's API. It overrides the environment variables, the profile and AWS's own URL."
     ),
-    setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated by FIPS 140."),
+    setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated under FIPS 140."),
     setting!(s3_path_style, Flag, "Puts S3 bucket names into the path instead of the host name."),
     setting!(secret_access_key, Text, "The secret of the AWS access key.", TOGETHER),
     setting!(
@@ -142,7 +142,7 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         stall_timeout,
         Duration,
-        "If no byte moves in either direction for this time, an attempt of a request fails."
+        "An attempt of a request fails if no byte moves in either direction for this time."
     ),
     setting!(
         user_agent_suffix,
@@ -153,7 +153,7 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         user_project,
         Text as String,
-        "Project that GCS bills for requests, instead of the bucket owner's project."
+        "The Google Cloud project that pays for requests, instead of the project of the bucket's owner."
     ),
     setting!(
         variables,

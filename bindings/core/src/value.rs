@@ -17,9 +17,9 @@ pub enum Kind {
     Number,
     /// A text.
     Text,
-    /// A list of texts. A host that passes texts repeats the name for each.
+    /// A list of texts. A host that passes texts repeats the option's name for each text of the list.
     Texts,
-    /// A map of texts. A host that passes texts uses the name `NAME:KEY` for each.
+    /// A map of texts. A host that passes texts uses the name `NAME:KEY` for each text of the map.
     Pairs,
     /// A point in time. As a text, it is the number of milliseconds since 1970.
     Time,

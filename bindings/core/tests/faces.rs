@@ -16,7 +16,7 @@ type Lacks = &'static [(&'static str, &'static str)];
 
 const PROGRAM: &str = "only the program has it so far: no user of a binding has asked for it";
 
-/// Options of the library's requests and filters that the table of options lacks under this name.
+/// Options of the library's requests and filters that aren't in the table of options, or have another name there.
 const OPTIONS_OF_THE_LIBRARY: Lacks = &[
     ("all_versions", PROGRAM),
     ("decompress", PROGRAM),
@@ -34,7 +34,7 @@ const OPTIONS_OF_THE_LIBRARY: Lacks = &[
 const OPTIONS_OF_THE_TABLE: Lacks =
     &[("attributes", "part of `put`"), ("filters", "rules of `filter`"), ("tags", "part of `put`")];
 
-/// Settings of the library's `ClientBuilder` that the table of settings lacks under this name.
+/// Settings of the library's `ClientBuilder` that aren't in the table of settings, or have another name there.
 const SETTINGS_OF_THE_LIBRARY: Lacks = &[
     ("access_key", "`access_key_id`, `secret_access_key` and `session_token` make it"),
     ("checksum_algorithm", PROGRAM),
@@ -247,7 +247,7 @@ fn settings() -> Names {
     SETTINGS.iter().map(|setting| setting.name.to_owned()).collect()
 }
 
-/// Compares two sides, except for the listed names, which only one side has.
+/// Checks that two sides have the same names, except for the listed names that only one side has.
 #[track_caller]
 fn compare(what: &str, one: &Names, other: &Names, alone: &[(&str, &str)], of_other: &[(&str, &str)]) {
     let names = |lacks: &[(&str, &str)]| -> Names {

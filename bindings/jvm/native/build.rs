@@ -1,5 +1,6 @@
-//! Keeps the library in the process once a JVM has loaded it. The JVM closes it when the last class loader
-//! that used it is garbage collected. But the engine's threads may still run its code then.
+//! Keeps the library in the process once a JVM has loaded it. A JVM unloads a library when the last class
+//! loader that used it is garbage collected. But the engine's threads may still be running the library's code
+//! at that time.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

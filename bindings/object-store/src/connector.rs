@@ -22,15 +22,15 @@ use object_store_0_14 as object_store;
 use crate::expected::expected;
 
 /// Sends the requests of object_store's clients over the connections of a [`Client`]. All of them share the client's
-/// engine, also with the program's other uses of Laneway. The engine decides on the number of connections, uses
-/// HTTP/1.1 and HTTP/2, and sends small requests before large transfers.
+/// engine with the rest of the program. The engine decides on the number of connections, uses HTTP/1.1 and HTTP/2, and
+/// sends small requests before large transfers.
 ///
 /// object_store still makes the retries. The timeout in `ClientOptions` (`read_timeout`, or `timeout` if that isn't
 /// set) limits the time without any progress. A transfer that makes progress never times out. The options for the
-/// connection pool, HTTP versions, keep-alive and `connect_timeout` have no effect, because the engine decides these
+/// connection pool, keep-alive, `http1_only` and `connect_timeout` have no effect, because the engine decides these
 /// itself. Configure proxies, certificates and addresses at the [`ClientBuilder`](laneway::ClientBuilder).
-/// `ClientOptions` that set them are errors. The connector can't see certificates that `with_root_certificate` adds, so
-/// it ignores them without an error.
+/// `ClientOptions` that set them, or `http2_only`, are errors. The connector can't see certificates that
+/// `with_root_certificate` adds, so it ignores them without an error.
 ///
 /// An unread body buffers about 1 MiB. On HTTP/2 it also buffers the bytes in its window (16 MiB at most). Dropping the
 /// body frees its connection for other requests. As with any client, many unread HTTP/2 bodies block the other requests
@@ -106,7 +106,7 @@ impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = self.request(request).await?;
         let has_body = request.method != Method::HEAD;
-        // This is looked up for each call, because a forked child process has connections of its own.
+        // Look the connections up for each call, because a forked child process has its own.
         let lanes = laneway::internal::lanes(&self.client);
         let lanes = lanes.map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         let Streamed { head, body } = lanes.stream(request).await.map_err(http_error)?;
@@ -155,9 +155,9 @@ async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     Ok(segments)
 }
 
-/// Converts an error to one of object_store's kinds, by which it decides whether to retry. It retries every request
-/// after `Connect` and `Request`, and only idempotent ones after `Timeout` and `Interrupted`. It never retries after
-/// the other kinds.
+/// Converts an error to one of object_store's kinds. object_store decides by the kind whether to retry. It retries
+/// every request after `Connect` and `Request`, and only idempotent requests after `Timeout` and `Interrupted`. It
+/// never retries after the other kinds.
 fn http_error(error: LanesError) -> HttpError {
     let kind = match error.kind() {
         Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed => {

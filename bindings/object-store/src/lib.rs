@@ -24,8 +24,8 @@
 //! ```
 //!
 //! The feature `object_store_0_14` (on by default) implements the traits of 0.14. `object_store_0_13` implements those
-//! of 0.13, which DataFusion 55 and delta-rs 1.1 use. Both can be on together. Neither makes cargo build a second HTTP
-//! client, because both leave out object_store's own clients.
+//! of 0.13, which DataFusion 55 and delta-rs 1.1 use. You can enable both features together. Both leave out
+//! object_store's own clients, so cargo builds no second HTTP client.
 //!
 //! # Under object_store's own clients
 //!
@@ -34,8 +34,8 @@
 //! `connector::LanewayConnector`. Use object_store's features `aws-base`, `gcp-base` and `ring`, which build no other
 //! HTTP client.
 //!
-//! The feature `opendal-transport` does the same under [OpenDAL](https://docs.rs/opendal)'s services (0.59): see
-//! `transport::LanewayTransport`.
+//! With the feature `opendal-transport`, the services of [OpenDAL](https://docs.rs/opendal) (0.59) send their requests
+//! over Laneway's connections, too: see `transport::LanewayTransport`.
 //!
 //! # Promises
 //!
@@ -58,7 +58,8 @@
 //!   upload stays in the store until it is completed or aborted. If the credentials for GCS don't permit multipart
 //!   uploads, the call fails with `NotSupported`.
 
-// The traits of both versions are nearly the same, so both modules include the same files in `adapter`.
+// object_store's traits in 0.13 and 0.14 are nearly the same, so the modules for both versions include the same files
+// in `adapter`.
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
 
 #[cfg(feature = "http-connector")]

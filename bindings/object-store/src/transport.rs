@@ -39,11 +39,11 @@ impl LanewayTransport {
         sent.headers.remove(HOST);
         sent.expected = expected(request.method(), request.headers());
         sent.body = Iterator::fold(request.body().clone(), Body::empty(), Body::and);
-        // This is looked up for each request, because a forked child process has connections of its own.
+        // Look the connections up for each request, because a forked child process has its own.
         let lanes = laneway::internal::lanes(&self.client)
             .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine has been shut down").set_source(e))?;
         let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
-        // Laneway keeps only the beginning of an error's body, so `Content-Length` isn't the length of what is read.
+        // Laneway keeps only the beginning of an error's body, so this body may be shorter than `Content-Length`.
         let is_whole = request.method() != Method::HEAD && head.status.is_success();
         let size = head.content_length().filter(|_| is_whole);
         let body = HttpBody::new(body.map(|chunk| chunk.map(Buffer::from).map_err(error)), size);
@@ -68,7 +68,7 @@ impl HttpTransport for LanewayTransport {
                 if *request.uri() != asked {
                     response.extensions_mut().insert(HttpRedirect::new(request.uri().clone()));
                 }
-                // OpenDAL shows this URI in its errors, so it must be that of the original request.
+                // OpenDAL shows this URI in its errors, so return the URI of the original request.
                 response.extensions_mut().insert(asked);
                 return Ok(response);
             };

@@ -34,8 +34,8 @@ fn nothing_listed() -> ListResult {
     ListResult { common_prefixes: Vec::new(), objects: Vec::new() }
 }
 
-// This trait has one method more in 0.14 than in 0.13. So its implementations are separate, unlike the code in
-// `adapter`.
+// In object_store 0.14, this trait has one more method than in 0.13. So each version has its own implementation,
+// outside `adapter`.
 #[async_trait]
 impl MultipartStore for LanewayStore {
     async fn create_multipart(&self, path: &Path) -> Result<MultipartId> {

@@ -31,9 +31,9 @@ unsafe impl Sync for BorrowedBuffer {}
 
 impl AsRef<[u8]> for BorrowedBuffer {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's length. A
-        // program that writes to the buffer meanwhile breaks the rule in the package's README. The store then refuses
-        // the bytes, because their checksum is wrong.
+        // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's length. The
+        // package's README forbids programs to write to the buffer meanwhile. If a program does, the store refuses the
+        // bytes, because their checksum is wrong.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }

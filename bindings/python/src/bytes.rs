@@ -96,7 +96,7 @@ impl Bytes {
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        // Equal bytes must have equal hashes, including Python's own `bytes`.
+        // This object equals Python `bytes` with the same content, so both must have the same hash.
         self.to_bytes(py).hash()
     }
 
@@ -115,7 +115,7 @@ impl Bytes {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
         let bytes = &slf.get().0;
-        // A view of no bytes also needs an address that isn't null.
+        // Even an empty view needs an address that isn't null.
         let start = if bytes.is_empty() {
             ptr::NonNull::<u8>::dangling().as_ptr()
         } else {

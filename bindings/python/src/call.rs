@@ -16,7 +16,7 @@ use self::pending::PipedCall;
 use crate::memory::CallCounter;
 use crate::{error, kept, log};
 
-/// A waiting thread checks this often for signals, such as Ctrl-C's. A user doesn't notice the delay.
+/// The interval at which a waiting thread checks for signals, such as Ctrl-C. It is too short for a user to notice.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of a call. A thread that holds the interpreter's lock runs it to make the Python object.

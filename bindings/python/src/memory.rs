@@ -1,7 +1,7 @@
 //! After a burst of calls, returns free memory to the operating system.
 //!
-//! glibc keeps free memory that lies between blocks in use. After 5,000 puts that were awaited together, this was 90
-//! MB. When asked with `malloc_trim`, glibc returned all but 6 MB, in 10 ms.
+//! glibc keeps free memory that lies between blocks in use. After 5,000 puts that were awaited together, glibc kept 90
+//! MB. A call of `malloc_trim` made it return all but 6 MB, in 10 ms.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use laneway::{Client, Spawned};
 
-/// If at least this many calls ran at once, it was a burst. Fewer calls leave only a few MB, which later calls use
-/// again.
+/// A burst has at least this many concurrent calls. Fewer calls leave only a few MB of free memory, which later calls
+/// use again.
 const BURST_MIN: usize = 500;
-/// Memory is returned after this time without calls. Earlier, the next burst might just allocate it again.
+/// Memory is returned after this time without calls. If it were returned earlier, the next burst might allocate it
+/// again at once.
 const REST: Duration = Duration::from_secs(1);
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// The peak number of concurrent calls since there were none.
+/// The peak number of concurrent calls since the last time without calls.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The task that returns memory after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
@@ -45,7 +46,7 @@ impl Drop for CallCounter {
             }
             drop(client);
         };
-        // If this fails, because another thread does the same or the engine has ended, the memory merely stays
+        // This fails if another thread does the same, or if the engine has ended. The memory then merely stays
         // allocated.
         if let (Ok(mut afterwards), Ok(spawned)) = (AFTERWARDS.try_lock(), self.0.spawn(rest)) {
             *afterwards = Some(spawned);

@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 
 use crate::kept::DroppableObject;
 
-/// A callable that returns credentials, or a coroutine that does. obstore's providers are such callables.
+/// A callable that returns credentials, or a coroutine that returns them. obstore's providers are such
+/// callables.
 pub(crate) struct CallableProvider(Arc<DroppableObject>);
 
 type ProviderError = Box<dyn Error + Send + Sync>;
@@ -37,7 +38,7 @@ impl CallableProvider {
                 Some(Err(error)) => Err(error.to_string()),
                 None => Err("the interpreter has ended".to_owned()),
             };
-            // Sending fails if the caller no longer waits, which is fine.
+            // Sending fails if the caller no longer waits. Ignore this error.
             drop(answer.send(read));
         })?;
         Ok(answered.await.map_err(|_| "the provider ended without an answer")??)

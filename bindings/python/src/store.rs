@@ -59,8 +59,8 @@ impl ObjectStore {
         self.bucket.provider().scheme()
     }
 
-    /// Returns the engine's counters so far. Stores with the same network settings (certificates, proxies, timeouts) share connections, and
-    /// so these counters.
+    /// Returns the engine's counters so far. Stores with the same network settings (certificates, proxies, timeouts)
+    /// share connections, and therefore also these counters.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in counters(&self.bucket.client().counters()) {

@@ -157,7 +157,7 @@ def test_ranges_are_tuples_or_lists_and_negative_numbers_are_values(store):
     for call in wrong:
         with pytest.raises(ValueError, match="is negative, or too large"):
             call()
-    with pytest.raises(TypeError, match="a range is"):
+    with pytest.raises(TypeError, match="a range must be"):
         store.get("k", options={"range": "2-4"})
 
 

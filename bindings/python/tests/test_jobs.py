@@ -147,7 +147,7 @@ def test_a_file_names_what_is_meant(store, tree, reached, tmp_path):
     names.write_text(f"{there}/2/2\n")
     assert asyncio.run(laneway.remove_async([], files_from=names, **reached))["files"] == 1
     assert store.list().collect() == []
-    with pytest.raises(ValueError, match="names come from a file"):
+    with pytest.raises(ValueError, match="list of names must be a local file"):
         laneway.sync(tree, there, files_from="s3://lake/names", **reached)
 
 
@@ -186,6 +186,18 @@ def test_a_second_copy_beside_the_first_is_refused(store, tree):
     assert (forced["files"], forced["removed"]) == (30, 30)
 
 
+def test_the_options_of_a_message_have_their_names_in_python():
+    for message, translated in {
+        "remove it yourself, or move with --allow-unverified": "remove it yourself, or move with allow_unverified=True",
+        "copy with cp -r instead, and add --no-clobber to skip objects that exist": (
+            "use laneway.copy with recursive=True instead, and add no_clobber=True to skip objects that exist"
+        ),
+        "run aws sso login --profile p, or ls -r --json": "run aws sso login --profile p, or ls -r --json",
+        "bucket/a--no-clobber-b": "bucket/a--no-clobber-b",
+    }.items():
+        assert in_python(message) == translated
+
+
 def test_no_message_names_an_option_that_python_lacks():
     """Each option of the program in a message of the library has its word here."""
     crates, named = Path(__file__).parents[3] / "crates", set()
@@ -193,15 +205,27 @@ def test_no_message_names_an_option_that_python_lacks():
         if "test" in source.stem or source.stem in UNSEEN:
             continue
         code = re.sub(r"(?m)^\s*//.*$", "", source.read_text().partition("#[cfg(test)]")[0])
-        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', code):
+        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', code, re.DOTALL):
             named.update(re.findall(r"(?<![\w-])--[a-z][a-z-]+", in_python(text)))
     assert named == UNREACHED
 
 
 # Modules whose messages bindings never show, or whose words begin with dashes for another reason.
 UNSEEN = {"cases", "address", "directory", "arn"}
-# Options of other programs, and of jobs that this package has none of.
-UNREACHED = {"--all-versions", "--expect-size", "--json", "--overwrite", "--profile", "--sso-session"}
+# Options of other programs, and options for features that this package doesn't have, such as manifests.
+UNREACHED = {
+    "--all-versions",
+    "--expect-size",
+    "--format",
+    "--http-put-response-hop-limit",
+    "--impersonate-service-account",
+    "--json",
+    "--overwrite",
+    "--preserve",
+    "--profile",
+    "--quiet",
+    "--sso-session",
+}
 
 
 def test_what_interrupts_a_job_cancels_it(store, tree, reached):

@@ -37,7 +37,7 @@ pub(crate) use mistakes::explained;
 /// Laneway also talks to any other store that speaks one of these two protocols. It checks every copy against the store's checksum, chooses
 /// the number of connections by itself, and continues interrupted copies.
 ///
-/// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Everything else is a local path; - is standard input or output.
+/// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Any other name is a local path, except for -, which means standard input or output.
 #[derive(Parser, Debug)]
 #[command(name = "laneway", version, long_version = LONG, max_term_width = 110)]
 pub(crate) struct CommandLine {
@@ -47,7 +47,7 @@ pub(crate) struct CommandLine {
     pub(crate) options: Options,
 }
 
-// Each verb has a file in `verbs`. The first paragraph of its options is the verb's short help.
+// Each verb has a file in `verbs`. The doc comment on the verb's struct is the verb's help, and its first paragraph is the short help.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     #[command(alias = "copy")]
@@ -94,7 +94,7 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Print each object, connection and retry on stderr; -vv also prints each request
     ///
-    /// To log every command, set LANEWAY_LOG=info (as -v) or LANEWAY_LOG=debug (as -vv).
+    /// To log every command, set LANEWAY_LOG to info (like -v) or to debug (like -vv).
     ///
     /// Example: laneway cp -v photo.jpg gs://my-bucket/
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
@@ -119,7 +119,7 @@ pub(crate) struct Options {
     #[arg(hide_short_help = true, long, global = true, help_heading = "Output")]
     pub(crate) no_progress: bool,
 
-    /// Limit throughput to RATE: 10M, 10MiB/s, 1Gbit/s
+    /// Limit throughput to RATE, such as 10M, 10MiB/s or 1Gbit/s
     ///
     /// A single letter is a binary unit, as in rclone: 10M is 10 MiB/s.
     ///
@@ -131,7 +131,7 @@ pub(crate) struct Options {
     /// Example: laneway cp --max-connections 8 -r photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
     pub(crate) max_connections: Option<usize>,
-    /// Give up after retrying for TIME without a response: 30s, 10m [default: 2m, or 15s for a server that has never answered]
+    /// Give up after retrying for TIME without a response, such as 30s or 10m [default: 2m, or 15s for a server that has never answered]
     ///
     /// 0 disables retries. LANEWAY_RETRY_FOR sets the time for every command.
     ///
@@ -140,8 +140,8 @@ pub(crate) struct Options {
     pub(crate) retry_for: Option<Duration>,
     /// Send this header with each request to the store; repeat for more
     ///
-    /// Laneway adds the header to every request for objects, listings and buckets, batch deletes included. It doesn't add it to requests
-    /// for credentials.
+    /// Laneway adds the header to every request for objects, listings and buckets, and to batch deletes. It doesn't add the header to
+    /// requests for credentials.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
@@ -190,7 +190,7 @@ pub(crate) struct Options {
     pub(crate) project: Option<String>,
     /// Bill requests to this Google Cloud project
     ///
-    /// Requester-pays buckets need it.
+    /// Requests to a requester-pays bucket need this option.
     ///
     /// Example: laneway cp --user-project my-project gs://their-bucket/key .
     #[arg(
@@ -223,7 +223,7 @@ pub(crate) struct Options {
     pub(crate) s3_endpoint: Option<String>,
     /// Put S3 bucket names into the path (https://host/bucket/key) or into the host name (virtual: https://bucket.host/key)
     ///
-    /// By default Laneway follows the AWS profile. If the profile doesn't say, it chooses by the endpoint.
+    /// By default, Laneway uses the setting in the AWS profile. If the profile has none, Laneway chooses by the endpoint.
     ///
     /// Example: laneway ls --s3-addressing path s3://my-bucket
     #[arg(
@@ -304,7 +304,7 @@ pub(crate) fn short_help(verb: &str) -> String {
     command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
 }
 
-/// Returns the text that `--help` prints for a verb, such as `["bench", "all"]`. Without a verb, it is the text for the program. Returns
+/// Returns the text that `--help` prints for a verb, such as `["bench", "all"]`. Without a verb, returns the text for the program. Returns
 /// `None` if the verb is unknown.
 pub(crate) fn long_help(verb: &[String]) -> Option<String> {
     let mut command = command();
@@ -378,7 +378,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 pub(crate) struct ManifestOption {
     /// Record outcomes in FILE, and skip items that FILE records as done
     ///
-    /// Each outcome is one line of JSON. Laneway repeats an item if its source has changed since FILE recorded it.
+    /// Each outcome is one line of JSON. If the source of an item has changed since FILE recorded the item, Laneway repeats the item.
     ///
     /// Example: laneway cp -r --manifest done.jsonl photos gs://my-bucket/photos
     #[arg(long = "manifest", value_name = "FILE")]
@@ -389,29 +389,29 @@ pub(crate) struct ManifestOption {
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
         "AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
-        "AWS profile for s3://, and the files that profiles are read from",
+        "AWS profile for s3://, and the files from which Laneway reads profiles",
     ),
     ("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN", "Credentials for s3://"),
-    ("AWS_REGION, AWS_DEFAULT_REGION", "Region for s3://, as --region"),
-    ("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "Server for s3://, as --s3-endpoint"),
-    ("AWS_CA_BUNDLE, SSL_CERT_FILE", "Certificates to trust, as --ca-cert"),
+    ("AWS_REGION, AWS_DEFAULT_REGION", "Region for s3://, like --region"),
+    ("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "Server for s3://, like --s3-endpoint"),
+    ("AWS_CA_BUNDLE, SSL_CERT_FILE", "Certificates to trust, like --ca-cert"),
     (
         "AWS_USE_DUALSTACK_ENDPOINT, AWS_USE_FIPS_ENDPOINT",
         "`true` selects Amazon's dual-stack or FIPS endpoints",
     ),
     (
         "LANEWAY_CUSTOMER_KEY, LANEWAY_SOURCE_CUSTOMER_KEY",
-        "Encryption keys, instead of --customer-key-file and --source-customer-key-file",
+        "Encryption keys, used instead of --customer-key-file and --source-customer-key-file",
     ),
     ("GOOGLE_APPLICATION_CREDENTIALS", "File with credentials for gs://"),
     ("CLOUDSDK_CONFIG", "Folder where gcloud keeps its login"),
-    ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, as --project"),
-    ("STORAGE_EMULATOR_HOST", "Server for gs://, as --gcs-endpoint"),
+    ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, like --project"),
+    ("STORAGE_EMULATOR_HOST", "Server for gs://, like --gcs-endpoint"),
     (
         "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
-        "Proxies (HTTP, HTTPS, SOCKS5), and hosts to reach without one",
+        "Proxies (HTTP, HTTPS, SOCKS5), and hosts to reach without a proxy",
     ),
-    ("LANEWAY_RETRY_FOR", "Time to retry, as --retry-for"),
+    ("LANEWAY_RETRY_FOR", "Time to retry, like --retry-for"),
     ("LANEWAY_LOG", "Log level for stderr, or target=level,..."),
     ("XDG_STATE_HOME", "Folder for the records of unfinished uploads, instead of ~/.local/state"),
 ];
@@ -455,7 +455,7 @@ mod tests {
         assert_eq!((name.as_str(), value.as_str()), ("X-Trace", "a:b"));
         assert!(header("no colon").is_err());
         assert!(header("bad name: v").is_err());
-        assert!(header("Content-Length: 0").is_err_and(|why| why.contains("framing")));
+        assert!(header("Content-Length: 0").is_err_and(|why| why.contains("only Laneway may set")));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::report::stats::{CommandStats, StatsLine};
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
-    /// The time when the program started. `start_s` and `end_s` count from it.
+    /// The time when the program started. `start_s` and `end_s` are seconds since this time.
     pub(crate) started: Instant,
     pub(crate) output: Arc<StandardOutput>,
     /// The state that this command shares with other commands of `laneway run`.

@@ -82,7 +82,7 @@ impl BadUsage {
         Self { message: message.into(), about: None }
     }
 
-    /// Returns an error about a URL or a path, which the message then begins with.
+    /// Returns an error about a URL or path. Its message begins with this URL or path.
     pub(crate) fn of(about: impl Into<String>, message: impl std::fmt::Display) -> Self {
         let about = about.into();
         Self { message: format!("{about}: {message}"), about: Some(about) }

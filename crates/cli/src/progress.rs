@@ -94,7 +94,7 @@ impl Ticker {
             let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
-                    // Ignore errors here. If the reader has closed its end, the next call that prints a line returns the error.
+                    // Ignore errors here. If the reader has closed standard output, the next call that prints a line returns the error.
                     let _ = output.flush();
                 }
                 let (elapsed, now) = (started.elapsed(), ProgressSnapshot::of(&progress));

@@ -121,7 +121,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("copy f gs://bucket/x", 0, "1 file"),
     ("move gs://bucket/x x", 0, "1 file moved"),
     ("rsync tree gs://bucket/two", 0, "2 unchanged"),
-    ("cp -m f gs://bucket/x", 2, "-m: not needed: Laneway chooses by itself"),
+    ("cp -m f gs://bucket/x", 2, "-m: not needed: Laneway chooses these settings by itself"),
     ("cp --part-size 5M f gs://bucket/x", 2, "--part-size: not needed"),
     ("cp --part-size=5M f gs://bucket/x", 2, "--part-size: not needed"),
     ("sync --concurrency 8 tree gs://bucket/x", 2, "--concurrency: not needed"),
@@ -207,7 +207,7 @@ const CASES: &[(&str, i32, &str)] = &[
     // Combinations that the program refuses.
     ("cp f f2", 2, "one end of a copy has to be in a store"),
     ("sync tree empty", 2, "one end of a sync has to be in a store"),
-    ("verify gs://bucket/p gs://bucket/p", 2, "is compared with itself"),
+    ("verify gs://bucket/p gs://bucket/p", 2, "can't be compared with itself"),
     ("verify gs://bucket/* s3://bucket/p", 2, "patterns can't be compared"),
     ("verify - gs://bucket/p", 2, "is not a folder"),
     ("cp gs://bucket/k gs://bucket/k", 2, "can't be copied to itself"),
@@ -233,8 +233,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cp f gs://bucket/x --lock-mode soft --lock-until 2030-01-01", 2, "governance or compliance"),
     ("cp f gs://bucket/x --lock-mode governance --lock-until soon", 2, "2027-01-31"),
     // Invalid values.
-    ("cp f gs://bucket/x --header 'Content-Length: 5'", 2, "framing"),
-    ("cp f gs://bucket/x --header 'Host: elsewhere'", 2, "framing"),
+    ("cp f gs://bucket/x --header 'Content-Length: 5'", 2, "only Laneway may set"),
+    ("cp f gs://bucket/x --header 'Host: elsewhere'", 2, "only Laneway may set"),
     ("cp f gs://bucket/x --header nothing", 2, "'Name: value'"),
     ("cp f gs://bucket/x --bandwidth-limit fast", 2, "100Mbit/s"),
     ("cp f gs://bucket/x --bandwidth-limit 0M", 2, "100Mbit/s"),
@@ -463,7 +463,8 @@ fn a_ca_file_that_cannot_be_read_is_named() {
     laneway.run(["ls", "s3://bucket"]).complains(&["/no/such/bundle.pem", "AWS_CA_BUNDLE"]);
 }
 
-/// A user who sets the variable means these certificates. Ignoring it would refuse each server without a visible reason.
+/// A user who sets the variable wants these certificates to be trusted. If the program ignored an unreadable file, it would
+/// refuse each server without a visible reason.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_unreadable_ssl_cert_file_is_named() {
@@ -505,8 +506,8 @@ fn a_folder_without_r_is_not_copied() {
     let (endpoint, laneway) = plain();
     fs::create_dir(endpoint.folder().join("d")).expect("made");
     laneway.run(["cp", "d", "s3://bucket/"]).exits(2).complains(&["d", "-r"]);
-    laneway.run(["stat", "s3://bucket/"]).exits(2).complains(&["s3://bucket", "no object"]);
-    laneway.run(["cat", "gs://bucket"]).exits(2).complains(&["gs://bucket", "no object"]);
+    laneway.run(["stat", "s3://bucket/"]).exits(2).complains(&["s3://bucket", "not an object"]);
+    laneway.run(["cat", "gs://bucket"]).exits(2).complains(&["gs://bucket", "not an object"]);
     assert!(endpoint.server().store().keys("bucket").is_empty());
 }
 
@@ -595,7 +596,7 @@ fn removing_by_an_inventory_what_a_source_lacks_is_bad_usage() {
     fs::write(endpoint.folder().join("i"), "").expect("written");
     let run =
         laneway.run(["sync", "--delete", "--inventory", "i", "gs://bucket/p", "s3://bucket/q"]).exits(2);
-    run.complains(&["i: ", "received later"]);
+    run.complains(&["i: ", "written to the source later"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["q/since"]);
 }
 
@@ -605,7 +606,7 @@ fn strange_answers() -> Vec<(Vec<u8>, &'static str)> {
     vec![
         (
             answer(503, &[("Retry-After", "3600")], b""),
-            "the server asks to wait for 1 h before the next attempt, which is more than --retry-for (120 s)",
+            "the server asks Laneway to wait 1 h before the next attempt, which is more than --retry-for (120 s)",
         ),
         (
             answer(302, &[("Location", "http://login.example/portal?token=secret")], b""),

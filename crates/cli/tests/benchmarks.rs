@@ -187,7 +187,7 @@ fn the_demo_shows_three_jobs_and_nothing_that_its_page_lacks() {
     assert!(text.lines().count() <= 30, "more than a screen: {text}");
     let page = std::fs::read_to_string(home.path().join("r.html")).expect("a page");
     for job in [
-        "1. 100 small downloads beside 4 of 40 MiB",
+        "1. 100 small downloads during 4 large ones of 40 MiB each",
         "2. 50 uploads of 4.7 KB",
         "3. One download of 1.00 MiB",
     ] {

@@ -150,7 +150,7 @@ fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
 }
 
 const FILES: u64 = 4000;
-/// Upper bound on the items under way at the first answer. Small ones reserve 40 KiB each of 64 MiB.
+/// Upper bound on the items under way at the first answer. Each small item reserves 40 KiB of a budget of 64 MiB.
 const AT_ONCE: u64 = 1640;
 
 /// Starts a server, with more files and objects than can be under way at once.

@@ -212,7 +212,7 @@ fn the_demo_shows_its_table_and_cleans_up() {
     let text = laneway.run(["demo", "--size", "20MiB", "--no-report"]).succeeds().text();
     for part in [
         "link of 20 ms and 1 Gbit/s",
-        "1. 100 small downloads beside 4 of 40 MiB",
+        "1. 100 small downloads during 4 large ones of 40 MiB each",
         "2. 50 uploads of 4.7 KB",
         "3. One download of 20.0 MiB",
     ] {

@@ -277,12 +277,13 @@ fn the_exit_status_and_the_last_line_say_whether_two_places_are_equal() {
     let summary = differs.record("summary");
     assert_eq!((&summary["files"], &summary["failed"]), (&1.into(), &1.into()));
     assert!(
-        differs.stderr.contains("s3://bucket/q/a: it has 2 bytes, and 1 at the source"),
+        differs.stderr.contains("s3://bucket/q/a: it has 2 bytes at the destination, and 1 at the source"),
         "{}",
         differs.stderr
     );
     let report = fs::read_to_string(endpoint.folder().join("report.csv")).expect("a report");
-    let expected = "bucket,p/a,,failed,SizeMismatch,412,\"it has 2 bytes, and 1 at the source\"\n";
+    let expected =
+        "bucket,p/a,,failed,SizeMismatch,412,\"it has 2 bytes at the destination, and 1 at the source\"\n";
     assert!(report.starts_with(expected), "{report}");
     laneway.run(["verify", "s3://bucket/p", "s3://bucket/p"]).exits(2);
 }

@@ -53,7 +53,12 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     ),
     gcs(Broom::Batches, "gcs-batch", "GCS, keys known: batches of 100, all at once", GCS_KNOWN),
     gcs(Broom::Keyed, "gcs-laneway-keys", "GCS, keys known: Laneway", GCS_KNOWN),
-    gcs(Broom::Listed, "gcs-list-batch", "GCS, a prefix: each page of its listing in batches", GCS_PREFIX),
+    gcs(
+        Broom::Listed,
+        "gcs-list-batch",
+        "GCS, a prefix: the keys of each listing page, in batches of 100",
+        GCS_PREFIX,
+    ),
     gcs(Broom::Laneway, "gcs-laneway", "GCS, a prefix: Laneway", GCS_PREFIX),
     s3(
         Broom::Pool(50),
@@ -66,7 +71,7 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(
         Broom::Listed,
         "s3-list-delete",
-        "S3, a prefix: each page of its listing in a DeleteObjects",
+        "S3, a prefix: the keys of each listing page, in one DeleteObjects",
         S3_PREFIX,
     ),
     s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),

@@ -23,7 +23,7 @@ pub struct Counted {
     pub link: Option<Imitated>,
     /// Number of objects, or of ranges of one object.
     pub objects: usize,
-    /// A readable description of the objects and the operation: `50 empty files up`.
+    /// A readable description of the objects and the operation: `50 empty files uploaded`.
     pub what: String,
     /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
@@ -152,7 +152,7 @@ impl Counted {
 
     /// Returns the human-readable table.
     pub fn table(&self) -> Table {
-        let head = ["method", "seconds", "requests", "connections", "round trips", "time / least"];
+        let head = ["method", "seconds", "requests", "connections", "round trips", "time / shortest"];
         Table::compared(&head, &self.rows, |f| {
             vec![
                 seconds(f.seconds),

@@ -24,8 +24,8 @@ pub enum Workers {
     /// In this process. A run's resource usage can't be separated from that of the rest of the process.
     #[default]
     ThisProcess,
-    /// Each run in a new process: this program with these arguments. With these arguments, the program must call
-    /// [`carry_out`].
+    /// In a new process for each run. The process executes the program at this path, with these arguments. With these
+    /// arguments, the program must call [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 
@@ -90,9 +90,9 @@ impl Workers {
         };
         let failed =
             |what: &str, why: String| Failure::Process(format!("{what} {}: {why}", program.display()));
-        let with = serde_json::to_value(errand).map_err(|e| failed("an order for", e.to_string()))?;
+        let with = serde_json::to_value(errand).map_err(|e| failed("describing a run to", e.to_string()))?;
         let order = Order { errand: E::NAME.to_owned(), at: at.clone(), with };
-        let order = serde_json::to_vec(&order).map_err(|e| failed("an order for", e.to_string()))?;
+        let order = serde_json::to_vec(&order).map_err(|e| failed("describing a run to", e.to_string()))?;
         let mut child = tokio::process::Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -142,7 +142,8 @@ pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> 
 }
 
 fn reply<E: Errand>(at: &Address, with: serde_json::Value) -> Result<Vec<u8>, Error> {
-    let unreadable = |e: serde_json::Error| Error::Plan(format!("the order can't be read: {e}"));
+    let unreadable =
+        |e: serde_json::Error| Error::Plan(format!("the description of the run can't be read: {e}"));
     let errand: E = serde_json::from_value(with).map_err(unreadable)?;
     let runtime = crate::stage::runtime()?;
     let reply = runtime.block_on(async {

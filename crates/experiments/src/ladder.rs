@@ -95,8 +95,8 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let first = if plan.one_by_one { 0 } else { ONE_BY_ONE };
     let rungs = with_programs(&RUNGS[first..], Chore::Copy, &stage.programs(plan.programs));
     let what = match plan.size {
-        0 => format!("{} empty files up", plan.files),
-        bytes => format!("{} files of {} up", plan.files, size(bytes)),
+        0 => format!("{} empty files uploaded", plan.files),
+        bytes => format!("{} files of {} uploaded", plan.files, size(bytes)),
     };
     let found =
         Counted::find(Bench::Ladder, (plan.files, what, plan.runs), stage, floor_s, &rungs, tell, one)?;

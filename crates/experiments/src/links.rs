@@ -208,13 +208,13 @@ impl Links {
         let head = vec![
             course.title(),
             "small p50 s",
-            "/ least",
+            "/ shortest",
             "against a pool",
             "p99 s",
-            "/ least",
+            "/ shortest",
             "against a pool",
             "total s",
-            "/ least",
+            "/ shortest",
             "against a pool",
             "connections, pool / Laneway",
         ];

@@ -54,12 +54,20 @@ enum Way {
 const RUNGS: [Rung<(Provider, Way)>; 10] = [
     gcs(Way::Chain, "gcs-chain", "GCS: one page after another, one connection"),
     gcs(Way::Ahead, "gcs-ahead", "GCS: the next page is requested while one is read"),
-    gcs(Way::Folders, "gcs-folders", "GCS: a chain of pages for each folder, names known"),
+    gcs(
+        Way::Folders,
+        "gcs-folders",
+        "GCS: all folders at once, one page after another in each; the client is given the folders' names",
+    ),
     gcs(Way::Laneway, "gcs-laneway", "GCS: Laneway, in the order of the keys"),
     gcs(Way::Arriving, "gcs-laneway-arriving", "GCS: Laneway, as keys arrive"),
     s3(Way::Chain, "s3-chain", "S3: one page after another, one connection"),
     s3(Way::Ahead, "s3-ahead", "S3: the next page is requested while one is read"),
-    s3(Way::Folders, "s3-folders", "S3: a chain of pages for each folder, names known"),
+    s3(
+        Way::Folders,
+        "s3-folders",
+        "S3: all folders at once, one page after another in each; the client is given the folders' names",
+    ),
     s3(Way::Laneway, "s3-laneway", "S3: Laneway, in the order of the keys"),
     s3(Way::Arriving, "s3-laneway-arriving", "S3: Laneway, as keys arrive"),
 ];

@@ -143,7 +143,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
-        // `floor_s` includes one round trip of requests, so add one for each further group.
+        // `floor_s` includes the round trip for one group of requests. Add one for each further group.
         let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
         let one = |reader, _| {
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })

@@ -171,11 +171,11 @@ impl Page {
             );
         }
         html.push_str(
-            "<p>Each other method is competent code over well-kept libraries, written as its users would write it. The <em>least \
-             possible</em> is the shortest time that the path permits: round trips, and bytes at the path's rate. The embedded store \
-             imitates delay and bandwidth, and shares the processor with the measured client. Where it limits bandwidth, \
-             connections start with ten segments and send as TCP does with BBR. All connections share a queue in each direction, \
-             which drops packets when it is full. Without a limit there is no slow start.</p>\n<p>To repeat it:</p>\n\
+            "<p>Each other method is competent code over well-maintained libraries, written as its users would write it. The <em>shortest \
+             possible time</em> consists of the round trips that are needed, and of the time to move the bytes at the path's rate. The \
+             embedded store imitates delay and bandwidth, and shares the processor with the measured client. If its bandwidth is limited, \
+             a connection starts with ten segments, and then sends as TCP with BBR does. All connections share a queue in each direction, \
+             which drops packets when it is full. Without a bandwidth limit, the embedded store imitates no slow start.</p>\n<p>To repeat it:</p>\n\
              <div class=\"scroll\"><pre><code>",
         );
         let _ = writeln!(html, "{}</code></pre></div>\n</section>", escaped(&heading.command));

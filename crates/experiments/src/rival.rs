@@ -53,7 +53,7 @@ pub enum Error {
     #[error("the server doesn't offer HTTP/2")]
     NoHttp2,
     /// The connection broke during the exchange.
-    #[error("the exchange broke off")]
+    #[error("the connection broke during the exchange")]
     Exchange(#[from] hyper::Error),
     /// The answer couldn't be read, or it is too long.
     #[error("the answer can't be read")]
@@ -103,7 +103,7 @@ pub struct Tally {
 }
 
 /// A rival's client for one run. It starts without TLS sessions to resume, and with counters at zero. Clones share
-/// both.
+/// the sessions and the counters.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
 

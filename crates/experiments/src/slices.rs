@@ -206,7 +206,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         };
         let resent = stage.segments_lost().zip(lost).map(|(after, before)| after - before);
         let ran = ran.and_then(|measured| figures(measured, resent, plan.size, floor_s, &to));
-        // Remove the file, so that no method finds cached pages of the file that another one wrote.
+        // Remove the file. Otherwise the next method would find its pages in the page cache.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
@@ -301,7 +301,7 @@ impl Slices {
             "connections",
             "sent again",
             "peak MiB",
-            "time / least",
+            "time / shortest",
         ];
         Table::compared(&head, &self.rows, |f| {
             vec![

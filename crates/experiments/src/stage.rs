@@ -60,7 +60,8 @@ pub(crate) struct Stage<'a> {
     workers: &'a Workers,
     stop: &'a Stop,
     bucket_is_new: bool,
-    /// Keys of objects that may be uploaded in parts.
+    /// Keys of objects whose upload possibly consists of several parts. If an experiment on S3 is stopped, the unfinished
+    /// multipart uploads of these keys are aborted.
     parted: RefCell<Vec<String>>,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Stage<'a> {
                 (Some(server), remote)
             }
         };
-        // The folder's name is unique, and so is a prefix of that name.
+        // The folder's name is unique, so a key prefix with this name is unique too.
         let unique = folder.path().file_name().map(|name| name.to_string_lossy().into_owned());
         let bucket = remote.bucket.clone().unwrap_or_else(|| BUCKET.to_owned());
         let address = Address { remote, bucket, unique: unique.unwrap_or_default() };
@@ -137,8 +138,8 @@ impl<'a> Stage<'a> {
         format!("{}{name}", self.site.prefix)
     }
 
-    /// Records that an object may be uploaded in parts. If the experiment is stopped, this is where to look for
-    /// unfinished uploads, which a listing of objects doesn't show.
+    /// Records that an object may be uploaded in parts. If the experiment is stopped, it looks for unfinished uploads of
+    /// this object, because a listing of objects doesn't show them.
     pub(crate) fn may_be_parted(&self, name: &str) {
         self.parted.borrow_mut().push(self.key(name));
     }

@@ -47,7 +47,7 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     while let Some(event) = job.next().await {
         if let Event::Item(item) = event
             && let Outcome::Failed(error) = item.outcome
-            // A method that failed at its first request has left no objects, so finding none is no failure.
+            // A method that failed at its first request has left no objects, so it isn't an error to find none.
             && !error.is_not_found()
         {
             failure = failure.or(Some(error));
@@ -87,7 +87,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     let listing = connection.send(site.uploads(key).await?).await?.succeeded()?;
     for (key, id) in uploads_in(&String::from_utf8_lossy(&listing.body)) {
         let answer = connection.send(site.abandon(key, id).await?).await?;
-        // A missing upload is no error, because it may have been completed or aborted just before.
+        // A missing upload isn't an error, because it may have been completed or aborted just before.
         if answer.status != StatusCode::NOT_FOUND {
             answer.succeeded()?;
         }

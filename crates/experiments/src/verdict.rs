@@ -155,11 +155,13 @@ pub fn times(ratio: f64) -> String {
 /// Returns the explanation of this rule for the report's page.
 pub(crate) fn rule() -> String {
     format!(
-        "Methods take turns, and each row is the median of its runs. The ratio is the other method's median over Laneway's. Medians \
-         within {:.0} % of each other are a tie. Laneway wins, or is behind, if the medians differ by more and the runs agree: the \
-         intervals that hold the medians with {:.0} % probability don't overlap (with fewer than nine runs, no runs overlap). \
-         All other comparisons are unclear. Their methods run again until the comparison is decided or the time is up. A comparison needs {RUNS_MIN} runs, or \
-         {RUNS_MIN_SHORT} if they take less than {SHORT_S} s. A tie also needs steady runs: none takes above {UNSTEADY} times as long as another.",
+        "Methods take turns, and each row is the median of its runs. The ratio is the other method's median divided by Laneway's. \
+         Two medians that differ by at most {:.0} % are a tie. If they differ by more, Laneway wins or is behind, but only if the runs \
+         of the two methods are clearly apart: the intervals that contain the true medians with {:.0} % probability must not \
+         overlap. With fewer than nine runs, the intervals cover all runs. All other comparisons are unclear, and their methods run \
+         again until the comparison is decided or the time is up. A comparison needs {RUNS_MIN} runs of each method, or \
+         {RUNS_MIN_SHORT} if a run takes less than {SHORT_S} s. If the intervals overlap, a tie also needs steady runs: the slowest \
+         takes at most {UNSTEADY} times as long as the fastest.",
         NOISE * 100.0,
         (1.0 - DOUBT) * 100.0
     )

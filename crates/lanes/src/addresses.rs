@@ -1,7 +1,8 @@
 //! An origin's addresses, and the order in which new connections try them.
 //!
 //! New connections take turns among all addresses that the resolver returned, so that they don't all end at one front end of the store. If
-//! an address failed or was slow, connections avoid it for a while, provided there are others. The resolver is then asked again.
+//! an address fails or is slow, new connections avoid it for a while, unless there is no other address. The next dial then asks the
+//! resolver again.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 const FRESH: Duration = Duration::from_secs(30);
 
 /// The time for which an address is avoided after it accepted no connection, or after a connection to it failed. Within about a minute, a
-/// front end has restarted, or the resolver no longer returns it.
+/// failed front end has restarted, or the resolver no longer returns its address.
 pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
 
 /// The time for which an address is avoided after one slow response. Most addresses are slow only briefly.
@@ -43,7 +44,8 @@ impl Addresses {
     }
 
     /// Returns the order in which a new connection tries the addresses. Each call puts another address of the preferred family (IPv6 or
-    /// IPv4) first. The other family is only a fallback, so it isn't used for half of the connections. Avoided addresses come last.
+    /// IPv4) first. The other family is only a fallback. If both families took turns, half of the connections would use the fallback.
+    /// Avoided addresses come last.
     pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
         self.avoided.retain(|(_, until)| *until > now);
         let is_avoided = |address: &SocketAddr| self.avoided.iter().any(|(avoided, _)| avoided == address);
@@ -66,7 +68,7 @@ impl Addresses {
     }
 }
 
-/// Moves one address to the front: a different one at each turn, always of the first address's family.
+/// Moves one address to the front. Each turn selects another address of the first address's family.
 fn rotated(mut addresses: Vec<SocketAddr>, turn: usize) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else { return addresses };
     let alike: Vec<_> = (0..addresses.len()).filter(|i| addresses[*i].is_ipv6() == first.is_ipv6()).collect();

@@ -1,6 +1,6 @@
 //! Counts the attempts of an operation's calls.
 //!
-//! An operation may make many calls, through layers that don't return the number of attempts. So a task-local variable holds it.
+//! An operation may make many calls, through layers that don't return the number of attempts. So a task-local variable holds the number.
 
 use std::cell::Cell;
 
@@ -20,7 +20,8 @@ pub fn most() -> u32 {
     MOST.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Records the number of attempts of a call. If a caller continues a broken call by making another one, it records the sum of both.
+/// Records the number of attempts of a call. A caller that continues a broken call with another call records the sum of both calls'
+/// attempts.
 pub fn note(attempts: u32) {
     // This fails outside of `counted`, where the number isn't needed.
     let _ = MOST.try_with(|most| most.set(most.get().max(attempts)));

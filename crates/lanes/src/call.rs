@@ -1,4 +1,5 @@
-//! A call: a request that may take several attempts, also two at once (a hedge). The caller makes the requests and judges the answers.
+//! A call is a request that can take several attempts. Two of them can run at once: a slow attempt and its hedge. The caller makes the
+//! requests and judges the answers.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,8 +19,8 @@ pub trait Call: Send + Sync {
     /// Returns the meaning of an attempt's outcome.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// Returns the name of a group of requests. If the server answers one of them with a throttle, all of them slow down. It is usually the
-    /// part of a bucket that the request is about.
+    /// Returns the name of a group of requests. If the server answers one of them with a throttle, all of them slow down. The name usually
+    /// stands for a part of a bucket, such as a folder.
     fn throttle_key(&self) -> &str;
 
     /// Returns a name for the object and the direction of the request, or `None` if the request isn't about a single object. If the server
@@ -28,14 +29,14 @@ pub trait Call: Send + Sync {
         None
     }
 
-    /// Returns the record of a body that broke off before, and the number of bytes that this call has received. Returns `Some` only if the
-    /// caller requests the rest of such a body with another call.
+    /// Returns the record of a body's earlier interruptions, and the number of body bytes that this call has received. Returns `Some` only
+    /// if the caller requests the rest of an interrupted body with another call.
     fn breaks(&self) -> Option<(&Breaks, u64)> {
         None
     }
 
-    /// Returns the group of requests with which an attempt is compared to find out if it is a straggler. `None` means that it must not be
-    /// hedged. Return `Some` only if the server may safely carry out the request twice at once.
+    /// Returns the group of requests with which an attempt is compared to find out if it is a straggler. `None` means that the attempt must
+    /// not be hedged. Return `Some` only if it does no harm when the server carries out the request twice.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }
@@ -51,8 +52,7 @@ pub trait Call: Send + Sync {
 pub enum Hedge {
     /// Keep waiting for it.
     Nothing,
-    /// Also send this request on another connection. The first of the two to bring a complete answer ends the attempt, and the other is
-    /// cancelled.
+    /// Send this request, too, on another connection. The first complete answer ends the attempt, and the other request is cancelled.
     Send(Box<Request>),
 }
 
@@ -63,13 +63,13 @@ pub enum Verdict {
     Done,
     /// Another attempt may help, after a pause.
     Retry,
-    /// The server asks for fewer requests, and may give a pause.
+    /// The server asks for fewer requests. Its answer can also say how long to pause.
     Throttled {
         /// The pause that the server asks for in `Retry-After`.
         after: Option<Duration>,
     },
-    /// The server answered 503 without a reason. A single one counts as a transient failure. Two for the same object within a second count
-    /// as a throttle.
+    /// The server answered 503 without a reason. A single such answer counts as a transient failure. Two such answers for the same object
+    /// within a second count as a throttle.
     Unavailable,
     /// Try again at once, because the call has learned something, such as a bucket's region. A call may do this at most ten times.
     Again,

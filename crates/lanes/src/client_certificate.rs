@@ -12,8 +12,8 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Error, Kind};
 
-/// A client certificate with its key, as PEM files. They are read for each new connection, since such certificates often last only for
-/// hours and the files are then overwritten.
+/// A client certificate with its key, as PEM files. Both files are read for each new connection, because such certificates often expire
+/// after some hours and new ones are written to the same files.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ClientCertificate {
     /// The certificate, followed by its issuers' certificates if the server needs them.
@@ -32,7 +32,7 @@ impl ClientCertificate {
         let key = read(&self.key_file, "client key")?;
         let named = || format!("client key {}", self.key_file.display());
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| {
-            // The error doesn't quote a text that isn't PEM, since it may still be the secret key.
+            // The error doesn't quote the file's text. Even a text that isn't PEM may be the secret key.
             let why = match e {
                 rustls_pki_types::pem::Error::NoItemsFound => "holds no private key in PEM",
                 _ => "isn't PEM",
@@ -48,14 +48,15 @@ impl ClientCertificate {
         })?;
         let mut settings = settings.clone();
         settings.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(pair));
-        // A resumed TLS session would keep the certificate of its first handshake, or none. So sessions aren't resumed.
+        // A resumed TLS session keeps the client certificate of its first handshake, or none if that handshake had none. So sessions aren't
+        // resumed.
         settings.resumption = Resumption::disabled();
         Ok(settings)
     }
 }
 
-/// Returns whether a connection ended because the server refuses our certificate, or requires one. With TLS 1.3, the handshake has already
-/// succeeded on our side by then, and this error comes instead of the first response.
+/// Returns whether a connection ended because the server refuses our client certificate, or requires one that we didn't send. With TLS 1.3,
+/// our side has already finished the handshake. So this error is returned instead of the first response.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,
@@ -87,7 +88,7 @@ pub(crate) fn refused(place: &str, error: io::Error) -> Error {
 /// Reads the certificates of a PEM file. `what` names the file's purpose in errors.
 ///
 /// # Errors
-/// [`Kind::Invalid`], naming the file and the cause, also if it holds no certificate.
+/// [`Kind::Invalid`] if the file can't be read, isn't PEM or holds no certificate. The error names the file and the cause.
 pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let pem = read(file, what)?;
     let name = file.display();

@@ -10,12 +10,13 @@ use http::HeaderValue;
 use crate::trace::Trace;
 use crate::{Bandwidth, MemoryBudget};
 
-/// The environment variables that can set a proxy for `https` origins, and those for `http` origins. The first one that is set counts.
+/// The environment variables that can set a proxy for `https` origins, and those for `http` origins. The first variable that is set
+/// determines the proxy.
 pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
 
-/// The maximum time for opening a connection, TLS included. If it passes without an answer, seven SYNs were sent from new sockets. The next
-/// dial then asks the resolver again.
+/// The maximum time for opening a connection, TLS included. If an address doesn't answer, a dial tries it from seven more sockets in this
+/// time. The next dial then asks the resolver again.
 pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 
 /// Settings of an engine. The defaults are meant to reach full speed without tuning.
@@ -29,10 +30,10 @@ pub struct Config {
     /// The proxy for `http` origins, in the form of `http_proxy`.
     pub http_proxy: Option<String>,
     /// Hosts that are reached without a proxy, in the form of `NO_PROXY`. An entry is a name (which includes its subdomains), a `.suffix`,
-    /// an address, a network (`10.0.0.0/8`, `fd00::/8`) or `*`. All but networks may end with a `:port`.
+    /// an address, a network (`10.0.0.0/8`, `fd00::/8`) or `*`. A name, a suffix or an address can end with a `:port`.
     pub no_proxy: Vec<String>,
-    /// The addresses of hosts, by lower-case name, for private endpoints without DNS. Connections use them in turn, and the resolver isn't
-    /// asked.
+    /// Fixed addresses of hosts, for private endpoints without DNS. The keys are host names in lower case. Connections to such a host use
+    /// its addresses in turn, and the resolver isn't asked.
     pub resolve: BTreeMap<String, Vec<IpAddr>>,
     /// The maximum number of open connections to all origins together. `None` means 256.
     pub connections_max: Option<usize>,
@@ -51,13 +52,14 @@ pub struct Config {
     /// Calls to an origin fail once it has given no sign of life for this time. Signs of life are bytes of a body, and answers other than
     /// 408, 429, 500, 502, 503 and 504. Zero disables retries.
     pub retry_for: Duration,
-    /// The limit instead of [`retry_for`](Self::retry_for), if it is shorter, while an origin has never answered. Its name, port or proxy
-    /// may be wrong.
+    /// If this is shorter than [`retry_for`](Self::retry_for), it is the limit for an origin that has never answered. The name, port or
+    /// proxy of such an origin is often wrong.
     pub retry_unanswered_for: Duration,
     /// Records when each request was sent, and on which connection. `None` records nothing.
     pub trace: Option<Trace>,
-    /// The minimum time that a TCP handshake is made to take. Tests imitate a long path on loopback, but can't delay the kernel's
-    /// handshake. Without this minimum, the dispatcher would take the server for one nearby.
+    /// The minimum time of a TCP handshake. After a shorter handshake, a dial waits for the rest of this time, and reports the whole as the
+    /// round trip. Tests use this to imitate a long path on loopback, because they can't delay the kernel's handshake. Without this
+    /// minimum, the dispatcher would treat the server as a nearby one.
     #[doc(hidden)]
     pub tcp_handshake_min: Duration,
 }
@@ -109,8 +111,8 @@ impl Default for Config {
             no_progress: Duration::from_secs(30),
             // A restart of a service or a machine, or a change of networks, usually ends within this time.
             retry_for: Duration::from_secs(120),
-            // One unanswered dial takes this time, or eight refused ones with the pauses between them. So a mistyped name or port is
-            // reported soon.
+            // This is the time of one unanswered dial. Eight refused dials, with the pauses between them, take about as long. So a mistyped
+            // name or port is reported soon.
             retry_unanswered_for: DIAL_MAX,
             trace: None,
             tcp_handshake_min: Duration::ZERO,
@@ -118,9 +120,9 @@ impl Default for Config {
     }
 }
 
-/// Returns the User-Agent: Laneway's version, the operating system and the architecture. It must not contain the word gzip. Otherwise
-/// Google's servers would compress their answers (<https://cloud.google.com/storage/docs/json_api#gzip>), because our requests accept gzip
-/// to get gzip-compressed objects unchanged.
+/// Returns the User-Agent: Laneway's version, the operating system and the architecture. It must not contain the word gzip. Our requests
+/// accept gzip, so that objects stored with gzip arrive unchanged. If the User-Agent contained the word, too, Google's servers would
+/// compress their other answers (<https://cloud.google.com/storage/docs/json_api#gzip>).
 fn user_agent() -> HeaderValue {
     use std::env::consts::{ARCH, OS};
     let text = format!(concat!("laneway/", env!("CARGO_PKG_VERSION"), " ({}; {})"), OS, ARCH);

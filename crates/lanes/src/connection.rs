@@ -11,8 +11,8 @@ use crate::shared::SharedState;
 use crate::stream::IoProgress;
 use crate::{Protocol, Request, Route};
 
-/// If nothing has moved on a connection for this time, it counts as idle, so the server may have closed it. Servers keep idle connections
-/// open for a second or more.
+/// If no byte has moved on a connection for this time, the connection counts as idle, and the server may have closed it. Servers keep idle
+/// connections open for a second or more.
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
 /// An open connection. The driver calls [`ask`](Self::ask) to send a request, and [`receive`](Self::receive) to read the body of its
@@ -38,16 +38,16 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         None
     }
 
-    /// Returns whether an idle connection still looks open. If so, it wakes the context's task when bytes arrive or the peer closes the
-    /// connection. A protocol that reports the end of its connection elsewhere always returns true.
+    /// Returns whether an idle connection still looks open. If it does, the context's task is woken when bytes arrive or the peer closes
+    /// the connection. A protocol that reports the end of its connection in another way always returns true.
     fn is_quiet(&mut self, _cx: &mut Context<'_>) -> bool {
         true
     }
 
-    /// Returns whether the connection has not answered any request yet.
+    /// Returns whether the server has not answered any request on this connection yet.
     fn is_unused(&self) -> bool;
 
-    /// Returns whether the connection had not answered any request when this handle's request came to it.
+    /// Returns whether this handle's request was sent before the server had answered any request on the connection.
     fn is_first(&self) -> bool;
 
     /// Waits until the connection can take a request.
@@ -58,7 +58,7 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Sends the request and reads the answer's head. Call [`ready`](Self::ready) before.
+    /// Sends the request and reads the answer's head. Call [`ready`](Self::ready) first.
     fn ask(
         &mut self,
         request: &mut Request,
@@ -75,8 +75,8 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         shared: &SharedState,
     ) -> impl Future<Output = Result<BodyEnd, Error>> + Send;
 
-    /// Judges the connection after this handle's request has failed. Returns the error, which is marked as [stale](Error::is_stale) if the
-    /// connection had ended before the request came, and the fate of the connection.
+    /// Judges the connection after this handle's request has failed. Returns the error and the fate of the connection. The error is marked
+    /// as [stale](Error::is_stale) if the server had most likely closed the connection before the request reached it.
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate);
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct BodyEnd {
     pub(crate) is_reusable: bool,
 }
 
-/// The state of a connection after a request on it has ended. It also decides if new connections avoid the address.
+/// The state of a connection after a request on it has ended. This fate also decides if new connections avoid the connection's address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionFate {
     /// It can take further requests.
@@ -108,7 +108,7 @@ pub(crate) enum ConnectionFate {
     Spent,
     /// It was slow: the hedge of its request was faster.
     Slow,
-    /// Most likely the server had closed it before the request came.
+    /// Most likely the server had closed it before the request reached the server.
     Stale,
     /// It had answered earlier requests, but not this one. Most likely a middlebox has forgotten the connection.
     Lost,

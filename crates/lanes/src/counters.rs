@@ -32,8 +32,8 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Body bytes received.
     pub bytes_received: u64,
-    /// TCP segments that this machine has retransmitted, as of the last reading of the kernel's counters. It is 0 on systems other than
-    /// Linux.
+    /// TCP segments that this machine has retransmitted, as of the last reading of the kernel's counters. On systems other than Linux, the
+    /// number is always 0.
     pub segments_resent: u64,
 }
 
@@ -49,12 +49,12 @@ pub struct Times {
 
 // A distribution is a histogram in bounded memory, whose buckets are wider for longer times.
 //
-// The range between two powers of two (in microseconds) is divided into eight buckets. So a quantile is wrong by at most a sixteenth. 272
-// counters reach to 19 hours, and longer times count as 19 hours.
+// The range between two powers of two (in microseconds) is divided into eight buckets. So a quantile is wrong by at most a sixteenth. The
+// 272 counters cover times of up to 19 hours. Longer times count as 19 hours.
 
 /// Each number of microseconds below this has its own bucket.
 const EXACT: u64 = 16;
-/// The number of buckets for each power of two from there on.
+/// For longer times, the range between two powers of two has this many buckets.
 const PER_OCTAVE: u64 = 8;
 /// The highest power of two that has buckets.
 const OCTAVE_MAX: u32 = 35;

@@ -34,14 +34,15 @@ const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
 /// If no SYN to an address has been answered for this long, another one is sent from a new socket. The kernel pauses for 1, 2, 4, 8 and 16
 /// s between the SYNs of one socket. With only one socket, the end of a network failure would be noticed up to 16 s late. The previous
-/// socket keeps waiting, so answers that come up to 4 s late still count.
+/// socket keeps waiting, so answers that come up to 4 s late are still used.
 const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
 
-/// A nearby server answers the TCP handshake within this time. We do no other work until then, because it could delay our measurement of
-/// the round trip. Then the server would seem farther away, and the dispatcher would open too many connections.
+/// A nearby server answers the TCP handshake within this time. The dial does no other work in this time, because other work could delay the
+/// measurement of the round trip. If the measured round trip was too long, the dispatcher would open too many connections.
 const NEARBY: Duration = Duration::from_millis(4);
 
-/// The bounds of the time that we wait for a server to refuse our client certificate. Within them, it is three times the round trip.
+/// After a handshake with a client certificate, we wait to see if the server refuses the certificate. The wait is three times the round
+/// trip, but at least `REFUSAL_MIN` and at most `REFUSAL_MAX`.
 const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
@@ -52,7 +53,7 @@ struct NegotiatedStream {
     rtt: Duration,
     progress: Arc<IoProgress>,
     address: SocketAddr,
-    /// The forward proxy to which the requests are sent. They must then contain the whole URL.
+    /// The forward proxy to which the requests are sent. The first line of such a request must contain the whole URL.
     absolute_form: Option<Proxy>,
 }
 
@@ -140,7 +141,7 @@ impl Dialer {
         self.tls.get_or_try_init(build).await.map(Some)
     }
 
-    /// Returns the addresses to connect to for `origin`. They are the proxy's if requests to this origin use a proxy.
+    /// Returns the addresses to connect to for `origin`. If requests to this origin use a proxy, the result is the proxy's addresses.
     ///
     /// # Errors
     /// [`Kind::Resolve`].
@@ -234,7 +235,8 @@ impl Dialer {
 struct TlsHandshake<S> {
     stream: TlsStream<S>,
     protocol: Protocol,
-    /// The round trip, measured by the TLS handshake. The server itself answers it, while a middlebox may answer a TCP handshake.
+    /// The round trip, measured by the TLS handshake. Only the server itself can answer a TLS handshake, while a middlebox can answer a TCP
+    /// handshake.
     rtt: Duration,
 }
 
@@ -250,8 +252,8 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     let started = Instant::now();
     let mut stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
     let rtt = started.elapsed();
-    // With TLS 1.3, the server checks a client certificate only after our side of the handshake has ended. If an HTTP/2 server accepts it,
-    // it sends its settings. If an HTTP/1.1 server stays silent, we assume that it accepts.
+    // With TLS 1.3, the server checks a client certificate only after our side of the handshake has ended. An HTTP/2 server that accepts
+    // the certificate sends its settings. If an HTTP/1.1 server stays silent, we assume that it has accepted the certificate.
     if origin.client_certificate.is_some() {
         let time = (3 * rtt).clamp(REFUSAL_MIN, REFUSAL_MAX);
         if let Ok(Err(e)) = tokio::time::timeout(time, stream.fill_buf()).await {
@@ -271,7 +273,8 @@ async fn connect_first(
     addresses: &[SocketAddr],
     tried: &mut DialReport,
 ) -> Result<DialOutcome, Error> {
-    // This report is right until an address answers, also if the caller stops waiting.
+    // Until an address answers, all of them count as failed. This is stored at once, so the report is right even if the caller drops this
+    // future.
     *tried = DialReport { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
@@ -290,8 +293,8 @@ async fn connect_first(
             ended = running.next() => match ended {
                 Some(Ok((address, tcp, took))) => {
                     tried.half_open = Some(address);
-                    // The addresses before this one had enough time to answer. Attempts that began later may still succeed, so those
-                    // addresses haven't failed.
+                    // The addresses that were tried before this one had enough time to answer, so they count as failed. Later attempts
+                    // might still have succeeded, so their addresses don't.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
                     return Ok((address, tcp, took));
@@ -392,7 +395,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts, of which only the `answered`th ends, after `takes`. Returns the time until its end, and the number of attempts.
+    /// Runs attempts. Only the attempt with the number `answered` ends, after `takes`. Returns the time until its end, and the number of
+    /// attempts.
     async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
         let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
         let attempt = || {

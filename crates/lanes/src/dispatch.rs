@@ -1,14 +1,14 @@
-//! The dispatcher decides how many connections (lanes) an origin has, and when and on which lane each attempt (one try of a request) is
-//! sent. A lane has a role: express for small requests, or freight for large bodies (bulk). The dispatcher is a state machine without clock
-//! or socket.
+//! The dispatcher decides how many connections (lanes) an origin has. It also decides when, and on which lane, each attempt (one try of a
+//! request) is sent. A lane has a role: express for small requests, or freight for requests with bodies above 1 MiB (bulk). The dispatcher
+//! is a state machine without clock or socket.
 //!
-//! The driver feeds it each [`DispatchEvent`] with the time it happened and carries out each [`DispatchAction`] that comes back. It has no
-//! other input, so a test can run it in virtual time.
+//! The driver passes it each [`DispatchEvent`] with the time of the event, and carries out each [`DispatchAction`] that it returns. The
+//! dispatcher has no other input, so a test can run it in virtual time.
 //! - `rules` holds all tuned constants.
-//! - `ledger` alone counts attempts and lanes.
-//! - `path_model` measures the path's rate, from readings of the bytes moved, and the time that a server takes to answer.
-//! - `choose` decides how many lanes there are and which attempt goes on which. `freight_lanes` finds the best number of freight lanes by
-//!   trial.
+//! - `ledger` counts attempts and lanes. No other module does.
+//! - `path_model` measures the path's rate and the time that a server takes to answer. The rate comes from readings of the bytes moved.
+//! - `choose` decides how many lanes there are, and on which lane each attempt is sent. `freight_lanes` finds the best number of freight
+//!   lanes by trial.
 //! - `bulk_controller` slows bulk while small requests are outstanding.
 //! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
 //! - `origin` holds the state of one origin, and `event` defines events and actions.
@@ -181,7 +181,7 @@ impl Dispatcher {
         self.actions.pop_front()
     }
 
-    /// Returns the latest time at which the driver must send [`DispatchEvent::Tick`]. Just before that event, it must send
+    /// Returns the time by which the driver must send [`DispatchEvent::Tick`]. Just before that event, it must send
     /// [`DispatchEvent::Moved`] for each origin.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.ledger.accounts().zip(&self.origins);
@@ -258,7 +258,7 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // Announced attempts can't fail, so if they stayed, they would make us dial again and again.
+            // Announced attempts can't be failed like queued ones. If they stayed, the dispatcher would dial for them again and again.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
@@ -316,7 +316,8 @@ impl Dispatcher {
         self.schedule(now, attempt.origin);
     }
 
-    /// Forgets an attempt. If it was its origin's last express attempt, the measurement of the server's answer time starts again.
+    /// Forgets an attempt. If its origin has no express attempts left, announced attempts are forgotten, too, and the measurement of the
+    /// server's answer time starts again.
     fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.ledger.retire(id)?;
         if self.ledger.account(attempt.origin).express == 0 {
@@ -364,7 +365,7 @@ impl Dispatcher {
             self.actions.push_back(DispatchAction::Spare { origin, lanes: spare });
         }
         // A lane that has just opened may have no attempts left and still hold the last connection that the limit allows. No later event
-        // would give it to the origin that waits, so it must be done now.
+        // would give this connection to the waiting origin, so do it now.
         if self.ledger.lanes().len() >= self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -377,7 +378,8 @@ impl Dispatcher {
         &mut self.links[direction as usize]
     }
 
-    /// Processes the number of bytes that an origin's lanes have moved so far. `up` is `None` on systems that can't tell it.
+    /// Processes the number of bytes that an origin's lanes have moved so far. `up` is `None` on systems that don't report acknowledged
+    /// bytes.
     fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
             (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
@@ -422,7 +424,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the number of an origin's lanes that share a limit on bulk, and their round trip.
+    /// Counts the lanes of an origin that share a limit on bulk. Returns their number and the round trip to the origin.
     fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
         let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
         LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
@@ -442,7 +444,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides how many bytes of uploaded bulk may be in send buffers and in flight, and how fast they may be sent.
+    /// Decides the limits for uploaded bulk: the bytes in send buffers and in flight, and the rate.
     fn clamp_uploads(&mut self, now: Instant) {
         let beside = self.link(Direction::Up).beside(now);
         for origin in (0..self.origins.len()).map(OriginId) {
@@ -472,8 +474,7 @@ impl Dispatcher {
         let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();
         let mut is_let_go = false;
         for (direction, all) in [(Direction::Down, down), (Direction::Up, up)] {
-            // Bulk yields only on a path whose rate can be measured. Otherwise it could stay slow for as long as small requests keep
-            // coming.
+            // Bulk yields only on a path whose rate can be measured. Otherwise bulk could stay slow until no more small requests come.
             let can_be_read = self.link(direction).path.can_be_read();
             let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
             let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
@@ -493,8 +494,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the bytes of small requests whose lanes are open or will soon be. Requests to an origin that can't be reached don't count,
-    /// because bulk would be held back for nothing.
+    /// Returns the number of bytes of small requests whose origin has an open express lane, or one that is likely to open soon. Requests to
+    /// an unreachable origin are left out. If they were included, bulk would be slowed down, but these requests still couldn't be sent.
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |(_, lane): (LaneId, &Lane)| {
             let is_about_to = now < lane.since + self.rules.dial_again;
@@ -506,8 +507,8 @@ impl Dispatcher {
         moving.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns whether some origin has small requests but no lane, because the limit of connections is reached. If bulk uses those
-    /// connections, slowing it down would only make the small requests wait longer.
+    /// Returns whether some origin has small requests but no express lane, because the limit of connections is reached. If bulk uses all
+    /// connections, slowing bulk down would only make the small requests wait longer.
     fn small_attempts_are_stuck(&self) -> bool {
         let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
         let is_stuck = |(origin, account): (OriginId, &OriginAccount)| {
@@ -517,15 +518,16 @@ impl Dispatcher {
     }
 }
 
-/// Methods for the simulator and its scenarios. They decide nothing.
+/// Methods for the simulator and its scenarios. They only read the dispatcher's state.
 #[cfg(test)]
 impl Dispatcher {
-    /// Returns whether any small requests are counted in a direction, so that bulk may yield to them.
+    /// Returns whether small requests of this direction are queued or running. Bulk can yield only while there are any.
     pub(crate) fn counts_small(&self, direction: Direction) -> bool {
         self.ledger.outstanding(direction).small > 0
     }
 
-    /// Returns a description of a sum that isn't zero. Scenarios call this when no work is left, to find errors of counting.
+    /// Returns a description of an attempt that is left or of a sum that isn't zero. Scenarios call this when no work is left, to find
+    /// counting errors.
     pub(crate) fn left_over(&self) -> Option<String> {
         let of_origin = |account: &OriginAccount| {
             (account.express, account.freight, account.openers, account.express_weight)

@@ -42,7 +42,7 @@ use resting::Standstill;
 /// The maximum number of commands that are taken from the queue at a time.
 const BATCH: usize = 256;
 
-/// A request fails after this many new connections in a row had already ended when the request came to them.
+/// A request fails if this many new connections had ended before the request could be sent on them.
 const BOUNCES_MAX: u8 = 4;
 
 /// A message to the driver.
@@ -56,11 +56,11 @@ pub(crate) enum DriverCommand {
     Cancel(AttemptId),
     /// The origin is likely to speak this protocol.
     Expect(Origin, Protocol),
-    /// Announces this many requests, and the tally in which connections that are dialled for them count.
+    /// Announces this many requests. Connections that are dialled for them are counted in the tally.
     Anticipate(Origin, usize, Option<Tally>),
     /// Asks for the measured path to the origin.
     Path(Origin, oneshot::Sender<Path>),
-    /// Asks how many more bulk requests would each get a lane that raises the rate.
+    /// Asks how many more bulk requests, each on a lane of its own, would raise the total rate.
     Spare(Origin, oneshot::Sender<Spare>),
     /// The TCP handshake of a dial has ended.
     Reached { lane: LaneId, rtt: Duration },
@@ -132,9 +132,9 @@ struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// The number of further bulk requests that would each get a lane that raises the rate.
+    /// The number of further bulk requests that would raise the total rate, each on a lane of its own.
     spare: SpareLanes,
-    /// The tally of the last request. New connections count in it.
+    /// The tally of the last request. New connections are counted in it.
     tally: Option<Tally>,
 }
 
@@ -158,10 +158,10 @@ pub(crate) struct Driver {
     watch: HedgeWatch,
     claims: Vec<SpareClaim>,
     standstill: Standstill,
-    /// The time at which the driver last looked for lanes that their server doesn't serve, and the lanes that it found, with their
-    /// unacknowledged bytes.
+    /// The time at which the driver last looked for lanes on which the server doesn't answer. The map contains the lanes that it found,
+    /// with their unacknowledged bytes.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// The number of requested hedges. It includes hedges that were no longer needed when they could be sent.
+    /// The number of requested hedges. It also counts hedges that were no longer needed by the time they could be sent.
     hedges_asked: u64,
 }
 
@@ -212,7 +212,7 @@ impl Driver {
                 () = timer => {}
                 _ = &mut ended => return,
             }
-            // These checks come before the new commands, because those may use idle connections.
+            // Make these checks before processing new commands, because new commands may use idle connections.
             self.look_for_a_standstill(Instant::now());
             self.look_for_the_unserved(Instant::now());
             let mut now = self.take_all(&mut batch);
@@ -236,7 +236,7 @@ impl Driver {
         }
     }
 
-    /// Processes the batch in order, and returns the time at which it began.
+    /// Processes the batch in order. Returns the time at which the processing began.
     fn take_all(&mut self, batch: &mut Vec<DriverCommand>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
@@ -336,8 +336,8 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Submits an attempt again whose lane had ended. If the lane had been used before, there is one such lane fewer each time, so this
-    /// can't go on for ever. But a server may close every new connection at once. So after a few new lanes the attempt fails, without being
+    /// Submits an attempt again, because its lane had ended. If the lane had been used before, one used lane fewer is left each time, so
+    /// the repetition ends. But a server can close every new connection at once. So the attempt fails after a few new lanes, without being
     /// sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
@@ -533,7 +533,7 @@ impl DriverHandle {
         &self.freight[number as usize % self.freight.len()]
     }
 
-    /// Records an event if the caller asked for a trace. Only then is `what` called.
+    /// Records an event if the caller asked for a trace. Otherwise `what` isn't called.
     pub(crate) fn note(&self, what: impl FnOnce() -> TraceEvent) {
         if let Some(trace) = &self.trace {
             trace.note(what());
@@ -547,8 +547,8 @@ impl Driver {
     fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
         if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
             let expected = submission.request.expected;
-            // Until its answer shows that the body is large, compare a request of unknown size with small requests, even on a freight lane.
-            // If it were compared with large transfers, it might be the only one, with nothing to compare it with.
+            // Compare a request of unknown size with small requests, even on a freight lane, until its answer shows that the body is large.
+            // Among large transfers, there might be no other request to compare it with.
             let role = if submission.request.is_opener() { Role::Express } else { role };
             self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
         }

@@ -36,16 +36,16 @@ use crate::{
 };
 use retrying::FinishedAttempt;
 
-/// The maximum number of freight threads. Otherwise there is one per core, since TLS needs CPU time. Eight threads are faster than any
-/// network card that we have tested.
+/// The maximum number of freight threads. Up to this maximum, there is one thread per core, because TLS needs CPU time. Eight threads are
+/// faster than any network card that we have tested.
 const FREIGHT_THREADS_MAX: usize = 8;
 
-/// A body up to this size is sent without a share of the bandwidth limit. It fits into one packet. Without this exception, a request for an
-/// access token might wait until uploads have ended.
+/// A body up to this size is sent without a share of the bandwidth limit. Such a body fits into one packet. Without this exception, a
+/// request for an access token might have to wait until other uploads have ended.
 const SHARELESS_MAX: u64 = 1400;
 
-/// The maximum number of stale connections in a call that don't count as attempts. After the first one, the request gets a new connection
-/// or one that was used more recently.
+/// The maximum number of failures on stale connections that a call doesn't count as attempts. A stale connection is one that the server had
+/// already closed. After the first such failure, the request is sent on a new connection, or on one that was used more recently.
 const STALE_MAX: u32 = 3;
 
 /// The target of log events about repeated attempts. Fields: `attempt` (the number of the next attempt, where the first is 1), `after_ms`
@@ -55,7 +55,7 @@ pub const RETRY: &str = "laneway::retry";
 /// A handle to a running engine. Clones share the engine. Its threads end when the last clone is dropped.
 ///
 /// The engine has its own threads: one for express lanes and decisions, and a few for freight. So a blocked runtime of the host program
-/// doesn't stop it. The futures of its methods may be awaited on any runtime.
+/// doesn't stop the engine. The futures of its methods may be awaited on any runtime.
 #[derive(Clone)]
 pub struct Lanes {
     inner: Arc<EngineState>,
@@ -83,7 +83,7 @@ impl fmt::Debug for Lanes {
 }
 
 impl Lanes {
-    /// Starts the engine's threads. It opens no connection yet.
+    /// Starts the engine's threads. No connection is opened yet.
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that isn't a URL, or threads that can't be started.
@@ -172,9 +172,9 @@ impl Lanes {
         &self.user_agent
     }
 
-    /// Returns a handle for repeating a call that ended because its origin accepted a connection but never answered. Such an origin exists,
-    /// so the repeated call may retry for the whole [`Config::retry_for`]. Returns `None` if the call ended for another reason, or if that
-    /// time is over.
+    /// Returns a handle for repeating a call whose origin has never answered and whose last attempt timed out. A server that accepts a
+    /// request and hangs does exist, so the repeated call retries for the whole [`Config::retry_for`]. Returns `None` if the call ended for
+    /// another reason, or if that time is over.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
@@ -190,7 +190,7 @@ impl Lanes {
         self.exchange_as(self.number(), request, None, None).await
     }
 
-    /// Carries out a single attempt with the given id. `tracker` reports if a hedge is wanted. `hedge_of` is `Some` if this attempt is a
+    /// Carries out a single attempt with the given id. `tracker` signals when a hedge is wanted. `hedge_of` is `Some` if this attempt is a
     /// hedge.
     async fn exchange_as(
         &self,
@@ -217,9 +217,10 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries out a call in as many attempts as it needs. It gives up once the origin has been silent for [`Config::retry_for`]. Backoff,
-    /// the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it, an attempt that is slow
-    /// compared to similar ones gets a hedge on another connection. At most 2 % of all requests get one, but at least two requests may.
+    /// Carries out a call in as many attempts as it needs. The call ends without success once the origin has been silent for
+    /// [`Config::retry_for`]. Backoff, the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it,
+    /// an attempt that is slow compared to similar ones gets a hedge on another connection. The number of hedges is limited to 2 % of all
+    /// requests, but two are always allowed.
     ///
     /// # Errors
     /// Returns the call's refusal if it can't make a request.
@@ -254,7 +255,7 @@ impl Lanes {
                 let lost = sent.map_or(0, |sent| sent.bytes_sent());
                 self.inner.shared.counts.add(tally::current().as_ref(), Metric::ByteLost, lost);
             }
-            // The server had closed the connection before the request came. Such an attempt doesn't count, as long as new connections work.
+            // The server had closed the connection before the request arrived. The first `STALE_MAX` such attempts of a call don't count.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
             if is_stale && stale < STALE_MAX {
                 stale += 1;
@@ -310,7 +311,7 @@ impl Lanes {
     }
 
     /// Tells the engine which protocol the origin probably uses. Then it can open the right number of connections before the first
-    /// handshake. Only ALPN decides which protocol is used.
+    /// handshake. The engine uses the protocol that ALPN selects, even if it is another one.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
         self.inner.control.tell(DriverCommand::Expect(origin.clone(), protocol));
     }
@@ -333,20 +334,21 @@ impl Lanes {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
-    /// Returns how long a server may be silent: `most`, but at most half of the time for retries. So there is enough time to try another
-    /// connection.
+    /// Returns how long a server may be silent before a request fails: `most`, but at most half of the time for retries. So there is enough
+    /// time to try another connection.
     pub fn silence_max(&self, most: Duration) -> Duration {
         if self.retry_for.is_zero() { most } else { most.min(self.retry_for / 2) }
     }
 
-    /// Returns how many more bulk requests to an origin would each get a lane that raises the rate. The result is kept up to date.
+    /// Returns how many more bulk requests (above 1 MiB) to an origin would raise the total rate, each on a lane of its own. The returned
+    /// number is kept up to date.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
-    /// Returns the origin for which calls wait. If there are several, it is the one that has been silent for longest.
+    /// Returns the origin whose answer calls wait for. If there are several such origins, it is the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<Origin> {
         let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
@@ -393,7 +395,7 @@ impl Lanes {
         self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
 
-    /// Waits on the engine's runtime, since the caller's may not have timers.
+    /// Waits with a timer of the engine's runtime, because the caller's runtime may have no timers.
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
             // The timer must be created in this task, too. A timer belongs to the runtime that creates it, and the caller's runtime may end
@@ -447,8 +449,8 @@ fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
 }
 
-/// Checks that a runtime can open its file descriptors, by opening and closing as many. A runtime needs two, and three more for signals. In
-/// a program that uses signals, tokio opens those three with the first runtime, and panics if it can't.
+/// Checks that a runtime can open its file descriptors. For this, it opens and closes five, because a runtime needs two, and three more for
+/// signals. In a program that uses signals, tokio opens the three with the first runtime, and panics if it can't.
 fn can_be_opened() -> io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);

@@ -78,25 +78,25 @@ impl Error {
         self
     }
 
-    /// Returns the error of a request that wasn't sent, because the server throttled its key between the request's admission and a free
-    /// lane.
+    /// Returns the error of a request that wasn't sent: while the admitted request waited for a lane, the server throttled the request's
+    /// key.
     pub(crate) fn held() -> Self {
         Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
     }
 
-    /// Returns whether the request wasn't sent because of a throttle. It only has to wait for its admission again.
+    /// Returns whether the request wasn't sent because of a throttle. Such a request is sent after another admission.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Marks the error of a request on a connection that had been used before. Most likely the server closed the connection before the
-    /// request came.
+    /// Marks the error of a request on a connection that had been used before. Most likely the server had closed the connection before the
+    /// request reached it.
     pub(crate) fn stale(mut self) -> Self {
         self.stale = true;
         self
     }
 
-    /// Returns whether the server most likely closed the connection before the request came.
+    /// Returns whether the server had most likely closed the connection before the request reached it.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
     }

@@ -23,7 +23,7 @@ pub fn origin(input: &[u8]) {
 
 // Sends events to the dispatcher in random order, as a network and callers can produce them. Checks the dispatcher's invariants.
 
-/// The number of origins, and the maximum of the connection limit.
+/// The number of origins, and the largest limit of connections that the input can select.
 const ORIGINS_MAX: usize = 3;
 const CEILING_MAX: usize = 12;
 
@@ -50,7 +50,7 @@ struct DriverModel {
     ceiling: usize,
     /// The waiting attempts. A hedge is stored with the attempt that it hedges.
     waiting: BTreeMap<AttemptId, (OriginId, Option<AttemptId>)>,
-    /// The running attempts with their lanes, which may already have been closed.
+    /// The running attempts with their lanes. Some of these lanes may already have been closed.
     running: BTreeMap<AttemptId, LaneId>,
     lanes: BTreeMap<LaneId, SimulatedConnection>,
     dialled: BTreeSet<LaneId>,

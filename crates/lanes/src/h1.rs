@@ -1,8 +1,9 @@
 //! An HTTP/1.1 connection. It carries one request at a time.
 //!
-//! `httparse` parses heads and chunk sizes. This module moves the bodies: it passes slices of the connection's read buffer to the sink, on
-//! the thread of the lane's role. A connection can change its role in the middle of a body. We don't use hyper's client, because it returns
-//! bodies as owned frames and drives the socket in a task of its own. This would cost a copy and a wake-up for each frame.
+//! `httparse` parses heads and chunk sizes. This module moves the bodies. It lends parts of the connection's read buffer to the sink, on
+//! the thread that belongs to the lane's role. A connection can change its role in the middle of a body. We don't use hyper's client,
+//! because it returns bodies as owned frames and drives the socket in a task of its own. This would cost a copy and a wake-up for each
+//! frame.
 
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -171,8 +172,8 @@ impl ClientConnection for H1 {
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, ConnectionFate) {
         if self.progress.is_given_up() {
-            // The driver has closed the connection because it was silent. If it has never answered, its request is sent on another
-            // connection, and this attempt doesn't count.
+            // The driver has closed the connection because it was silent. If this was the connection's first request, it is sent again on
+            // another connection, and this attempt doesn't count.
             return (if self.is_first() { error.stale() } else { error }, ConnectionFate::Spent);
         }
         let fate = fate(&error, self.rested());
@@ -205,7 +206,8 @@ impl H1 {
         (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
-    /// Returns whether a connection without TLS ended before any bytes came. The majority of servers that require TLS do this.
+    /// Returns whether a connection without TLS ended before any bytes came. Most servers that require TLS end a connection in this way if
+    /// the request comes without TLS.
     fn may_want_tls(&self, error: &Error, request: &Request) -> bool {
         error.kind() == Kind::Interrupted
             && self.asked == 1
@@ -373,7 +375,7 @@ impl H1 {
         }
     }
 
-    /// Waits until so many bytes of a body have come that reading them is efficient.
+    /// Waits until enough bytes of a body have come for an efficient read.
     async fn gather(&mut self, left: u64, gathering: &mut BodyPacing) -> Result<(), Error> {
         let low_water = gathering.low_water(left, self.progress.window());
         self.progress.wake_at(low_water);
@@ -434,8 +436,9 @@ impl H1 {
     }
 }
 
-/// Returns the fate of a connection after an error. `rested` is the idle time before the request, if the connection has answered earlier
-/// requests but sent nothing for this one. After a long idle time, the server has most likely closed the connection for being idle.
+/// Returns the fate of a connection after an error. `rested` is `Some` if earlier requests on the connection were answered, but no byte of
+/// this answer has come. Its value is the idle time before this request. If that time was long, the server has most likely closed the
+/// connection because it was idle.
 fn fate(error: &Error, rested: Option<Duration>) -> ConnectionFate {
     let was_idle = rested.is_some_and(|rested| rested >= RESTED);
     match error.kind() {
@@ -443,7 +446,7 @@ fn fate(error: &Error, rested: Option<Duration>) -> ConnectionFate {
         Kind::Timeout => ConnectionFate::Broken,
         Kind::Interrupted if was_idle => ConnectionFate::Stale,
         // A used connection that ends without an answer isn't `Broken`, because some servers close a connection after a number of requests.
-        // Their address works.
+        // So the address still works.
         Kind::Interrupted if rested.is_none() && !error.is_unsent() => ConnectionFate::Broken,
         _ => ConnectionFate::Spent,
     }
@@ -458,22 +461,23 @@ fn unanswered(error: Error) -> Error {
     }
 }
 
-/// A fast body is read at least this many bytes at a time. Smaller reads cost more context switches, and more and smaller writes to the
-/// file. Without this minimum, a GiB over TLS on loopback took 0.96 s and 5,000 to 13,000 reads, because our thread could wake up after any
-/// packet. With it, the GiB took 0.91 s and 5,000 reads.
+/// Each read of a fast body waits for at least this many bytes. Smaller reads cause more context switches, and also more and smaller writes
+/// to the file. Without this minimum, a GiB over TLS on loopback took 0.96 s and 5,000 to 13,000 reads, because our thread could wake up
+/// after any packet. With it, the GiB took 0.91 s and 5,000 reads.
 const GATHERED: u32 = 128 * 1024;
 
-/// A body is fast if [`GATHERED`] bytes come within this time, which is a rate of 6 MiB/s. A shared thread needs a part of the time for
-/// other tasks.
+/// A body is fast if [`GATHERED`] bytes come within this time, which is a rate of 6 MiB/s. The time includes the thread's work for other
+/// connections.
 const FAST: Duration = Duration::from_millis(20);
 
-/// The maximum time to wait for that many bytes.
+/// The maximum time to wait for [`GATHERED`] bytes.
 const WAIT_MAX: Duration = Duration::from_millis(40);
 
-/// The last bytes of a body are read as they come. Otherwise a read could wait for bytes after the body's end, which never come.
+/// The last part of a body, of this many bytes, is read as it comes. Otherwise a read could wait for bytes beyond the body's end, which
+/// never come.
 const REST: u64 = 8 * GATHERED as u64;
 
-/// The minimum receive window for such reads. While one half of it is read, the other half can arrive.
+/// The minimum receive window for reads of [`GATHERED`] bytes. While one half of the window is read, the other half can arrive.
 const WINDOW_MIN: u32 = 2 * GATHERED;
 
 /// Measures if a body is fast, and chooses the size of its reads.
@@ -503,8 +507,9 @@ impl BodyPacing {
         self.is_fast = false;
     }
 
-    /// Returns the number of bytes that must have come before the next read, if `left` bytes of the body are missing. It is 1, or more
-    /// while the body is fast. `window` is the connection's receive window, where 0 means that the kernel chooses it.
+    /// Returns how many bytes to wait for before the next read. `left` is the number of bytes of the body that are still to come. The
+    /// result is [`GATHERED`] if the body is fast, more than [`REST`] bytes of it are left and the window is large enough. Otherwise it is
+    /// 1. `window` is the connection's receive window, where 0 means that the kernel chooses it.
     fn low_water(&self, left: u64, window: u32) -> u32 {
         let fits = window == 0 || window >= WINDOW_MIN;
         if self.is_fast && left > REST && fits { GATHERED } else { 1 }

@@ -38,7 +38,8 @@ const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
 /// The receive window of an express connection. It permits eight streams with full windows. 16 MiB per 50 ms are 2.5 Gbit/s.
 const EXPRESS_WINDOW: u32 = 16 << 20;
 
-/// The receive window of a stream on a freight connection. The connection has twice as much. 16 MiB fill a path of 1 Gbit/s at 128 ms.
+/// The receive window of a stream on a freight connection. The window of the whole connection is twice as large. 16 MiB fill a path of 1
+/// Gbit/s at 128 ms.
 const FREIGHT_WINDOW: u32 = 16 << 20;
 
 /// The maximum frame size that we accept on a freight connection. The default of 16 KiB is the size of a TLS record. Larger frames only
@@ -48,8 +49,8 @@ const FREIGHT_FRAME: u32 = 256 * 1024;
 /// The maximum length of an answer's head, and of its trailers. If it is longer, the stream is reset. The default of `h2` is 16 MiB.
 const HEAD_MAX: u32 = 64 * 1024;
 
-/// A body in memory up to this size is passed to `h2` at once, which buffers it until the window allows. A larger body waits for the window
-/// first.
+/// A body in memory up to this size is passed to `h2` at once. `h2` then buffers it until the windows permit sending it. A larger body is
+/// passed on only as far as the windows permit.
 const AT_ONCE: usize = 64 * 1024;
 
 /// The number of bytes that are read from a file at a time to be sent.
@@ -231,7 +232,8 @@ impl ClientConnection for H2 {
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate) {
-        // If the connection was idle before the request, and no answer has begun since, the server had most likely closed it before.
+        // If the connection was idle before the request, and no answer has begun since, the server had most likely closed it before the
+        // request.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
@@ -244,8 +246,8 @@ impl ClientConnection for H2 {
     }
 }
 
-/// Returns the fate of a connection after an error. `idle` is the time since it last moved bytes. A connection that moves nothing gets no
-/// further request, because TCP alone would take a quarter of an hour to end it.
+/// Returns the fate of a connection after an error. `idle` is the time since it last moved bytes. A connection on which no byte moves gets
+/// no further request. TCP alone would take a quarter of an hour to end such a connection.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> ConnectionFate {
     match error.kind() {
         Kind::Interrupted if error.is_stale() => ConnectionFate::Stale,
@@ -360,8 +362,9 @@ fn failed(doing: &str, e: ::h2::Error) -> Error {
     unprocessed(interrupted(doing, io_error(e)))
 }
 
-/// Marks the errors by which HTTP/2 guarantees that the server didn't process the request. These are a refused stream, and a stream whose
-/// number is above the last one in a GOAWAY (RFC 9113, sections 8.7 and 6.8). For the latter, `h2` returns a remote GOAWAY error.
+/// Marks the errors by which HTTP/2 guarantees that the server didn't process the request. There are two such errors: a refused stream, and
+/// a stream whose number is above the last one in a GOAWAY (RFC 9113, sections 8.7 and 6.8). For a stream above the last one, `h2` returns
+/// a remote GOAWAY error.
 fn unprocessed(e: Error) -> Error {
     let h2 = e
         .cause::<io::Error>()
@@ -372,7 +375,7 @@ fn unprocessed(e: Error) -> Error {
     if refused { e.unsent() } else { e }
 }
 
-// Combines the small writes that the connection's task makes in one poll into one write.
+// `WriteCoalescer` gathers the small writes that the connection's task makes during one poll, and passes them on together.
 //
 // `h2` writes and flushes each DATA frame by itself. A thousand small uploads would need a thousand TLS records and system calls. At the
 // start of a connection they would also need a thousand packets, of which only ten may be sent before the first acknowledgement (RFC 6928).
@@ -412,7 +415,7 @@ impl<S: AsyncWrite + Unpin> WriteCoalescer<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes room for `len` more bytes. Returns whether to add them to `gathered`, or else to write them directly.
+    /// Makes room for `len` more bytes. Returns true if they must be added to `gathered`, and false if they must be written directly.
     fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
         if self.gathered.len() + len > GATHERED_MAX {
             ready!(self.poll_drain(cx))?;

@@ -1,9 +1,10 @@
 //! Finds stragglers among the running requests, and asks for their hedges. A hedge is the same request sent a second time, on another
 //! connection.
 //!
-//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. It isn't compared to an
-//! idle link. So if all requests are slow, none is hedged, since hedges would only add load. The time during which a request waits for a
-//! lane doesn't count. Its silence begins when it is sent, and again whenever bytes of its answer come.
+//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. A request isn't compared
+//! to the speed of an idle link. So if all requests are slow, none is hedged, since hedges would only add load. The time during which a
+//! request waits for a lane isn't included. A request's silence begins when the request is sent, and begins again whenever bytes of its
+//! answer come.
 
 mod tracker;
 
@@ -17,41 +18,44 @@ use rustc_hash::FxHashMap;
 use crate::dispatch::{AttemptId, OriginId, Role};
 pub(crate) use tracker::{Tracker, TrackerReading};
 
-/// One request in `ONE_OF` may be hedged, and at least `ALWAYS` requests. Dean and Barroso ("The Tail at Scale", 2013) reduced the 99.9th
-/// percentile to a twentieth with 2 % more requests.
+/// At most one request in `ONE_OF` is hedged, but `ALWAYS` hedges are allowed in any case. Dean and Barroso ("The Tail at Scale", 2013)
+/// reduced the 99.9th percentile to a twentieth with 2 % more requests.
 const ONE_OF: u64 = 50;
 const ALWAYS: u64 = 2;
 
-/// A request is a straggler if its silence is this many times longer than usual. Silences up to about twice the 95th percentile are common.
+/// A request is a straggler if its silence is this many times as long as the usual one, which is the 95th percentile. Silences of up to
+/// twice the 95th percentile are common.
 const TIMES_USUAL: u32 = 3;
 
-/// The minimum silence of a small request that is a straggler. With a nearby server, load, a garbage collection or the scheduler can cause
-/// shorter silences. On a longer path, [`TIMES_USUAL`] is the limit: three round trips, which a new connection for the hedge takes, too.
-/// For comparison, TCP retransmits a lost last packet only after 200 ms or more, and a lost handshake packet after a second.
+/// A small request is a straggler only after a silence of at least this length. With a nearby server, load, a garbage collection or the
+/// scheduler can cause shorter silences. On a longer path, [`TIMES_USUAL`] sets the limit to about three round trips. A hedge on a new
+/// connection takes as long. For comparison, TCP retransmits a lost last packet only after 200 ms or more, and a lost handshake packet
+/// after a second.
 const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
-/// The minimum silence of bulk that is a straggler. Its segments wait in queues, and a lost one stops its stream for some round trips.
-/// Writing a file may also block a thread that other bodies share.
+/// Bulk (a body above 1 MiB) is a straggler only after a silence of at least this length. Its segments wait in queues, and a lost segment
+/// stops the stream for some round trips. A write to a file can also block the thread, which several bodies share.
 const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 
-/// The minimum silence of a straggler if no similar request is running. It is then compared with earlier requests.
+/// If no similar request is running, a request is compared with earlier requests. It is then a straggler only after a silence of at least
+/// this length.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
-/// The minimum silence of a straggler if other requests are silent, too, or if bulk has stopped and its usual rate is unknown. The path is
-/// then the likely cause. The new connection of a hedge tests if it still works.
+/// The minimum silence of a straggler if other requests are silent, too, so that the path is the likely cause. It is also the minimum for
+/// bulk that has stopped while no usual silence is known. The new connection of a hedge tests if the path still works.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// A request whose body still moves is a straggler if the rest would take this many times as long as by a hedge.
+/// A request whose body still moves is a straggler if the rest of the body would take this many times as long as a hedge would need for it.
 const TIMES_SLOWER: f64 = 3.0;
 
 /// The minimum time between two checks of all running requests.
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
-/// If a check comes later than planned by more than this, the process didn't run. Then the process itself may be the cause of the silences.
+/// If a check is late by more than this, the process didn't run for a while. The process itself may then be the cause of the silences.
 const LATE: Duration = Duration::from_millis(30);
 
-/// A number for a kind of requests that usually take equally long. The caller chooses it. A server needs longer for a listing than for a
-/// read, for example.
+/// A number for a kind of requests that usually take equally long. The caller chooses the number. For example, listings and reads need
+/// different numbers, because a server needs longer for a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Alike(pub u8);
 
@@ -63,7 +67,7 @@ struct ComparisonGroup {
     role: Role,
 }
 
-/// Returns how many more requests may be hedged, after this many requests and hedges of the engine.
+/// Returns how many more hedges are allowed. `requests` and `hedges` are the engine's totals so far.
 pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
     (requests / ONE_OF).max(ALWAYS).saturating_sub(hedges)
 }
@@ -76,7 +80,7 @@ pub(crate) struct HedgeWatch {
     running: FxHashMap<AttemptId, WatchedAttempt>,
     groups: FxHashMap<ComparisonGroup, Baseline>,
     next_look: Option<Instant>,
-    /// The time at which the process last turned out not to have run. Silence before this time doesn't count.
+    /// The time of the last check that was late because the process didn't run. Silence before this time isn't counted.
     stood_still: Option<Instant>,
     /// True while bulk yields to small requests. `held_until` is the time of the last change.
     is_held: bool,
@@ -126,7 +130,7 @@ impl HedgeWatch {
         self.look_at(now + silent_min(role));
     }
 
-    /// Stops watching an attempt that has ended. If its answer is complete, others are compared with it from now on.
+    /// Stops watching an attempt that has ended. If its answer is complete, other requests are compared with it from now on.
     pub(crate) fn end(&mut self, now: Instant, attempt: AttemptId) {
         let Some(ended) = self.running.remove(&attempt) else { return };
         if let Some(seen) = ended.tracker.snapshot().filter(|seen| seen.is_whole) {
@@ -154,8 +158,8 @@ impl HedgeWatch {
         self.next_look
     }
 
-    /// Checks all running requests. Returns at most `most` stragglers, those with the longest silence first. `is_all` says that every
-    /// running request is watched.
+    /// Checks all running requests. Returns at most `most` stragglers, starting with the longest silence. `is_all` is true if every running
+    /// request is watched.
     pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<AttemptId> {
         let planned = self.next_look.take();
         if planned.is_some_and(|at| now > at + LATE) {
@@ -201,7 +205,8 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Returns the time since which an attempt has been silent, without the time in which Laneway itself was the cause.
+    /// Returns the time at which an attempt's silence began. If Laneway itself was a cause of the silence, the silence begins at the end of
+    /// that cause.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {
@@ -248,8 +253,8 @@ impl HedgeWatch {
         let concurrent = peers.and_then(|peers| peers.usual_silence(Some(seen.sent)));
         let usual = concurrent.or_else(|| peers?.usual_silence(None));
         let Some((peers, usual)) = peers.zip(usual) else {
-            // Nothing is known about usual silences. If there are only a few long transfers, no similar answer may be complete, so bulk
-            // that has stopped is a straggler after a fixed time.
+            // No usual silence is known, because no similar answer is complete yet. This can last long if there are only a few long
+            // transfers. So bulk that has stopped is a straggler after a fixed time.
             let is_stuck = running.group.role == Role::Freight && seen.head.is_some();
             return match is_stuck && silence >= ALL_SILENT_MIN {
                 true => Judgement::Straggler(silence),
@@ -270,11 +275,11 @@ impl HedgeWatch {
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
-        // Don't wait until the limit, because a change in the activity of other requests may lower it.
+        // Look again before the limit is reached, because a change in the activity of other requests may lower the limit.
         Judgement::LookAgain(soon.min(now + limit - silence))
     }
 
-    /// Returns whether a body moves so slowly that another request would bring its rest much sooner.
+    /// Returns whether a body moves so slowly that a second request would bring the rest of the body much sooner.
     fn is_slow(
         &self,
         now: Instant,
@@ -309,17 +314,17 @@ fn silent_min(role: Role) -> Duration {
     }
 }
 
-/// If another request has received bytes within this time, or within half of the attempt's silence if that is longer, the path works.
+/// The path works if another request has received bytes within this time, or within half of the attempt's silence if that is longer.
 const RECENTLY: Duration = Duration::from_millis(30);
 
-/// At the end of a job only stragglers may be left, so nothing moves. The path still counts as working if enough requests were answered
-/// since the attempt was sent. There must be this many for each silent attempt.
+/// At the end of a job, it can happen that only stragglers are left and no byte moves. The path still counts as working if enough requests
+/// were answered since the attempt was sent: this many for each silent attempt.
 const ANSWERED_TO_SILENT: usize = 4;
 
 /// The activity of other requests to the same origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConcurrentActivity {
-    /// Others are receiving bytes, or have received all of them.
+    /// Other requests have received bytes recently, or enough of them were answered.
     Moving,
     /// No other requests are running.
     None,
@@ -327,11 +332,11 @@ enum ConcurrentActivity {
     Silent,
 }
 
-/// A summary of all watched requests. For each origin, it has the times at which bytes last came, and for each group, the number of silent
-/// requests.
+/// A summary of all watched requests. `moves` has the times at which bytes last came from each origin. `silent` has the number of silent
+/// requests of each group.
 #[derive(Debug, Default)]
 struct Activity {
-    /// The last two times for each origin, so that one remains if the last belongs to the judged attempt.
+    /// The last two times for each origin. The second one is needed if the last belongs to the attempt that is judged.
     moves: FxHashMap<OriginId, [Option<Move>; 2]>,
     silent: FxHashMap<ComparisonGroup, usize>,
 }
@@ -384,15 +389,16 @@ impl Activity {
     }
 }
 
-/// The maximum number of answers that a group keeps, and their maximum age. They are enough for a high quantile, and recent enough to
-/// describe the present path.
+/// The maximum number of answers that a group keeps, and their maximum age. This many answers are enough for a high quantile, and answers
+/// of this age still describe the present path.
 const REMEMBERED: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
 /// The minimum number of answers from which usual values are computed.
 const FEWEST: usize = 3;
 
-/// This quantile of the answers' longest silences is the usual silence. So three of 64 answers may have been stragglers themselves.
+/// This quantile of the answers' longest silences is the usual silence. Even if three of 64 answers were stragglers themselves, they don't
+/// raise the usual silence.
 const USUAL: f64 = 0.95;
 
 /// The minimum size of a body whose rate is measured. Smaller bodies come in one read.
@@ -402,7 +408,7 @@ const BODY_MIN: u64 = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 struct ResponseSample {
     ended: Instant,
-    /// The longest time in which no byte came, including the wait for its head.
+    /// The longest time in which no byte came, including the wait for the answer's head.
     silence: Duration,
     /// The rate of its body in bytes per second.
     rate: Option<f64>,

@@ -91,7 +91,7 @@ impl ResponseReceiver {
         self
     }
 
-    /// Sets the tally in which the answer is counted in addition to the engine's own counters.
+    /// Sets the tally that counts this answer. The engine's own counters count it too.
     pub(crate) fn tallied(mut self, tally: Option<Tally>) -> Self {
         self.tally = tally;
         self
@@ -103,7 +103,7 @@ impl ResponseReceiver {
         self
     }
 
-    /// Returns the tally in which the answer is counted in addition to the engine's own counters.
+    /// Returns the tally that counts this answer, if there is one. The engine's own counters count it too.
     pub(crate) fn tally(&self) -> Option<&Tally> {
         self.tally.as_ref()
     }

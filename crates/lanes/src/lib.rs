@@ -1,14 +1,14 @@
 //! The transport: connections, HTTP/1.1 and HTTP/2, and the dispatcher that spreads requests over them.
 //!
-//! A *lane* is a connection with a role: **express** for metadata and small bodies, **freight** for large bodies (*bulk*). Callers submit a
-//! [`Request`]. The dispatcher, a state machine without clock or socket, decides on which lane and when to send it. The connection passes
-//! the bytes of the answer's body to the caller's [`Sink`] without copying them.
+//! A *lane* is a connection with a role: **express** for metadata and small bodies, **freight** for bodies above 1 MiB (*bulk*). Callers
+//! submit a [`Request`]. The dispatcher, a state machine without clock or socket, decides on which lane and when to send it. The connection
+//! passes the bytes of the answer's body to the caller's [`Sink`] without copying them.
 //!
-//! The invariant: each request ends exactly once, with a response or an [`Error`]. By then, all that it used is free again: its place in a
-//! queue, its connection and its memory.
+//! The invariant: each request ends exactly once, with a response or an [`Error`]. By then, everything that the request used is free again:
+//! its place in a queue, its connection and its memory.
 //!
-//! This crate doesn't know about object stores. It signs nothing and follows no redirects. A [`Call`] tells it if an answer needs another
-//! attempt.
+//! This crate doesn't know about object stores. It signs nothing and follows no redirects. The caller's [`Call`] decides if an answer needs
+//! another attempt.
 //!
 //! The crate is internal: only `laneway` and other crates of this repository depend on it, and its interface changes with them. Programs
 //! use `laneway`, which re-exports the types in its signatures.

@@ -27,8 +27,8 @@ impl MemoryBudget {
         Self { semaphore: Arc::new(Semaphore::new(units)), total: units }
     }
 
-    /// Waits until `bytes` are free and reserves them. If `bytes` is larger than the whole budget, it reserves the whole budget, since it
-    /// would wait for ever otherwise.
+    /// Waits until `bytes` are free and reserves them. If `bytes` is larger than the budget, the whole budget is reserved. Otherwise the
+    /// caller would wait for ever.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let units = bytes.div_ceil(UNIT).clamp(1, self.total) as u32;
         // The semaphore is never closed, so there is always a permit.

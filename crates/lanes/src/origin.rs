@@ -104,8 +104,8 @@ impl Origin {
         Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, client_certificate: None })
     }
 
-    /// Returns the value of the `Host` header and of `:authority`. It leaves out the scheme's default port, because stores do so when they
-    /// check a signature of this header.
+    /// Returns the value of the `Host` header and of `:authority`. The scheme's default port is left out, because stores leave it out when
+    /// they check a signature that covers this header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() };
         if self.port == default_port(self.scheme) { host } else { format!("{host}:{}", self.port) }
@@ -134,17 +134,17 @@ fn default_port(scheme: Scheme) -> u16 {
     }
 }
 
-/// The measured properties of the network path to an origin: its round trip, protocol and rate. With these, callers compare the cost of a
-/// request with the cost of more bytes.
+/// The measured properties of the network path to an origin: its round trip, protocol and rate. Callers use these to compare the cost of
+/// one more request with the cost of more bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Path {
     /// The shortest measured round trip.
     pub round_trip: Option<Duration>,
     /// The protocol that the origin speaks, or is expected to speak.
     pub protocol: Option<Protocol>,
-    /// The highest receive rate of the last ten seconds, of all origins together, in bytes per second.
+    /// The highest rate, in bytes per second, at which bytes came from the origin in the last ten seconds.
     pub rate: Option<f64>,
-    /// True if large transfers have filled the path, so that `rate` is its capacity. If it is false, the capacity may be higher than
+    /// True if transfers have filled the path, so that `rate` is the path's capacity. If it is false, the capacity may be higher than
     /// `rate`.
     pub is_full: bool,
 }

@@ -10,16 +10,17 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// The target of two log events: an origin has answered no request for a second, and such an origin answers again. Fields: `origin`,
-/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
+/// The target of two log events. The first says that an origin has answered no request for a second. The second says that this origin
+/// answers again. Both have the fields `origin` and `is_away`. The first also has `cause` and `retry_for_ms`, and the second has
+/// `after_ms`.
 pub const ORIGIN: &str = "laneway::origin";
 
 /// If the last failure is longer ago than this, no request was made meanwhile, and the next failure begins a new outage. The time is longer
-/// than the longest pause between attempts and the usual no-progress timeout together.
+/// than the sum of the longest pause between attempts and the usual no-progress timeout.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// A request that was sent more recently than this may still be answered, so no call is given up earlier. It is longer than a TLS handshake
-/// and a request take to any region.
+/// If a request was sent less than this time ago, its answer can still come, so calls don't give up yet. In this time, a TLS handshake and
+/// a request can be completed with any region.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// An outage that ends sooner is not reported.
@@ -31,7 +32,7 @@ pub(crate) struct Outage {
     born: Instant,
     /// The time of the last sign of life, in microseconds after `born`, plus one. 0 means that there was none yet.
     heard: AtomicU64,
-    /// The time at which the last request was put on a connection, in the same form.
+    /// The time at which the last request was put on a connection, in the same form as `heard`.
     sent: AtomicU64,
     /// True once the origin has answered with any status.
     has_answered: AtomicBool,
@@ -78,7 +79,7 @@ impl Outage {
         }
     }
 
-    /// Returns for how long calls retry. The shorter `unanswered` applies to an origin that has never answered, which may not exist.
+    /// Returns for how long calls retry. If the origin has never answered, it may not exist, so the shorter of the two times is returned.
     pub(crate) fn is_tried_for(&self, retry_for: Duration, unanswered: Duration) -> Duration {
         if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
@@ -89,8 +90,8 @@ impl Outage {
         OutageWaiter(self)
     }
 
-    /// Returns the time of the last sign of life, or `None` if no call waits for one. `Some(None)` means that a call waits and there was no
-    /// sign of life yet.
+    /// Returns the time of the last sign of life, or `None` if no call waits for the origin. `Some(None)` means that a call waits and there
+    /// was no sign of life yet.
     pub(crate) fn awaited_since(&self) -> Option<Option<Instant>> {
         (self.asking.load(Relaxed) > 0).then(|| self.last_heard())
     }
@@ -145,8 +146,8 @@ impl Outage {
         retry_for.saturating_sub(lasts).max(grace)
     }
 
-    /// Returns whether the outage has lasted for as long as calls retry. It is never true without retries, because a single failure says
-    /// nothing about the origin.
+    /// Returns whether the outage has lasted for as long as calls retry. If `retry_for` is zero, it returns false, because a single failure
+    /// says nothing about the origin.
     pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
         !retry_for.is_zero() && self.left(now, retry_for).is_zero()
     }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Each body that is being sent makes progress at least once in this many seconds, or at most a second later if it waits for a large chunk.
-/// Servers time out a body without progress, the strictest after 5 s.
+/// The length of a turn in seconds. In each turn, every body that is being sent makes progress. A body that waits for large chunks of other
+/// bodies can be up to a second late. Servers abort a request whose body makes no progress, the strictest after 5 s.
 const TURN_SECS: u64 = 2;
 
-/// At least this many bodies are sent at once. So while the server answers one, the others use the bandwidth.
+/// At least this many bodies may be sent at once. So while the server answers one request, other bodies use the bandwidth.
 const BODIES_MIN: u64 = 4;
 
-/// The maximum number of bytes that one body sends in a turn, which is the step in which connections count sent bytes. `TURN_MAX` is the
-/// maximum for all bodies together, which fits a semaphore's 32-bit permits.
+/// The maximum number of bytes that one body sends at a time. Connections count sent bytes in steps of this size. `TURN_MAX` is the maximum
+/// number of bytes of all bodies in a turn. It fits a semaphore, whose permits are counted with 32 bits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 
@@ -77,7 +77,8 @@ impl Bandwidth {
     }
 }
 
-/// Spreads bytes evenly in time, to keep to a rate. Unused time doesn't count later, so a burst is never larger than one chunk.
+/// Spreads bytes evenly in time, to keep to a rate. Time in which no byte was sent can't be made up for later, so a burst is never larger
+/// than one chunk.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_second: f64,

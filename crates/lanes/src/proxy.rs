@@ -25,7 +25,7 @@ pub(crate) struct Proxies {
 pub(crate) struct Proxy {
     pub(crate) origin: Origin,
     pub(crate) protocol: ProxyProtocol,
-    /// The environment variable that set it, or a text for errors.
+    /// The environment variable that set the proxy, or `the configuration`, for errors.
     set_by: &'static str,
 }
 
@@ -72,8 +72,8 @@ impl Proxies {
         })
     }
 
-    /// Returns the proxy for `origin`, or `None` if it is reached directly. Loopback and the clouds' credential services never use a proxy,
-    /// because it can't reach this machine's loopback, and must not see its credentials.
+    /// Returns the proxy for `origin`, or `None` if it is reached directly. Requests to loopback and to the clouds' credential services
+    /// never use a proxy. A proxy can't reach this machine's loopback, and must not see this machine's credentials.
     pub(crate) fn for_origin(&self, origin: &Origin) -> Option<&Proxy> {
         let proxy = match origin.scheme {
             Scheme::Https => self.https.as_ref(),
@@ -103,7 +103,7 @@ impl Proxy {
         }
     }
 
-    /// Returns whether even plain HTTP uses a tunnel through the proxy, instead of requests to the proxy.
+    /// Returns whether plain HTTP requests also go through a tunnel. Otherwise they are sent to the proxy itself.
     pub(crate) fn tunnels_all(&self) -> bool {
         matches!(self.protocol, ProxyProtocol::Socks5 { .. })
     }

@@ -35,20 +35,20 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
-    /// The expected size of the answer's body, if known. The dispatcher chooses between an express and a freight lane by it.
+    /// The expected size of the answer's body, if known. The dispatcher uses it to choose between an express and a freight lane.
     pub expected: Option<u64>,
     /// Takes the body of a 2xx answer. Without a sink, the body is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
     /// The time without progress after which the request fails. It replaces [`Config::no_progress`](crate::Config::no_progress).
     pub no_progress: Option<Duration>,
-    /// The number of the credential that signed the request. The [response](crate::Response::credential) repeats it, because a refusal
-    /// concerns this credential, and another one may be in use by then.
+    /// The number of the credential that signed the request. The [response](crate::Response::credential) repeats this number. If the server
+    /// refuses the credential, the caller then knows which one, even if another is in use by then.
     pub credential: u64,
     /// Called if the signature has become old while the request waited for a lane.
     pub renew: Option<Renew>,
     /// Incremented when the request is put on a connection, even if it then fails.
     pub sent: Option<Arc<AtomicU64>>,
-    /// The pass of the throttle's admission. It is checked again when a lane is free for the request.
+    /// The permission that the throttle gave when it admitted the request. It is checked again when a lane is free for the request.
     pub(crate) pass: Option<AdmissionPass>,
     /// Records the answer as a sign of life of the origin.
     pub(crate) outage: Option<Arc<Outage>>,
@@ -105,7 +105,7 @@ impl Request {
         (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
 
-    /// Returns whether the request is a GET whose answer may have any size.
+    /// Returns whether the answer can have any size: its size isn't known in advance, and a sink takes its body.
     pub(crate) fn is_opener(&self) -> bool {
         self.expected.is_none() && self.sink.is_some()
     }
@@ -240,13 +240,13 @@ pub(crate) struct Submission {
     pub(crate) request: Request,
     pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
     pub(crate) submitted: Instant,
-    /// The number of new connections that had already ended when the request came to them.
+    /// The number of new connections that had ended before the request could be sent on them.
     pub(crate) bounces: u8,
     /// Records the request's progress, if it may be hedged.
     pub(crate) tracker: Option<Arc<Tracker>>,
     /// The attempt that this one is a hedge of.
     pub(crate) hedge_of: Option<AttemptId>,
-    /// The claim on a spare lane, which ends when the dispatcher counts the request.
+    /// The claim on a spare lane. It ends when the dispatcher counts the request.
     pub(crate) claim: Option<SpareClaim>,
 }
 

@@ -1,8 +1,8 @@
 //! Decides if and when an attempt is repeated.
 //!
 //! A call gives up when the origin has been silent for too long, and not after a certain number of attempts. A server that restarts is away
-//! for seconds or minutes, no matter how many attempts fail meanwhile. But if a call fails while its origin serves others, the number of
-//! its attempts is limited.
+//! for seconds or minutes, no matter how many attempts fail meanwhile. But if a call fails while its origin serves other calls, the number
+//! of the call's attempts is limited.
 
 #[cfg(test)]
 mod scenario;
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use crate::outage::Outage;
 
-/// The maximum number of attempts of a call that fails while its origin serves others, and the minimum time over which they are made.
+/// The limits for a call that fails while its origin serves other calls: the maximum number of attempts, and the minimum time over which
+/// they are made.
 const LONE_MAX: u32 = 8;
 const LONE_FOR: Duration = Duration::from_secs(30);
 
-/// The maximum number of attempts of a call that are throttled. It is larger, because a throttling store will accept the request in the
-/// end.
+/// The maximum number of attempts of a call that are throttled. It is larger than [`LONE_MAX`], because a store that throttles accepts the
+/// request in the end.
 const THROTTLED_MAX: u32 = 40;
 
 /// The maximum number of retries without a pause. They follow an attempt that the server certainly didn't process, or one from which the
@@ -36,16 +37,16 @@ const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The maximum `Retry-After` that Laneway obeys, unless `retry_for` is longer. If a server asks for more, the call fails.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// If this many bytes of a body came before it broke off, the count of failures starts again. Fewer bytes don't count as progress, because
-/// they cost more than the request that brings them.
+/// If a body broke off after at least this many bytes, the count of failures starts again. Fewer bytes don't count as progress, because
+/// they are worth less than the request that they cost.
 const PROGRESS_MIN: u64 = 256 << 10;
 
-/// The failure of an attempt, as far as the next one depends on it.
+/// The kind of an attempt's failure. It decides if and when the next attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptFailure {
     /// Another attempt may help. The server was silent for this time before the failure.
     Transient { silent: Duration },
-    /// The server asked for fewer requests, and may have given a pause.
+    /// The server asked for fewer requests. The pause is `Some` if the answer said how long to pause.
     Throttled(Option<Duration>),
     /// The server certainly didn't process the request. Retry at once.
     Unprocessed,
@@ -68,7 +69,7 @@ pub(crate) struct Backoff {
     failed: u32,
     throttled: u32,
     free: u32,
-    /// The failures while the origin served others.
+    /// The failures while the origin served other calls.
     lone: Option<FailureStreak>,
     last_failed: Option<Instant>,
 }
@@ -78,7 +79,7 @@ struct FailureStreak {
     /// The time of the first failure.
     since: Instant,
     count: u32,
-    /// The part of the time since then in which the call paused or the server was silent. The time in which the call waited for a lane or
+    /// The time since the first failure in which the call paused or the server was silent. The time in which the call waited for a lane or
     /// moved bytes isn't included.
     lost: Duration,
 }
@@ -111,7 +112,7 @@ impl Backoff {
             AttemptFailure::Throttled(_) => Duration::ZERO,
         };
         let since = self.last_failed.replace(now).unwrap_or(began);
-        // If the server was silent, only signs of life during the silence count. Those before it may have come before an outage.
+        // If the server was silent, only signs of life during the silence count. Earlier signs may be older than the outage.
         let is_lone = match silent.is_zero() {
             true => outage.heard_since(since),
             false => outage.heard_since(now.checked_sub(silent).map_or(since, |began| since.max(began))),
@@ -128,16 +129,16 @@ impl Backoff {
             return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;
-        // The silence is subtracted from the pause, because we have already waited for so long.
+        // The silence is subtracted from the pause, because the caller has already waited during the silence.
         let pause = pause(self.failed, PAUSE_MAX, random).saturating_sub(silent);
         if is_lone {
             return self.next_alone(now, silent, pause, retry_for);
         }
-        // The last attempt begins at the latest when the time ends.
+        // The pause never exceeds the remaining time, so a last attempt can begin when the time ends.
         Some(pause.min(left))
     }
 
-    /// Returns how long to wait after a failure while the origin served others.
+    /// Returns how long to wait after a failure while the origin served other calls.
     fn next_alone(
         &mut self,
         now: Instant,
@@ -168,15 +169,15 @@ impl Backoff {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetryTurn {
     Go,
-    /// Other calls already try if the origin is back. Wait for this time.
+    /// Other calls already test if the origin answers again. Wait for this time.
     Wait(Duration),
     /// The origin has been silent for too long.
     End,
 }
 
 impl RetryBudget {
-    /// Decides if a failed call may make its next attempt. While an origin is silent, the retry budget limits the attempts. So thousands of
-    /// calls don't overload a server that is just starting.
+    /// Decides if a failed call may make its next attempt. While an origin is silent, the retry budget limits the attempts. Otherwise
+    /// thousands of calls could overload a server that is just starting.
     pub(crate) fn turn(
         &mut self,
         failed: Instant,
@@ -203,8 +204,8 @@ fn pause(n: u32, most: Duration, random: f64) -> Duration {
 }
 
 /// The engine's limit on retries. If many requests fail, retries of all of them would add to the overload. A retry costs one token, and a
-/// success returns a tenth, as in gRPC's retry throttling. Tokens also come back with time, so a few retries are always made and notice the
-/// end of an outage.
+/// success returns a tenth of a token, as in gRPC's retry throttling. Tokens also come back with time. So even in a long outage a few
+/// retries are made, and they notice its end.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     left: f64,
@@ -212,10 +213,10 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// The maximum number of tokens: so many retries can be made in a row without any success.
+    /// The maximum number of tokens. This many retries can be made in quick succession without a success.
     const CAPACITY: f64 = 500.0;
 
-    /// The number of tokens that come back per second. So few requests don't burden a server that is down.
+    /// The number of tokens that come back per second. This is too few requests to burden a server that is down.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {
@@ -236,12 +237,12 @@ impl RetryBudget {
     }
 }
 
-/// The record of a body that breaks off, whose rest the caller requests with another call after each break.
+/// The record of a body that breaks off several times. After each break, the caller requests the rest with another call.
 #[derive(Debug, Default)]
 pub struct Breaks(Mutex<Backoff>);
 
 impl Breaks {
-    /// Returns the record of the attempts. It starts again if `came` bytes are enough progress.
+    /// Returns the record of the attempts. The record starts again if `came` bytes are enough progress.
     pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Backoff> {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if came >= PROGRESS_MIN {

@@ -371,7 +371,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
             assert!(over_floor <= 1.06, "{over_floor}");
             assert!(world.lanes_peak <= 24, "{} lanes", world.lanes_peak);
-            // The time that the link needs for the small objects' bytes. The limit is twice as long.
+            // `floor` is the time that the link needs for the small objects' bytes. The limit is twice as long.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
             assert!(times.last().unwrap().as_secs_f64() <= 2.0 * floor, "{:?}", times.last());
         }

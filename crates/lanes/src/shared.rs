@@ -21,7 +21,7 @@ use crate::{Counters, Request, Response, Times};
 /// end too.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
-/// In each timeout, we check this many times if the peer has acknowledged bytes.
+/// During each timeout, we check this many times if the peer has acknowledged bytes.
 const LOOKS: u32 = 2;
 
 pub(crate) struct SharedState {
@@ -151,8 +151,8 @@ impl BodySender<'_> {
     }
 }
 
-/// Waits for I/O as long as the connection makes progress. Progress means that it moves bytes, or that the peer acknowledges bytes from the
-/// system's send buffer. On a slow uplink, the buffer can take longer to empty than the timeout.
+/// Waits for I/O while the connection makes progress. Progress means that the connection moves bytes, or that the peer acknowledges bytes
+/// from the system's send buffer. On a slow uplink, the buffer can take longer to empty than the timeout.
 ///
 /// # Errors
 /// [`Kind::Timeout`] if nothing has moved for `timeout`; [`Kind::Interrupted`] if the I/O fails.

@@ -1,4 +1,5 @@
-//! Spare lanes: more connections that would make large transfers faster. Callers with large objects claim them.
+//! Spare lanes are further connections that would make large transfers faster. A caller with a large object can claim some of them, and
+//! uses each for one more request.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ impl SpareLanes {
         Self { lanes: watch::Sender::new(0), claimed: Arc::default() }
     }
 
-    /// Sets how many more bulk requests would each get a lane that raises the rate.
+    /// Sets how many more bulk requests (above 1 MiB) would raise the total rate, each on a lane of its own.
     pub(crate) fn set(&self, lanes: usize) {
         self.lanes.send_replace(lanes);
     }
 
-    /// Notifies callers again without a change. Claims have ended, so a caller that found no lane before may find one now.
+    /// Notifies callers again without a change. Some claims have ended, so a caller that found no lane before may find one now.
     pub(crate) fn set_again(&self) {
         if *self.lanes.borrow() > 0 {
             self.lanes.send_modify(|_| ());
@@ -35,8 +36,8 @@ impl SpareLanes {
     }
 }
 
-/// The number of further bulk requests to an origin that would each get a lane that raises the rate. A large download claims such lanes,
-/// and requests one more range of its object for each.
+/// The number of further bulk requests (above 1 MiB) to an origin that would raise the total rate, each on a lane of its own. A large
+/// download claims such lanes, and requests one more range of its object for each of them.
 #[derive(Debug)]
 pub struct Spare {
     lanes: watch::Receiver<usize>,

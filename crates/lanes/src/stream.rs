@@ -260,8 +260,8 @@ thread_local! {
     static SPARE_BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes that a connection has read but not passed on. It has a buffer only until they are consumed. So hundreds of idle connections have
-/// no buffer, and the busy connections of a thread use the same buffer, which is still in the cache.
+/// Bytes that a connection has read but not passed on. The connection has a buffer only until these bytes are consumed. So hundreds of idle
+/// connections have no buffer, and the busy connections of a thread use the same buffer, which is still in the cache.
 #[derive(Debug, Default)]
 struct ReadBuffer {
     /// The buffer. It is empty while the connection doesn't have one.
@@ -334,11 +334,11 @@ fn spare_buffers() -> usize {
     SPARE_BUFFERS.with(|spare| spare.borrow().len())
 }
 
-/// The measurements of one connection's path that the operating system provides. Each method returns `None` if it doesn't provide them,
-/// which is the default.
+/// The measurements of one connection's path that the operating system provides. A method returns `None` if the system doesn't provide its
+/// measurement. This is the default.
 pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
-    /// Returns about how many bytes have arrived but weren't read, or can't be read because of a lost packet. Without this, only bytes that
-    /// were read count, and after each lost packet many are read at once.
+    /// Returns about how many bytes have arrived that the program hasn't read. This includes bytes that can't be read yet because of a lost
+    /// packet. Without this number, only bytes that were read are counted, and after each lost packet many are counted at once.
     fn waiting(&self) -> Option<u64> {
         None
     }
@@ -363,15 +363,15 @@ pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
 /// State that all connections of an origin share.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    /// Counts the bytes that have arrived, and the bytes that the peers have acknowledged, also on closed connections.
+    /// Counts the bytes that have arrived, and the bytes that the peers have acknowledged. Closed connections are included.
     pub(crate) carried: Arc<TrafficMeter>,
     /// The limit of bytes in flight for each connection that downloads bulk. 0 means no limit but TCP's.
     pub(crate) window: AtomicU32,
     /// The limit of bytes in the send buffer of each connection that uploads bulk. 0 means no limit but TCP's.
     pub(crate) send_buffer: AtomicU32,
-    /// The limit of bytes that the kernel accepts from such a connection but can't send yet.
+    /// The limit of bytes that the kernel accepts but can't send yet, for each connection that uploads bulk.
     pub(crate) unsent: AtomicU32,
-    /// The limit on the rate of such a connection, in bytes per second. `u32::MAX` means no limit.
+    /// The limit on the rate of each connection that uploads bulk, in bytes per second. `u32::MAX` means no limit.
     pub(crate) pace: AtomicU32,
 }
 

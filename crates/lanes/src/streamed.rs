@@ -84,7 +84,7 @@ impl Lanes {
 }
 
 impl BodyStream {
-    /// The maximum number of bytes that wait to be read. Then the connection isn't read further.
+    /// The maximum number of bytes that wait for the reader. While this many wait, the connection isn't read further.
     pub const ROOM: usize = waiting::ROOM;
 
     fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamStart, Error>> {
@@ -128,7 +128,7 @@ impl Stream for BodyStream {
             if let Some(error) = self.error.take() {
                 return Poll::Ready(Some(Err(error)));
             }
-            // The exchange may end while this polls it. Then the loop first returns the last bytes.
+            // The exchange may end during this poll. Then the loop first returns the last bytes.
             match std::task::ready!(self.poll_end(context)) {
                 Some(ended) => self.error = ended.err(),
                 None => return Poll::Ready(None),

@@ -1,6 +1,6 @@
 //! Counters for some of an engine's calls.
 //!
-//! A call goes through layers that don't pass a tally on. So a task-local variable holds it, as in [`attempts`](crate::attempts).
+//! A call goes through layers that don't pass a tally on. So a task-local variable holds the tally, as in [`attempts`](crate::attempts).
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use futures_util::future::Either;
 /// Counts the requests and bytes of some calls and jobs, without the engine's other work. Clones share their counters. Reading the counters
 /// doesn't slow the calls down.
 ///
-/// Every attempt counts, even one that failed, was cancelled, or was slower than its hedge. After a call is dropped, its last bytes may be
-/// counted a moment later.
+/// Every attempt is counted, even one that failed, was cancelled, or was slower than its hedge. After a call is dropped, its last bytes may
+/// be counted a moment later.
 #[derive(Clone, Default)]
 pub struct Tally(Arc<TallyCells>);
 
@@ -21,7 +21,7 @@ struct TallyCells {
     counts: [AtomicU64; Metric::ALL],
     /// Called with the number of bytes moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// The tally that contains this one. It counts the same again.
+    /// The tally of the whole work, of which this tally counts a part. It also counts everything that this one counts.
     outer: Option<Tally>,
 }
 
@@ -54,28 +54,28 @@ impl Tally {
         Self(Arc::new(TallyCells { outer: Some(self.clone()), ..TallyCells::default() }))
     }
 
-    /// Creates a tally that calls `watch` with the body bytes moved so far, sent and received together. It does so each time that a
+    /// Creates a tally that calls `watch` with the body bytes moved so far, sent and received together. `watch` is called each time that a
     /// connection has read bytes (up to 256 KiB) or the system has taken bytes to send (up to 64 KiB).
     ///
     /// `watch` runs on the engine's own threads and delays all other requests there, so it must not block. Let it store the number, or wake
     /// a task. Connections on several threads may report out of order, so use the largest number. Bytes that a retry or a hedge moves again
-    /// count again. If `watch` panics, the request fails.
+    /// are counted again. If `watch` panics, the request fails.
     pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Arc::new(TallyCells { watch: Some(Box::new(watch)), ..TallyCells::default() }))
     }
 
-    /// Returns the number of opened connections. A connection serves requests of any caller. So it counts in one tally only: that of the
-    /// last request to its server before the connection was dialled.
+    /// Returns the number of opened connections. A connection serves requests of any caller, so it is counted in only one tally. This is
+    /// the tally of the last request to its server before the connection was dialled.
     pub fn connections(&self) -> u64 {
         self.read(Metric::Connection)
     }
 
-    /// Returns the number of TLS handshakes of those connections.
+    /// Returns the number of TLS handshakes of the [connections](Self::connections) in this tally.
     pub fn handshakes(&self) -> u64 {
         self.read(Metric::Handshake)
     }
 
-    /// Returns the number of sent requests. Every attempt counts, and so do requests for credentials.
+    /// Returns the number of sent requests. Every attempt is counted. Requests for credentials are included.
     pub fn requests(&self) -> u64 {
         self.read(Metric::Request)
     }
@@ -100,7 +100,7 @@ impl Tally {
         self.read(Metric::ByteSent)
     }
 
-    /// Returns the body bytes that failed attempts had sent, as far as known. They have to be sent again.
+    /// Returns how many body bytes failed attempts have sent, as far as this is known. These bytes have to be sent again.
     pub fn bytes_lost(&self) -> u64 {
         self.read(Metric::ByteLost)
     }
@@ -153,8 +153,8 @@ tokio::task_local! {
     static CURRENT: Tally;
 }
 
-/// Runs a future whose calls count in `tally`. If that is `None`, they count in the surrounding tally. Calls of tasks that the future
-/// spawns don't count in it, unless these tasks are run in a scope with the [`current`] tally.
+/// Runs a future whose calls are counted in `tally`. If `tally` is `None`, they are counted in the surrounding tally. Calls of tasks that
+/// the future spawns are counted only if these tasks are run in a scope with the [`current`] tally.
 pub fn scope<F: Future>(tally: Option<Tally>, future: F) -> impl Future<Output = F::Output> {
     // This isn't an `async fn`, because its state would contain the future twice.
     match tally {

@@ -36,19 +36,20 @@ const LIMIT_LASTS: Duration = Duration::from_secs(120);
 /// Keys are forgotten only if there are more than this many.
 const KEYS_KEPT: usize = 64;
 
-/// If a request's expected wait is longer than `WAIT_SURE`, it asks again after half of it, because the rate may have risen meanwhile. It
-/// waits at most `WAIT_MAX` before it asks again, because the rate can't double in less time.
+/// If a request's expected wait is longer than `WAIT_SURE`, the request asks again after half of the wait, because the rate may have risen
+/// meanwhile. It asks again after `WAIT_MAX` at the latest. The rate can't double in less time.
 const WAIT_SURE: Duration = Duration::from_millis(40);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// The resolution of timers.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// If a waiting request asks up to this late, no permitted request is lost.
+/// The requests that the rate permits in this time can also be sent later. So a timer that is late by up to this time doesn't lower the
+/// rate.
 const LATENESS: Duration = Duration::from_millis(20);
 
-/// After the rate is reduced, nothing is sent for the time of this many requests. The server's token bucket is empty at that moment, so an
-/// early request would be refused again.
+/// After the rate is reduced, no request is sent for the time in which the new rate permits this many requests. The server's token bucket
+/// is empty at that moment, so an early request would be refused again.
 const PAUSED: f64 = 4.0;
 
 /// The limits of all keys. It keeps only throttled keys, and the counts of keys that were used recently.
@@ -98,8 +99,8 @@ struct AdmissionQueue {
     numbers: u64,
 }
 
-/// Shows if the admitted requests of a key may still be sent. After their admission, hundreds of requests may wait for lanes. Without this
-/// gate, they would be sent at the old rate after a throttle.
+/// Shows if the admitted requests of a key may still be sent. Hundreds of admitted requests can wait for lanes. Without this gate, they
+/// would be sent at the old rate after a throttle.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
@@ -118,7 +119,8 @@ pub(crate) struct AdmissionPass {
     admitted: Instant,
 }
 
-/// The state of a request that asks for admission. Once it waits, it has a place in the queue. Dropping this gives up the place.
+/// The state of a request that asks for admission. While the request waits, it has a place in the queue. Dropping this value gives up the
+/// place.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionRequest(Option<QueueTicket>);
 
@@ -152,7 +154,7 @@ impl Throttles {
     pub(crate) fn admit(&mut self, key: &str, place: &mut AdmissionRequest, now: Instant) -> Admission {
         let key = self.key(key, now);
         if key.gate.is_shut() {
-            // A connection has received a throttle that the call hasn't judged yet.
+            // Throttled answers have arrived, but their calls haven't judged them yet.
             key.cut(now, now);
         }
         let Some(limit) = &mut key.limit else {
@@ -166,8 +168,9 @@ impl Throttles {
         }
     }
 
-    /// Records a throttle. `admitted` is the time at which its request was admitted, and `after` the pause that the server asks for. If no
-    /// other objects of the key are throttled, it limits only the named object. Otherwise it limits the key.
+    /// Records a throttle. `admitted` is the time at which its request was admitted, and `after` the pause that the server asks for. If
+    /// fewer than [`SEVERAL`] objects of the key are throttled at about the same time, only the named object is limited. Otherwise the key
+    /// is limited.
     pub(crate) fn throttled(
         &mut self,
         key: &str,
@@ -220,7 +223,7 @@ impl ThrottleKey {
     fn tells_something(&self, now: Instant) -> bool {
         match &self.limit {
             Some(limit) => now < limit.reckoned + LIMIT_LASTS || !limit.line().waiting.is_empty(),
-            // While there are requests of the key, it is kept, so that their 503 answers are counted together.
+            // A key is kept while it has requests, so that their 503 answers are counted together.
             None => now < self.seen.window_began + WINDOW || Arc::strong_count(&self.gate) > 1,
         }
     }
@@ -294,15 +297,16 @@ impl RateLimit {
             return None;
         }
         let first = self.line().waiting.first().copied().unwrap_or(number);
-        // This overestimates the wait if requests in between have left the queue, because their numbers still count. But a request that
-        // waits long asks again before.
+        // This overestimates the wait if requests in between have left the queue, because their numbers still count. But if the wait is
+        // long, the request asks again before it is over.
         let ahead = (number - first) as f64 + 1.0 - self.credit;
         let turns = Duration::try_from_secs_f64(ahead.max(0.0) / self.rate.now()).unwrap_or(WAIT_MAX);
         let wait = (turns + self.reckoned.saturating_duration_since(now)).max(WAIT_MIN);
         Some(if wait > WAIT_SURE { (wait / 2).clamp(WAIT_SURE, WAIT_MAX) } else { wait })
     }
 
-    /// Adds the requests that the rate permits up to `now`. Unused ones aren't kept, except a few that a late timer may have missed.
+    /// Adds the requests that the rate permits up to `now`. If permitted requests aren't used, only a few are kept, for requests whose
+    /// timers are late.
     fn reckon(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.reckoned).as_secs_f64();
         let most = 1.0 + self.rate.now() * LATENESS.as_secs_f64();
@@ -360,7 +364,7 @@ impl Gate {
         self.has_cuts.load(Relaxed) && self.cuts().get(&object).is_some_and(|cut| *cut >= admitted)
     }
 
-    /// Records a throttle. `bare` means that it is a 503 whose reason isn't known, which alone isn't a throttle.
+    /// Records a throttle. `bare` means that the answer is a 503 without a reason. A single 503 of this kind isn't a throttle.
     fn refused(&self, object: Option<ObjectHash>, bare: bool, now: Instant) {
         if self.is_shut() {
             return;
@@ -410,7 +414,7 @@ impl AdmissionPass {
         self.gate.is_shut() || self.object.is_some_and(is_cut)
     }
 
-    /// Returns whether a 503 without a reason counts as a throttle, because there were others at about the same time.
+    /// Returns whether a 503 without a reason counts as a throttle, because there were other throttles at about the same time.
     pub(crate) fn is_throttled(&self) -> bool {
         let of_it = |(object, _): &&(Option<ObjectHash>, Instant)| *object == self.object;
         self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1
@@ -439,7 +443,8 @@ impl UnlimitedTraffic {
         self.good += good;
     }
 
-    /// Returns the sent requests and the successful answers per second. Each is the larger of the last full window's and the present one's.
+    /// Returns the sent requests and the successful answers per second. Each result is the larger of two values: that of the last full
+    /// window and that of the present window.
     fn rates(&mut self, now: Instant) -> (f64, f64) {
         self.count(now, 0, 0);
         (self.before.0.max(f64::from(self.sent)), self.before.1.max(f64::from(self.good)))

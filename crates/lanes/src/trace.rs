@@ -9,7 +9,7 @@ use crate::dispatch::{Direction, Role};
 /// The maximum number of events that a trace keeps. Later events are dropped. A request makes two events of about 100 bytes each.
 const MOMENTS_MAX: usize = 1 << 20;
 
-/// Collects the events of the engines whose [`Config::trace`](crate::Config::trace) holds it. Clones share the collected events.
+/// Collects the events of all engines whose [`Config::trace`](crate::Config::trace) is this trace. Clones share the collected events.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Vec<TraceRecord>>>);
 
@@ -64,7 +64,7 @@ pub enum TraceEvent {
         /// The size of the answer's body in bytes. 0 if the request failed.
         bytes: u64,
     },
-    /// The rate limit for all bulk of a direction has changed. Bulk is limited while small requests are outstanding.
+    /// The rate limit for all bulk of a direction has changed. Bulk (requests above 1 MiB) is limited while small requests are outstanding.
     Yields {
         /// The direction.
         direction: Direction,

@@ -50,7 +50,7 @@ impl TlsSettings {
         Ok(Self { both: Arc::new(both), h1: Arc::new(h1) })
     }
 
-    /// Returns the settings for a connection to this origin. It offers both protocols, or only HTTP/1.1 if `only` says so.
+    /// Returns the settings for a connection to this origin. The connection offers HTTP/2 and HTTP/1.1, or only HTTP/1.1 if `only` says so.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for a client certificate that can't be used.
@@ -88,8 +88,8 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| is_known && !value.is_empty())
 }
 
-/// Checks that the files of `SSL_CERT_FILE` and `SSL_CERT_DIR` can be read. Without this check, a mistake in these variables would only
-/// show as a refused certificate of every server.
+/// Checks that the files of `SSL_CERT_FILE` and `SSL_CERT_DIR` can be read. Without this check, the only sign of a mistake in these
+/// variables would be that every server's certificate is refused.
 ///
 /// # Errors
 /// [`Kind::Invalid`], naming the variable, the file and the cause.
@@ -127,7 +127,7 @@ fn origin_of(file: &Path) -> &'static str {
 }
 
 /// The operating system's verifier. In addition, it distinguishes a self-signed certificate from one with an unknown issuer, because the
-/// user must do something else about it.
+/// user must solve the two problems in different ways.
 #[derive(Debug)]
 pub(crate) struct CertificateVerifier(Verifier);
 
@@ -188,8 +188,8 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// Returns whether a certificate was refused because its signer isn't trusted. That includes a CA certificate that a server uses as its
-/// own.
+/// Returns whether a certificate was refused because its signer isn't trusted. The result is also true if a server uses a CA certificate as
+/// its own.
 fn is_untrusted(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,

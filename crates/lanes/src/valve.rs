@@ -1,4 +1,4 @@
-//! Limits bulk while small requests are outstanding, to the rate that the dispatcher sets.
+//! Limits the rate of bulk (requests above 1 MiB) while small requests are outstanding. The dispatcher sets the rate.
 
 use std::time::{Duration, Instant};
 

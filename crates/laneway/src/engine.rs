@@ -1,4 +1,4 @@
-//! The engine, whose threads, memory and connections the clients of a process share.
+//! The engine, which has the threads, the memory and the connections of clients.
 
 pub(crate) mod descriptors;
 pub(crate) mod environment;
@@ -38,14 +38,14 @@ static DEFAULT: OnceLock<Engine> = OnceLock::new();
 ///
 /// The threads start with the first client, and end with the last one and its jobs. Clients with the same
 /// network settings (certificates, proxies, addresses, stall timeout) share connections. Each such group of
-/// clients may have [`connections_max`](EngineBuilder::connections_max) connections.
+/// clients may open up to [`connections_max`](EngineBuilder::connections_max) connections.
 ///
 /// After a `fork`, the child's first call starts an engine of its own with the same limits. The parent's work
 /// continues in the parent. In the child, jobs that the parent began yield no more events. The parent's
-/// calls, downloads, writers and streams fail there with an error of kind `Cancelled`. A
+/// calls, downloads, writers and streams fail in the child with an error of kind `Cancelled`. A
 /// [`Reader`](crate::Reader) that the parent opened still works in the child. A program that begins in Rust's
 /// `main` should not fork while one of its threads starts or ends. The standard library (1.95) holds a lock
-/// at that time, and the child could then start no thread.
+/// at that time, so the child might be unable to start threads.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<EngineCore>);
 
@@ -125,7 +125,7 @@ impl Engine {
         let engine = DEFAULT.get_or_init(|| wanted.clone().build());
         if wanted.budgets != Budgets::default() && wanted.budgets != engine.0.budgets.budgets {
             tracing::warn!(
-                "another client has started the process's engine with other limits, which can't be changed: build a separate engine"
+                "another client has already started this process's engine, so this client's limits have no effect; to use other limits, build a separate engine"
             );
         }
         engine.clone()
@@ -147,16 +147,17 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Sets the maximum number of bytes in buffers, at least 1 MiB. The default is 64 MiB. When they are all
-    /// in use, further requests wait for memory, first come, first served.
+    /// Sets the maximum number of bytes in buffers, at least 1 MiB. The default is 64 MiB. When all of them
+    /// are in use, further requests wait for memory in the order of their arrival.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.budgets.memory = Some(bytes);
         self
     }
 
-    /// Sets the maximum number of open connections to all servers together, at least one. The default is 256,
-    /// or fewer if the process may open fewer than 1024 files.
+    /// Sets the maximum number of open connections to all servers together, at least one. Clients with
+    /// different network settings count separately: see [`Engine`]. The default is 256, or fewer if the
+    /// process may open fewer than 1024 files.
     #[must_use]
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.budgets.connections_max = Some(connections.max(1));

@@ -19,9 +19,9 @@ struct ErrorDetails {
     cause: Cause,
     attempts: u32,
     kept: u64,
-    /// True if a checksum differs in a way that transferring the bytes once more may cure.
+    /// True if a checksum differs and transferring the bytes once more may help.
     is_mismatch: bool,
-    /// The position of the line that named the failed item, as `FILE:LINE`, if a list in a file did.
+    /// If a list in a file named the failed item, the position of its line, as `FILE:LINE`.
     line: Option<Box<str>>,
 }
 
@@ -96,8 +96,8 @@ impl Error {
 
     /// Makes the error for a move whose copy can't be verified by a checksum, so that the source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but only its size could be compared, because the store reports no checksum of it that Laneway can \
-                       compute; the source is kept: remove it yourself, or move with --allow-unverified";
+        let message = "copied, but the store reports no checksum that Laneway can compute, so only the size was compared; the \
+                       source is kept: remove it yourself, or move with --allow-unverified";
         Self::own(ErrorKind::Integrity, target, message)
     }
 
@@ -128,7 +128,7 @@ impl Error {
         Self::own(
             ErrorKind::Cancelled,
             target,
-            "the parent of this process began it before a fork, and the child can't continue it",
+            "this operation began in the parent process before a fork, and can't continue in the child process",
         )
     }
 
@@ -170,9 +170,9 @@ impl Error {
         self
     }
 
-    /// Returns whether the cause may pass and the bytes transferred so far are good. Then Laneway keeps them,
-    /// and the same request can continue with them later. This holds if the network or the store failed,
-    /// credentials expired, or the disk is full.
+    /// Returns whether the same request can later continue after the bytes that were transferred so far.
+    /// Laneway then keeps these bytes. This holds if the network or the store failed, credentials expired, or
+    /// the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
@@ -365,7 +365,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Returns the kind of an error by the engine, for a request that got no usable answer from a store.
+/// Returns the kind for an error of the engine. The engine returns such an error if a request got no usable
+/// response from a store.
 fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     use laneway_lanes::Kind;
     match error.kind() {

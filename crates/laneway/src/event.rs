@@ -64,7 +64,7 @@ pub enum Op {
     Move,
     /// A change of the item's metadata or storage class, in place.
     SetMeta,
-    /// Restored from an archive.
+    /// The restoration of the item: from an archive on S3, or after its deletion on GCS.
     Restore,
     /// A read that passes the item's bytes to the caller.
     Read,
@@ -226,15 +226,16 @@ pub struct Summary {
     pub removed: u64,
     /// Items that a sync found equal on both sides. The job reports no events for them.
     pub unchanged: u64,
-    /// Objects whose metadata a sync requested one by one, because listings don't show their checksums or the
-    /// file times in their metadata.
+    /// Objects whose metadata a sync requested one by one. It does so for checksums and file times that
+    /// listings don't show, and for the names of a list
+    /// ([`SyncRequest::files_from`](field@crate::SyncRequest::files_from)).
     pub asked: u64,
     /// Bytes of the items that were done.
     pub bytes: u64,
     /// The time from the job's start to its end, in seconds.
     pub seconds: f64,
-    /// Bytes of request and response bodies that crossed the network. This count, and those of connections,
-    /// handshakes, requests, retries and hedges, include only this job's work.
+    /// Bytes of request and response bodies that crossed the network. The numbers of network bytes,
+    /// connections, handshakes, requests, retries and hedges include only this job's work.
     pub network_bytes: u64,
     /// Connections that were opened for the job's requests. Other jobs may use them too: see
     /// [`Tally::connections`](crate::Tally::connections).

@@ -91,7 +91,8 @@ impl Inventory {
     /// Returns the next objects, or `None` at the end.
     ///
     /// # Errors
-    /// If a file can't be read, belongs to another bucket, or has a broken line. Nothing follows an error.
+    /// If a file can't be read, belongs to another bucket, or has a broken line. After an error, no more
+    /// objects follow.
     pub(crate) async fn next(&mut self) -> Result<Option<InventoryBatch>, Error> {
         match self.batches.recv().await {
             Some(batch) => batch,

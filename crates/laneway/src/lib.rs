@@ -3,8 +3,9 @@
 //!
 //! # Objects
 //!
-//! A [`Client`] makes [`Bucket`]s, and a bucket's verbs make calls. A call runs when it is awaited, on any
-//! async runtime or none, and ends when it is dropped. `call()` does the same and blocks the thread.
+//! A [`Client`] returns [`Bucket`] handles. A bucket's verbs, such as `get` and `put`, return calls. A call
+//! runs when you await it, and ends when you drop it. You can await it on any async runtime, and also without
+//! one. `call()` runs the call and blocks the thread until the call is done.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -36,9 +37,9 @@
 //! # Jobs
 //!
 //! [`Client::copy`] and [`Client::remove`] copy, move and remove many objects at once: single files, whole
-//! trees, or all names that match a pattern. Each starts a [`Job`]. The job's [`Event`]s report the outcome
-//! of each item, and the last event holds a [`Summary`]. [`Client::list`], [`Client::stat`] and
-//! [`Client::read`] read from stores by URL.
+//! trees, or all names that match a pattern. Both methods start a [`Job`]. The job's [`Event`]s report the
+//! outcome of each item, and the last event holds a [`Summary`]. [`Client::list`], [`Client::stat`] and
+//! [`Client::read`] also take URLs. They list objects, and read their metadata and bytes.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -59,25 +60,26 @@
 //! # Guarantees
 //!
 //! - After a failure, a destination still has its old content, is absent, or has the complete new content.
-//!   Laneway compares bytes with the store's checksum before it reports an item as done. Where the store has
-//!   no checksum, it reports [`Verified::Unverified`].
+//!   Laneway compares bytes with the store's checksum before it reports an item as done. If the store has no
+//!   checksum, Laneway reports [`Verified::Unverified`].
 //! - An [`Error`] has a [`kind`](Error::kind), and the number of a kind never changes. The error names the
 //!   URL and the cause, and never contains a secret.
-//! - Laneway ignores no setting. If it can't use one, an error says why. [`Client::from_env`] reads the same
-//!   variables as the program `laneway`.
+//! - Laneway never silently ignores a setting. If it can't use one, it returns an error or logs a warning
+//!   that says why. [`Client::from_env`] reads the same variables as the program `laneway`.
 //! - Laneway chooses connections, protocols, request sizes and retries for each request. All clients of a
 //!   process share one [`Engine`], unless the program makes others. The engine works on its own threads, so a
 //!   busy async runtime of the program can't stall it. The engine limits its memory and its number of
-//!   connections. After a `fork`, the child's client starts anew at its first call.
+//!   connections. After a `fork`, the client's first call in the child starts a new engine.
 //! - Laneway prints nothing. Its messages go to `tracing`.
 //!
 //! # Messages
 //!
-//! The program's `tracing` subscriber receives the engine's messages. An outage is a `WARN`, and so is a
-//! limit on memory or connections that had to differ from the requested one. Connections, retries and hedged
-//! requests are `INFO`, and each request is `DEBUG`. No message contains a secret. `tracing`'s feature `log`
-//! passes messages on to the loggers of the `log` crate. The messages come from the engine's own threads. So
-//! the subscriber must be the process's global one (`init`), and it must not block.
+//! The program's `tracing` subscriber receives the engine's messages. Problems are `WARN`: outages, cleanups
+//! that failed, and a client's limits that have no effect because another client has started the engine.
+//! Connections, retries and hedged requests are `INFO`, and each request is `DEBUG`. No message contains a
+//! secret. `tracing`'s feature `log` passes messages on to the loggers of the `log` crate. The messages come
+//! from the engine's own threads. So the subscriber must be the process's global one (`init`), and it must
+//! not block.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -1,4 +1,4 @@
-//! Local files and folders: writes them in downloads, and reads and sets their times, modes and owners.
+//! Writes the files and folders of downloads, and reads and sets their times, modes and owners.
 
 pub(crate) mod folder;
 pub(crate) mod platform;

@@ -86,8 +86,8 @@ impl Location {
         matches!(self, Self::Object { .. } | Self::Version { .. })
     }
 
-    /// Returns the same location with the version as a part of the key, so that `#` has no special meaning.
-    /// Destinations need this.
+    /// Returns the same location, but with a `#` and the text after it as a part of the key instead of as a
+    /// version. Use this for destinations, because a version can't be written.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -98,7 +98,8 @@ impl Location {
         }
     }
 
-    /// Returns the object or version that the location names, or `None` if it names neither.
+    /// Returns the provider, and the bucket, key and version. Returns `None` if the location isn't in a
+    /// store.
     pub(crate) fn as_object(&self) -> Option<(Provider, ObjectId)> {
         match self {
             Self::Object { provider, bucket, key } => Some((*provider, ObjectId::new(bucket, key))),
@@ -114,8 +115,8 @@ impl Location {
         matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
     }
 
-    /// Returns whether the text alone shows that the location is a folder. This holds for a whole bucket, a
-    /// trailing slash, and a path that ends in `.` or `..`.
+    /// Returns whether the location's text alone marks it as a folder. This holds for a whole bucket, for a
+    /// text that ends in a slash, and for a local path whose last component is `.` or `..`.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
             Self::Local(path) => {
@@ -220,8 +221,8 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
 
 /// Returns whether the URL probably has a user and a password (`user:password@bucket`) where the bucket
 /// should be. If the password contains a slash, the rest of it and the `@` are in the key. On GCS, a `:` in
-/// the bucket is enough, because bucket names contain none. On S3 it isn't, because ARNs contain a `:`, and
-/// so do buckets with a tenant on Ceph.
+/// the bucket is enough, because bucket names contain none. On S3, a `:` isn't enough, because ARNs and
+/// Ceph's bucket names with a tenant contain one.
 fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
     bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))

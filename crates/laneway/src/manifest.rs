@@ -29,7 +29,8 @@ pub use run::{RunCommand, RunManifest};
 pub(crate) use settings::ObjectSettings;
 pub(crate) use targets::Targets;
 
-/// Number of outcomes that may wait to be written. Beyond this number, items wait before they end.
+/// The maximum number of outcomes in the queue to the writing thread. While the queue is full, an item can't
+/// end, because its outcome must wait for room in the queue.
 const LINES_WAITING_MAX: usize = 1024;
 const WRITE_MAX: usize = 256 << 10;
 
@@ -168,10 +169,9 @@ struct OpenedManifest {
 #[derive(Debug)]
 enum WriteMessage {
     Line(Vec<u8>),
-    /// Asks the writing thread for a message once everything before it is written.
+    /// Asks the writing thread to confirm that all earlier lines are written.
     Flush(oneshot::Sender<()>),
-    /// Asks the writing thread to close the file once everything before it is written, and for a message
-    /// then.
+    /// Asks the writing thread to write all earlier lines, to close the file, and then to confirm this.
     Close(oneshot::Sender<()>),
 }
 
@@ -284,7 +284,8 @@ impl OpenedManifest {
         lines.send(mark(end)).await.is_ok() && ended.await.is_ok()
     }
 
-    /// Returns the result of lines that were sent to the writing thread.
+    /// Returns the error of the writing thread if it has failed. If `is_taken` is false, the manifest was
+    /// closed too early, which is also an error.
     fn written(&self, is_taken: bool) -> Result<(), Error> {
         self.result()?;
         match is_taken {
@@ -297,7 +298,7 @@ impl OpenedManifest {
 
     fn result(&self) -> Result<(), Error> {
         match &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Copy the error and keep it here, because each command of a run must see it.
+            // Return a copy and keep the error, because each command of a run must get it.
             Some(e) => {
                 Err(Error::local(&self.path, "can't be written", io::Error::new(e.kind(), e.to_string())))
             }
@@ -337,7 +338,8 @@ fn read(
                 subject.check(&line.bytes).map_err(|why| refused(1, why))?;
                 found.is_begun = true;
             }
-            // Without a complete line, this may be another program's file. Don't truncate it.
+            // The first line is incomplete and isn't the beginning of a manifest's first line. This may be
+            // another program's file, so don't truncate it.
             (false, false) if !subject.line().starts_with(&line.bytes) => {
                 return Err(refused(1, "this is not a manifest".to_owned()));
             }
@@ -394,7 +396,7 @@ fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<m
                 let _ = waiting.send(());
             }
             if let Some(end) = end {
-                // Close the file first, because the next job may use it as soon as this job has ended.
+                // Close the file before reporting the end, because the next job may then open it at once.
                 drop(file);
                 let _ = end.send(());
                 return;

@@ -1,5 +1,6 @@
-//! Plans, as pure functions and state machines. They choose the slices of a download, the parts of an upload,
-//! and the pages that a listing requests. They also decide whether one request is enough for an object.
+//! Pure functions and state machines that plan requests. They choose the slices of a download, the parts of
+//! an upload, and the pages that a listing requests. They also decide whether one request is enough for an
+//! object.
 
 pub(crate) mod boundaries;
 pub(crate) mod copies;
@@ -20,12 +21,14 @@ pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
 /// The number of concurrent parts of one upload, if the parts hold no memory. The dispatcher decides how many
-/// of them are on the wire, and this number keeps it supplied. We simulated a path of 1 Gbit/s, 20 ms and 0.1
-/// % loss with loss-based senders. For 1 GiB, four parts took 10 times the best possible time, and sixteen
-/// took 3 times. With more parts at once, each is slower, so the last parts would all end late.
+/// of these parts it sends at the same time. We simulated an upload of 1 GiB over a path of 1 Gbit/s, 20 ms
+/// and 0.1 % loss, with a sender that reacts to losses. With four concurrent parts, the upload took 10 times
+/// the best possible time, and with sixteen 3 times. If more parts were sent at once, each part would be
+/// slower, and the last parts would end late.
 pub(crate) const PARTS_AT_ONCE: usize = 16;
 
-/// Returns how many parts or slices may be under way at once if each holds its bytes in memory.
+/// Returns how many parts or slices may be under way at the same time if each of them holds its bytes in
+/// memory.
 pub(crate) fn requests_at_once(cores: usize) -> usize {
     (2 * cores).clamp(2, 16)
 }

@@ -38,12 +38,13 @@ pub use sync::SyncRequest;
 pub struct CopyRequest {
     /// The sources. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
-    /// The destination. It is a folder if its text shows that: a whole bucket, or a trailing slash. An
-    /// existing local folder also counts as a folder, unless the only source is a tree.
+    /// The destination. It counts as a folder if it names a whole bucket, ends in a slash, or is a local path
+    /// whose last component is `.` or `..`. An existing local folder also counts as a folder, unless the
+    /// source is a single tree.
     pub destination: Location,
     /// Copies directories and prefixes with their content.
     pub recursive: bool,
-    /// Removes each source after its copy was verified, which makes the job a move.
+    /// Makes the job a move: removes each source after its copy was verified.
     pub remove_source: bool,
     /// In a move, also removes a source if only the size of its copy could be compared, because the store
     /// reports no suitable checksum.
@@ -54,24 +55,24 @@ pub struct CopyRequest {
     pub no_clobber: bool,
     /// Flushes each downloaded file and its directory to disk before the item counts as done.
     pub durable: bool,
-    /// Keeps partial transfers when the job is cancelled. These are the bytes of large downloads, in files
-    /// next to their destinations, and the stored parts of large uploads
-    /// ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)). If the same request runs
-    /// again, it continues with them. If a network failure or the end of the process interrupts a transfer,
-    /// Laneway keeps it even without this setting.
+    /// Keeps the bytes of partial transfers when the job is cancelled. Laneway keeps those of large downloads
+    /// in files next to their destinations. Those of large uploads are parts in the store, which need
+    /// [`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals). If the same request runs
+    /// again, it continues with these bytes. If a network failure or the end of the process interrupts a
+    /// transfer, Laneway keeps its bytes even without this setting.
     pub keep_partial: bool,
     /// Also copies the content of directories that symbolic links lead to. Symbolic links to files are always
     /// followed.
     pub follow_symlinks: bool,
-    /// Copies the content of a tree directly into the destination folder. Without this setting, it is copied
-    /// into a folder there with the tree's name.
+    /// Copies the content of a tree directly into the destination folder. Without this setting, Laneway
+    /// copies the content into a subfolder of the destination folder that has the tree's name.
     pub contents: bool,
-    /// Chooses the items of trees to copy, by their paths relative to the tree. Sources that aren't trees are
-    /// always copied.
+    /// Chooses which items of trees are copied. The filter sees each item's path relative to the tree.
+    /// Sources that aren't trees are always copied.
     pub filter: Filter,
     /// Stores the modification time, mode and owner of files in the metadata of their objects, under the
-    /// names that `gcloud storage` (on GCS) and rclone (on S3) use. Downloads set these on files. They set
-    /// the owner only if the system permits it.
+    /// names that `gcloud storage` (on GCS) and rclone (on S3) use. Downloads set these attributes on files,
+    /// but the owner only if the system permits it.
     pub preserve: bool,
     /// Sets the modification time of a downloaded file if a listing shows it in the object's metadata, even
     /// without `preserve`.
@@ -80,32 +81,33 @@ pub struct CopyRequest {
     pub put: PutOptions,
     /// Chooses the local files that Laneway compresses during upload.
     pub gzip: Gzip,
-    /// Decompresses downloaded objects with `Content-Encoding` gzip or zstd, after their stored bytes were
-    /// compared. The file then has another size than the object.
+    /// Decompresses downloaded objects whose `Content-Encoding` is gzip or zstd. Laneway compares checksums
+    /// of the compressed bytes, as the store keeps them. The file's size then differs from the object's.
     pub decompress: bool,
-    /// The expected size in bytes of a source of unknown length: standard input or a pipe. From it, Laneway
-    /// chooses larger parts. It is needed only above 156 GiB if the store requires parts of equal size, and
-    /// otherwise only above 6 TiB.
+    /// The expected size in bytes of a source of unknown length: standard input or a pipe. From this size,
+    /// Laneway chooses the size of the parts. The setting is needed only for sources above 156 GiB if the
+    /// store requires parts of equal size, and otherwise only above 6 TiB.
     pub expect_size: Option<u64>,
     /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
     /// it as a line of JSON. If the same request runs again with the same file, Laneway skips the items that
-    /// are done and whose sources are unchanged. To see if a source is unchanged, it sends a request only for
-    /// sources that are named one by one, because listings show the others. Laneway refuses the manifest of
-    /// another job, and one with a broken line.
+    /// are done and whose sources are unchanged. Listings show whether a source is unchanged. Laneway sends a
+    /// request only for a source that the caller names by itself. Laneway refuses a manifest that belongs to
+    /// another job or has a broken line.
     pub manifest: Option<Manifest>,
     /// A list of the names to copy, instead of everything below the source. The list is a file or standard
     /// input, and each line is a path relative to the only source. Laneway ignores empty lines, and lines
     /// that begin with `#` or `;`. The list can't be combined with a filter.
     pub files_from: Option<Location>,
-    /// An inventory to read instead of listing the only source. It is a file or an object: the
+    /// An inventory that Laneway reads instead of listing the only source. It is a file or an object: the
     /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. If
-    /// the manifest is a local file, its data files must be in the same folder. If it is in a store, Laneway
-    /// reads them from the locations that the manifest names.
+    /// the manifest is a local file, Laneway looks for its data files in the same folder, in `data` and in
+    /// `../data`. It also looks for them at their keys in a local copy of the bucket. If the manifest is in a
+    /// store, Laneway reads the data files from the locations that the manifest names.
     pub inventory: Option<Location>,
 }
 
 impl CopyRequest {
-    /// Makes a request with these sources and this destination, and with all options off.
+    /// Returns a request with these sources and this destination, and with all options off.
     pub fn new(sources: Vec<Location>, destination: Location) -> Self {
         Self {
             sources,
@@ -163,8 +165,9 @@ impl CopyRequest {
     pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
         match (self.preserve, self.sets_times, from.list_tells_metadata) {
             (true, ..) => Preserve::All,
-            // Don't set times that listings don't show. A later sync would compare the file's time with the
-            // object's upload time, and the file would look older.
+            // If listings don't show the file times that objects keep as metadata, don't set these times. A
+            // later sync would compare the file's time with the object's upload time, and the file would look
+            // older.
             (false, true, true) => Preserve::Times,
             (false, ..) => Preserve::Nothing,
         }
@@ -204,25 +207,25 @@ pub struct RemoveRequest {
     /// With a filter on sizes or times, delete markers are never removed. Otherwise a version that the filter
     /// excludes could become the live object again.
     pub all_versions: bool,
-    /// Reports a target that doesn't exist as removed, instead of as an error.
+    /// If a target doesn't exist, reports it as removed instead of as failed.
     pub missing_is_fine: bool,
     /// Only reports the objects that a real job would remove.
     pub dry_run: bool,
-    /// Chooses the objects below prefixes to remove, by their names relative to the prefix. Objects that are
-    /// targets themselves are always removed.
+    /// Chooses which objects below a prefix are removed. The filter sees each object's name relative to the
+    /// prefix. Objects that are targets themselves are always removed.
     pub filter: Filter,
     /// The same as [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// A list of names to remove below the only target, as in [`CopyRequest::files_from`]. If there is no
-    /// target, each line is a URL.
+    /// A list of the names to remove, instead of everything below the only target: see
+    /// [`CopyRequest::files_from`]. If there is no target, each line is a URL.
     pub files_from: Option<Location>,
-    /// An inventory to read instead of listing the only target: see [`CopyRequest::inventory`].
+    /// An inventory that Laneway reads instead of listing the only target: see [`CopyRequest::inventory`].
     pub inventory: Option<Location>,
 }
 
 impl RemoveRequest {
-    /// Makes a request to remove these objects, and the objects that match these patterns. In a bucket that
-    /// keeps versions, the live version becomes noncurrent.
+    /// Returns a request that removes these targets. A target is an object, or a pattern for objects. If the
+    /// bucket keeps versions, the removed version stays as a noncurrent one.
     pub fn new(targets: Vec<Location>) -> Self {
         Self {
             targets,
@@ -266,22 +269,22 @@ pub struct ListRequest {
     /// [`ObjectId::version`](crate::ObjectId::version). For each key, GCS lists the oldest version first. S3
     /// lists the newest first, and also lists delete markers. Laneway requests the pages one after the other.
     pub all_versions: bool,
-    /// Lists the versions that were deleted and can be restored, on GCS, in place of the objects.
+    /// On GCS, lists the deleted versions that can be restored, instead of the existing objects.
     pub soft_deleted: bool,
-    /// Chooses the objects to list, by their names relative to the prefix. It requires
-    /// [`recursive`](Self::recursive).
+    /// Chooses which objects are listed. The filter sees each object's name relative to the prefix. It
+    /// requires [`recursive`](Self::recursive).
     pub filter: Filter,
     /// Yields the entries in the byte order of their keys, if the store lists them in order. Without this
     /// setting, the listing yields entries as they arrive.
     pub in_order: bool,
-    /// An inventory to read instead of listing: see [`CopyRequest::inventory`]. It requires
+    /// An inventory that Laneway reads instead of a listing: see [`CopyRequest::inventory`]. It requires
     /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the listing ends with an error at
     /// the first line of the inventory that is out of order.
     pub inventory: Option<Location>,
 }
 
 impl ListRequest {
-    /// Makes a request to list one level, in order.
+    /// Returns a request that lists one level, in order.
     pub fn new(at: Location) -> Self {
         let at = at.as_written();
         let filter = Filter::default();
@@ -312,13 +315,13 @@ impl ListRequest {
 pub struct ReadRequest {
     /// The object to read.
     pub at: Location,
-    /// The byte ranges to read, in the order of the output. Ranges may overlap or repeat. If this is empty,
-    /// the whole object is read.
+    /// The byte ranges to read, in the order of the output. Ranges may overlap or repeat. If the list is
+    /// empty, the whole object is read.
     pub ranges: Vec<ByteRange>,
 }
 
 impl ReadRequest {
-    /// Makes a request to read the whole object.
+    /// Returns a request that reads the whole object.
     pub fn new(at: Location) -> Self {
         Self { at, ranges: Vec::new() }
     }
@@ -352,13 +355,14 @@ pub struct SetMetaRequest {
     pub recursive: bool,
     /// Only reports the objects that a real job would change.
     pub dry_run: bool,
-    /// Chooses the objects below prefixes to change, by their names relative to the prefix. Objects that are
-    /// targets themselves are always changed.
+    /// Chooses which objects below a prefix are changed. The filter sees each object's name relative to the
+    /// prefix. Objects that are targets themselves are always changed.
     pub filter: Filter,
 }
 
 impl SetMetaRequest {
-    /// Makes a request to change these objects, and the objects that match these patterns.
+    /// Returns a request that makes `change` to these targets. A target is an object, or a pattern for
+    /// objects.
     pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
         Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
     }
@@ -369,7 +373,7 @@ impl SetMetaRequest {
         filter: Filter,
     }
 
-    /// Checks the request without a request to a store. [`Client::set_meta`](crate::Client::set_meta) also
+    /// Checks the request without contacting a store. [`Client::set_meta`](crate::Client::set_meta) also
     /// calls this, and reports the error as the job's first item.
     ///
     /// # Errors
@@ -410,7 +414,7 @@ pub struct VerifyRequest {
     pub source: Location,
     /// The destination, which should have the same content.
     pub destination: Location,
-    /// Chooses the items to compare, by their names.
+    /// Chooses which items are compared.
     pub filter: Filter,
     /// Reads local files and compares their checksums. If a listing doesn't show the checksum of an object
     /// that is compared with a file, Laneway sends a HEAD for it. Without this setting, files are compared
@@ -420,15 +424,15 @@ pub struct VerifyRequest {
     /// Batch Operations: `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
     /// Until the comparison ends, the file's name ends in `.unfinished`.
     pub report: Option<PathBuf>,
-    /// An inventory to read instead of listing the source: see
+    /// An inventory that Laneway reads instead of listing the source: see
     /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).
     pub source_inventory: Option<Location>,
-    /// An inventory to read instead of listing the destination.
+    /// An inventory that Laneway reads instead of listing the destination.
     pub destination_inventory: Option<Location>,
 }
 
 impl VerifyRequest {
-    /// Makes a request to compare names, sizes and checksums.
+    /// Returns a request that compares names, sizes and checksums.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source,
@@ -449,7 +453,7 @@ impl VerifyRequest {
         destination_inventory: into Location,
     }
 
-    /// Checks the request without a request to a store. [`Client::verify`](crate::Client::verify) also calls
+    /// Checks the request without contacting a store. [`Client::verify`](crate::Client::verify) also calls
     /// this, and reports the error as the job's first item.
     ///
     /// # Errors
@@ -489,7 +493,7 @@ impl VerifyRequest {
             }
         }
         match self.source == self.destination && self.source_inventory == self.destination_inventory {
-            true => Err(Error::usage(self.source.to_string(), "is compared with itself")),
+            true => Err(Error::usage(self.source.to_string(), "can't be compared with itself")),
             false => Ok(()),
         }
     }

@@ -57,7 +57,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
             // Dropping the socket resets the connection.
             Err(_) => return control.kill(),
         },
-        // The semaphore is closed when the limit has been lifted. Then all waiting connections are served.
+        // If the limit is replaced or removed, the semaphore is closed. Then all waiting connections are served.
         Some(places) => places.acquire_owned().await.ok(),
         None => None,
     };

@@ -149,8 +149,8 @@ pub(crate) async fn json(
         Some(Err(problem)) => return problem.json(),
         fields => fields.and_then(Result::ok).unwrap_or(Fields::All),
     };
-    // For speed, a listing writes only the requested fields in the first place. If the selection names parts of fields,
-    // the finished answer is filtered here.
+    // For speed, a listing writes only the requested fields. But if the request selects parts of an item's field, the
+    // finished answer must be filtered here.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
     let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
     let is_packed = is_listing && list::is_packed(&head.headers);

@@ -25,7 +25,8 @@ fn is_given(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
     }
     match call {
         Call::Json(_) | Call::Xml => !has_ended || headers.contains_key(TRANSFER_ENCODING),
-        // Copies have no body, and S3 accepts them without a length. The crate `object_store` sends them so.
+        // Copies have no body, and S3 accepts them without a length. The crate `object_store` sends copies without a
+        // length.
         Call::S3 => {
             headers.contains_key("x-amz-decoded-content-length") || headers.contains_key("x-amz-copy-source")
         }

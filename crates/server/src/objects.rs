@@ -250,7 +250,7 @@ impl Objects {
     ) -> Result<Result<(), E>, Refused> {
         let bucket = self.bucket(name)?;
         // Lock the keys so that no write runs during the change. Every version is then written entirely before or after
-        // it.
+        // the change.
         let _keys = write(&bucket.keys);
         let present = bucket.settings().clone();
         let mut settings = present.clone();
@@ -381,7 +381,7 @@ impl Objects {
         use ring::rand::SecureRandom;
         let mut id = [0; 24];
         if ring::rand::SystemRandom::new().fill(&mut id).is_err() {
-            // If the system has no random numbers, the id is only unique. That is enough for a demo store.
+            // If the system has no random numbers, the id is unique but easy to guess. That is enough for a demo store.
             id[..8].copy_from_slice(&self.next_generation().to_be_bytes());
         }
         hex(&id)

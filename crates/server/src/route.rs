@@ -122,8 +122,8 @@ impl Route {
         {
             return json(below, upload.is_some(), head, query);
         }
-        // `/b` can hardly be a bucket of S3, whose names have at least three letters. But if the headers show that a
-        // request is S3's, it is treated as such.
+        // S3's bucket names have at least three letters, so `/b` is hardly an S3 bucket. But if the headers or the
+        // query show that a client speaks S3, the request is treated as S3's.
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }
@@ -162,7 +162,7 @@ fn host(headers: &HeaderMap, authority: Option<&str>) -> Option<String> {
 pub(crate) fn bucket_of_host(host: &str) -> Option<&str> {
     let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
     let bucket = match host.strip_suffix(".amazonaws.com") {
-        // The bucket is the part before the last `s3`, which a region may follow.
+        // The bucket is the part before the last `s3`. A region may follow the `s3`.
         Some(rest) => {
             let at = [".s3", ".s3-accelerate"].iter().find_map(|end| rest.strip_suffix(end));
             let with_region = || rest.rfind(".s3.").max(rest.rfind(".s3-")).map(|at| &rest[..at]);

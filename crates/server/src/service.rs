@@ -86,7 +86,7 @@ impl Caller {
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
             && (shared.habits.lengths_demanded || !has_ended);
-        // The bytes of a document are counted until the answer is complete.
+        // The bytes of a document count towards the limits on memory until the answer is complete.
         let is_document = !has_ended && !route.verb.uploads();
         let document = is_document.then(|| Arc::new(Coming::new(&shared.documents, &self.documents)));
         if effects.fired == 0 {
@@ -96,7 +96,7 @@ impl Caller {
                 let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
                 return Ok(answer.map(|body| body.with(None, under_way)));
             }
-            // Boxed, because hyper moves this future several times before it runs it, and this part of it is large.
+            // This future is boxed, because it is large. Otherwise hyper would move it several times before running it.
             let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
             return Ok(shown(answer, is_head).map(|body| body.with(None, under_way)));
         }

@@ -135,7 +135,7 @@ impl Drop for Socket {
         self.tally.connections_open.fetch_sub(1, Relaxed);
         self.tally.tell();
         let is_reset = self.control.reset.load(Relaxed);
-        // Without a runtime, the server is stopping. Then the connection is closed without waiting.
+        // If there is no runtime, the server is stopping, and the connection is closed without waiting.
         let runtime = tokio::runtime::Handle::try_current();
         match (std::mem::replace(&mut self.transport, Transport::Gone), runtime) {
             (Transport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
@@ -150,7 +150,7 @@ impl Drop for Socket {
 /// WINDOW_UPDATE, the kernel resets the connection. Then the client loses the end of the last answer.
 async fn linger(stream: TcpStream) {
     let (mut rest, mut nowhere) = (stream.take(LINGER_BYTES_MAX), tokio::io::sink());
-    // After the time or the bytes are used up, the connection is closed, although the client hasn't closed its side.
+    // After `LINGER_MAX` or `LINGER_BYTES_MAX`, the connection is closed even if the client hasn't closed its side.
     let _ = tokio::time::timeout(LINGER_MAX, tokio::io::copy(&mut rest, &mut nowhere)).await;
 }
 

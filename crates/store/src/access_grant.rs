@@ -3,8 +3,8 @@
 /// A permission that an access control list grants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessGrant {
-    /// The account or group, by the store's name for it: an S3 account's id, `AllUsers`, `user-a@b.example`.
+    /// The account or group, as the store names it: an S3 account's id, `AllUsers`, `user-a@b.example`.
     pub grantee: String,
-    /// The permission, by the store's name for it: `READ`, `FULL_CONTROL`, `OWNER`.
+    /// The permission, as the store names it: `READ`, `FULL_CONTROL`, `OWNER`.
     pub permission: String,
 }

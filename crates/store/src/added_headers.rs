@@ -2,8 +2,8 @@
 
 use http::HeaderName;
 
-/// Headers that frame a message, route it, choose its coding or manage its connection. Only the sender of the request can set them
-/// (RFC 9110 section 7.6.1, RFC 9112 section 6).
+/// Headers that frame a message, route it, choose its coding or manage its connection. Only Laneway's HTTP client can
+/// set them correctly (RFC 9110 section 7.6.1, RFC 9112 section 6).
 const FRAMING: [&str; 16] = [
     "accept-encoding",
     "connection",

@@ -179,21 +179,23 @@ impl AwsFiles {
         all
     }
 
-    /// Returns a service's endpoint from this profile. If the profile sets none, the endpoint comes from the profiles
-    /// whose keys assume its role. So a role's temporary keys go to the same endpoint as the keys that obtained them.
+    /// Returns the endpoint that this profile sets for a service. If it sets none, Laneway looks in its
+    /// `source_profile`, and so on. So a role's temporary keys go to the same endpoint as the keys that assumed the
+    /// role.
     pub(crate) fn endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         self.with_bases(profile).into_iter().find_map(|profile| self.own_endpoint(profile, service))
     }
 
-    /// Returns the endpoint that a profile itself sets for a service: in the `services` section it names, or for all
-    /// services.
+    /// Returns the endpoint that a profile itself sets for a service. The `services` section that the profile names
+    /// comes first, and then the profile's `endpoint_url` for all services.
     fn own_endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         let section = profile.value("services").and_then(|name| self.services.get(name));
         let own = section.and_then(|section| section.nested.get(service)?.get("endpoint_url").cloned());
         own.filter(|url| !url.is_empty()).or_else(|| profile.value("endpoint_url").map(str::to_owned))
     }
 
-    /// Returns one line for an error message about the first file that a variable names and that doesn't exist.
+    /// Returns a line for an error message if a variable names a file that doesn't exist. The line names the first such
+    /// variable and its file.
     pub(crate) fn missing(&self) -> Option<String> {
         let (variable, path) = self.missing.first()?;
         Some(format!("{variable} names {}, which doesn't exist", path.display()))
@@ -201,7 +203,7 @@ impl AwsFiles {
 }
 
 impl Profile {
-    /// A setting's value, if it has one.
+    /// Returns a setting's value, or `None` if the profile doesn't set it.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(|value| value.text.as_str()).filter(|text| !text.is_empty())
     }

@@ -4,9 +4,10 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BucketSetting {
-    /// The setting that keeps versions: `{"enabled": true}` on GCS, `{"Status": "Enabled"}` on S3.
+    /// Versioning, with which a bucket keeps old versions of its objects: `{"enabled": true}` on GCS,
+    /// `{"Status": "Enabled"}` on S3.
     Versioning,
-    /// The rules that remove objects or change their class: `{"rule": [...]}` on GCS, `{"Rules": [...]}` on S3, as
-    /// `gcloud storage` and `aws s3api` have them.
+    /// The rules that remove objects or change their class. On GCS the JSON is that of `gcloud storage`
+    /// (`{"rule": [...]}`). On S3 it is that of `aws s3api` (`{"Rules": [...]}`).
     Lifecycle,
 }

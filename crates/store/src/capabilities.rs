@@ -1,4 +1,4 @@
-//! The properties of a kind of store, to which code that calls the store adapts.
+//! The properties of a kind of store. Code that calls a store adapts to them.
 
 use laneway_lanes::Protocol;
 
@@ -32,8 +32,8 @@ pub struct Capabilities {
     pub delete_keeps_condition: bool,
     /// Deleting an object that doesn't exist is an error.
     pub delete_tells_missing: bool,
-    /// In a listing with [`start_after`](crate::List::start_after), the store includes that key in the number of
-    /// entries of the first page, although the listing leaves it out.
+    /// In a listing with [`start_after`](crate::List::start_after), the store counts that key as an entry of the first
+    /// page. Laneway leaves the key out, so the page can have one entry less than requested.
     pub lists_start_key: bool,
     /// The token of a listing's next page is a key, so another listing can start at this key.
     pub tokens_are_keys: bool,

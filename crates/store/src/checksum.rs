@@ -105,14 +105,15 @@ pub(crate) fn encode_md5(value: [u8; 16]) -> String {
     STANDARD.encode(value)
 }
 
-/// Returns the MD5 of a body, or `None` if its file can't be read. Sending the body then reports the cause.
+/// Returns the MD5 of a body, or `None` if the body's file can't be read. The request that sends the body then reports
+/// the cause.
 pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     let mut md5 = Md5::new();
     each_segment(body, |bytes| md5.update(bytes))?;
     Some(md5.finalize().into())
 }
 
-/// Gives the bytes of a body to `take`, part by part and in order. Returns `None` if its file can't be read.
+/// Passes the bytes of a body to `take`, piece by piece and in order. Returns `None` if the body's file can't be read.
 pub(crate) fn each_segment(body: &Body, mut take: impl FnMut(&[u8])) -> Option<()> {
     for segment in body.segments() {
         match segment {
@@ -132,13 +133,13 @@ pub(crate) fn each_segment(body: &Body, mut take: impl FnMut(&[u8])) -> Option<(
     Some(())
 }
 
-/// Computes a part's MD5 on a thread of its own.
+/// Computes a part's MD5 on a new thread.
 pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
     on_a_thread(move || md5_of(&body)).await
 }
 
-/// Runs `compute` on a thread of its own, since a part may have gigabytes and would block the answers of other requests.
-/// The caller may run without a runtime, so no runtime's pool can be used.
+/// Runs `compute` on a new thread. A part may be gigabytes large, and computing its digest here would delay the answers
+/// to other requests. The thread can't come from an async runtime's pool, because the caller may run without a runtime.
 pub(crate) async fn on_a_thread<T: Send + 'static>(
     compute: impl FnOnce() -> Option<T> + Send + 'static,
 ) -> Option<T> {

@@ -8,14 +8,14 @@ use crate::exchange::{Exchange, HttpDialect, Sent};
 use crate::judge::{self, Failure};
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
-/// The outcome for one object in the answer to a bulk delete.
+/// The outcome for one object of a request that deletes many.
 pub(crate) enum Fate {
     Deleted,
     Failed(Failure),
     /// The delete failed but may succeed later, or the answer doesn't mention the object. A separate request then
     /// deletes it.
     Alone {
-        /// True if the bulk request may have deleted the object despite the failure.
+        /// True if the request may have deleted the object despite the failure.
         may_be_gone: bool,
     },
 }
@@ -41,7 +41,7 @@ pub(crate) trait Deletes: HttpDialect + Sized {
 
 /// A dialect that can delete several objects with one request.
 pub(crate) trait DeletesMany: Deletes {
-    /// The maximum number of objects in one request, which the service sets.
+    /// The service's maximum number of objects in one request.
     const OBJECTS_MAX: usize;
 
     /// The maximum number of concurrent requests that each delete a single object.
@@ -132,8 +132,8 @@ fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     })
 }
 
-/// Decides what happens to an object that a bulk delete failed to delete. If the failure may be temporary, a separate
-/// request tries again.
+/// Decides what happens to an object that a request for many objects failed to delete. If the failure may be temporary,
+/// a separate request tries again.
 pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
     let is_throttled = kind == ErrorKind::Throttled;
     if is_throttled || judge::is_passing(&failure) {

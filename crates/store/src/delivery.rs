@@ -116,19 +116,19 @@ impl<'a> Delivery<'a> {
         self.state.delivered.load(Ordering::Acquire) > 0
     }
 
-    /// Returns the counter of broken-off answers that this download shares with others of the same body, and the number
-    /// of bytes that this download has delivered.
+    /// Returns the counter of broken-off answers, and the number of bytes that this download has delivered. All
+    /// downloads of the same body share the counter.
     pub(crate) fn breaks(&self) -> Option<(&Breaks, u64)> {
         Some((self.breaks?, self.state.delivered.load(Ordering::Acquire)))
     }
 
-    /// Returns the object and range that the answer carries. The sink has recorded them. For a body that was collected
-    /// in memory, they are read from `head`.
+    /// Returns the object and range that the answer carries. Usually the sink has recorded them. They are read from
+    /// `head` if the body was collected in memory, or if a second request was sent.
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
             // There were two answers, and `state` describes the one that began last. So read this answer's head again.
-            // It needn't be compared with its range, because that was done when its body began.
+            // Its range was already checked when its body began.
             return Asked { range: None, ..self.asked.clone() }.describe(head);
         }
         match seen {
@@ -157,8 +157,8 @@ impl Asked {
         } else if is_no_object(&meta) {
             return refuse(ErrorKind::Server, "the answer has none of the headers with an object's metadata");
         } else {
-            // GCS sends gzip objects from about 8 MiB on with chunked encoding. Their length is then only in a header
-            // of Google's own.
+            // GCS sends gzip objects from about 8 MiB on with chunked encoding. Then only the header
+            // `x-goog-stored-content-length` contains their length.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
                 let message = "the answer has no length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
@@ -173,7 +173,7 @@ impl Asked {
                 Some(found) => {
                     format!("the object has changed: {wanted} was requested, but the store has {found}")
                 }
-                None => format!("{wanted} was requested, but the answer doesn't name the object's state"),
+                None => format!("{wanted} was requested, but the answer doesn't name the object's version"),
             };
             return refuse(ErrorKind::Precondition, message);
         }
@@ -197,8 +197,8 @@ impl Asked {
 
 /// Returns true if the answer to a whole-object request is an error document or a proxy's page, sent with status 200. A
 /// store's answer always has the object's state, time of writing or checksum, and these pages have none of them. A page
-/// can't be distinguished from an object if it has an `ETag` or a `Last-Modified`. Nor can a page whose type is missing
-/// or isn't XML, JSON or HTML.
+/// with an `ETag` or a `Last-Modified` can't be distinguished from an object. The same holds for a page whose content
+/// type is missing or isn't XML, JSON or HTML.
 pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
     let says_nothing = meta.version.is_none()

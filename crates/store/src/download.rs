@@ -43,12 +43,13 @@ pub struct Get<'a> {
     pub size: Option<u64>,
     /// Makes the destinations of the body.
     pub sink: SinkMaker<'a>,
-    /// The reaction to an attempt that is slow compared with others. With `None`, a body that goes to a sink is never
-    /// requested a second time while the first request runs. A body that is collected in memory always may be.
+    /// The reaction to an attempt that is slow compared with others. With `None`, if the body goes to a sink, Laneway
+    /// never sends a second request beside the first one. If the body is collected in memory, this field has no effect,
+    /// and Laneway itself decides to send a second request.
     pub hedge: HedgeMaker<'a>,
-    /// Counts how often answers broke off, for a caller that fetches one body with several downloads in turn. A
-    /// download that breaks off then waits before it returns. After too many breaks without progress, its error is no
-    /// longer [interrupted](crate::Error::is_interrupted).
+    /// Counts how often answers broke off. Callers set it if they fetch one body with several downloads in turn. With
+    /// the counter, a download whose answer breaks off waits before it returns. After too many breaks without progress,
+    /// its error is no longer [interrupted](crate::Error::is_interrupted).
     pub breaks: Option<&'a Breaks>,
 }
 
@@ -90,7 +91,8 @@ pub trait GetSink: Send + 'static {
     /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError>;
 
-    /// Receives the next bytes, never empty. It may block only on [`Route::Freight`].
+    /// Receives the next bytes, at least one. The function must not block unless [`begin`](Self::begin) returned
+    /// [`Route::Freight`].
     ///
     /// # Errors
     /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
@@ -104,8 +106,8 @@ pub struct Got {
     /// [`metadata`](ObjectMeta::metadata), and S3 leaves out the checksums if a range was requested.
     /// [`Store::head`](crate::Store::head) returns them all.
     pub meta: ObjectMeta,
-    /// The range that the first answer's body carried, or would have carried if it had not been
-    /// [`stopped`](Self::stopped).
+    /// The range that the body carried, or would have carried if the sink had not [`stopped`](Self::stopped) it. If a
+    /// second request was sent, it is the range of the answer that was complete first.
     pub range: Range<u64>,
     /// The body, if there was no sink.
     pub body: Bytes,
@@ -119,7 +121,7 @@ pub struct Got {
     pub timings: Timings,
 }
 
-/// The time that each phase of a request's last attempt took.
+/// The time that the phases of a request took. `queued` and `first_byte` are those of the last attempt.
 ///
 /// The default is zero for every phase, as for a store in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

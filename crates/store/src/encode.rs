@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// All characters but RFC 3986's unreserved ones.
+/// All ASCII characters except RFC 3986's unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The same characters except `/`, which separates the segments of an S3 path.
 const RESERVED_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
-/// Encodes a key in the path of an S3 or GCS XML request. Slashes and dots aren't encoded, because the stores don't
-/// resolve `..`.
+/// Encodes a key in the path of an S3 or GCS XML request. Slashes and dots aren't encoded. Stores treat `..` as an
+/// ordinary part of a key.
 pub(crate) fn path(key: &str) -> String {
     utf8_percent_encode(key, RESERVED_IN_PATH).to_string()
 }
@@ -39,8 +39,8 @@ impl Query {
     #[must_use]
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.separate();
-        // A name without a value is written with `=`, because S3's signatures need it so. Both dialects treat `uploads`
-        // and `uploads=` alike.
+        // A name without a value is written with `=`, because S3's signatures require this form. Both dialects treat
+        // `uploads` and `uploads=` alike.
         let _ = write!(self.0, "{name}={}", component(value));
         self
     }

@@ -19,7 +19,8 @@ pub struct Encryption {
     pub bucket_key: Option<bool>,
     /// The encryption context that S3 passes to its key management service.
     pub context: BTreeMap<String, String>,
-    /// A key that the store doesn't keep (SSE-C). It encrypts new objects and reads existing ones.
+    /// A customer's own key, which the store doesn't keep (SSE-C). The store encrypts new objects with it, and decrypts
+    /// existing ones.
     pub customer_key: Option<CustomerKey>,
     /// The customer's key of the objects to copy, if it differs from the key for the copies.
     pub source_customer_key: Option<CustomerKey>,
@@ -33,7 +34,7 @@ pub enum SseAlgorithm {
     Aes256,
     /// SSE-KMS: the key management service holds the keys.
     Kms,
-    /// DSSE-KMS: the same in two layers.
+    /// DSSE-KMS: the same keys, with two layers of encryption.
     KmsDsse,
 }
 
@@ -68,7 +69,7 @@ impl Encryption {
             );
         }
         if self.algorithm == Some(SseAlgorithm::Aes256) && kms_key.is_some() {
-            return Some("AES256 encrypts with keys of S3's own, so a KMS key can't be named");
+            return Some("AES256 uses keys that S3 manages, so it can't be combined with a KMS key");
         }
         if self.algorithm == Some(SseAlgorithm::KmsDsse) && self.bucket_key == Some(true) {
             return Some("aws:kms:dsse doesn't support bucket keys");
@@ -76,7 +77,7 @@ impl Encryption {
         let is_kms =
             kms_key.is_some() || matches!(self.algorithm, Some(SseAlgorithm::Kms | SseAlgorithm::KmsDsse));
         if (self.bucket_key.is_some() || !self.context.is_empty()) && !is_kms {
-            return Some("bucket keys and encryption contexts belong to a KMS key");
+            return Some("bucket keys and encryption contexts need encryption with a KMS key");
         }
         None
     }

@@ -23,11 +23,14 @@ impl Endpoint {
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         if begins_like_a_url(url) {
-            return Err(invalid(format!("{url:?} is no endpoint URL: two slashes follow the scheme")));
+            return Err(invalid(format!(
+                "{url:?} isn't an endpoint URL: two slashes must follow the scheme"
+            )));
         }
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let origin = Origin::parse(&url).map_err(|e| invalid(e.to_string()))?;
-        let uri: http::Uri = url.parse().map_err(|e| invalid(format!("{url:?} is no endpoint URL: {e}")))?;
+        let uri: http::Uri =
+            url.parse().map_err(|e| invalid(format!("{url:?} isn't an endpoint URL: {e}")))?;
         Ok(Self { origin, base: uri.path().trim_end_matches('/').to_owned() })
     }
 
@@ -49,13 +52,14 @@ impl Endpoint {
     }
 }
 
-/// Returns true if a text without `://` begins with a mistyped scheme, such as `https:/host`. Then it isn't a host's
-/// name.
+/// Returns true if a text without `://` begins with a mistyped scheme, such as `https:/host`. Such a text isn't a
+/// host's name.
 fn begins_like_a_url(text: &str) -> bool {
     !text.contains("://") && ["http:", "https:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Returns true if nobody on the network can read requests to an origin: it uses TLS, or it is this machine itself.
+/// Returns true if requests to an origin can't be read on the network, because the origin uses TLS or is this machine
+/// itself.
 pub(crate) fn is_private(origin: &Origin) -> bool {
     let is_loopback = || match origin.host.parse::<std::net::IpAddr>() {
         Ok(address) => address.is_loopback(),

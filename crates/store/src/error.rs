@@ -284,7 +284,7 @@ impl Error {
         self
     }
 
-    /// Returns true if only the object's size was missing, so that the answer can be used if the caller finds out the
+    /// Returns true if only the object's size was missing. The answer can then be used if the caller finds out the
     /// size.
     pub(crate) fn lacks_size(&self) -> bool {
         self.0.lacks_size
@@ -495,7 +495,7 @@ pub struct CredentialError {
 impl CredentialError {
     pub(crate) fn nothing(tried: Vec<String>) -> Self {
         let message = format!(
-            "no credentials are set up; looked at {}; `laneway help credentials` explains how to set them up, and --anonymous sends none",
+            "no credentials are set up; looked at {}; `laneway help credentials` explains how to set them up, and --anonymous sends requests without credentials",
             tried.join(", ")
         );
         Self { message, unusable: None, tried }

@@ -1,4 +1,4 @@
-//! Sends the request of a verb over the lanes, which may take several attempts, and turns the last answer into a result
+//! Sends a verb's request over the lanes, with several attempts if necessary, and turns the last answer into a result
 //! or an error.
 
 mod http_dialect;
@@ -32,11 +32,11 @@ pub(crate) struct Exchange<'a, D> {
     prefix: &'a str,
 }
 
-/// The detail of the error that a parser reports for a page of HTML.
+/// The error detail with which a parser reports that the answer is an HTML page.
 pub(crate) const HTML: &str = "it is HTML";
 
-/// The maximum number of corrections (a region, a clock, a credential) that one exchange accepts from answers and
-/// retries at once. A store that sends more of them contradicts itself.
+/// The maximum number of corrections (a region, a clock, a credential) that one exchange accepts from answers. After
+/// each of them, the exchange retries without a pause. A store that sends more corrections contradicts itself.
 const LESSONS_MAX: u32 = 3;
 
 /// A request that asks the server how many bytes it has, sent after a failed attempt to upload them.
@@ -110,8 +110,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, None, None, &Arc::default()).await
     }
 
-    /// Sends the request. After a failed attempt, it asks `question` before it sends the bytes again. Unless the answer
-    /// demands all bytes again, that answer is the result.
+    /// Sends the request. After a failed attempt, it sends `question` before it sends the bytes again. If the answer
+    /// says that none of the bytes arrived, it sends all of them again. Otherwise that answer is the result.
     pub(crate) async fn send_asking(
         &self,
         outgoing: &Outgoing,
@@ -261,7 +261,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         };
         let limit_s = limit.as_secs();
         (after > limit).then(|| {
-            format!("the server asks to wait for {asked} before the next attempt, which is more than --retry-for ({limit_s} s)")
+            format!("the server asks Laneway to wait {asked} before the next attempt, which is more than --retry-for ({limit_s} s)")
         })
     }
 
@@ -340,8 +340,8 @@ fn redirection(failure: &Failure, response: &Response) -> Option<String> {
     })
 }
 
-/// Returns a key that is equal for requests that are slowed down together. A store throttles the busy part of a bucket.
-/// That doesn't affect other providers, endpoints and buckets.
+/// Returns a key that is the same for all requests that Laneway slows down together. A store throttles only the busy
+/// part of a bucket. So the key differs for each provider, endpoint, bucket and folder.
 fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) -> String {
     // None of the first three parts can contain a space, so different parts never join to the same key.
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())

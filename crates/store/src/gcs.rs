@@ -61,7 +61,7 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// Remembers that the server doesn't support batches.
     lacks_batch: Refusals,
-    /// True for buckets with a hierarchical namespace, which never changes.
+    /// Records for each bucket if it has a hierarchical namespace. This property of a bucket never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -210,8 +210,8 @@ impl HttpDialect for Gcs {
                 format!("the request's path and query can't be sent: {e}"),
             )
         })?;
-        // The URL of a session authorises the request by itself. It may be on another host, which must not get our
-        // token.
+        // The URL of an upload session authorises the request by itself. It may point to another host, which must not
+        // get our token.
         let ours = origin == self.endpoint.origin;
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();

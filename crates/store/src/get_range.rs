@@ -11,7 +11,7 @@ pub enum GetRange {
     Bounded(Range<u64>),
     /// The bytes from this offset to the end.
     From(u64),
-    /// The last bytes of the object, as many as this number. A shorter object is returned whole.
+    /// This many bytes at the end of the object. A shorter object is returned whole.
     Last(u64),
 }
 

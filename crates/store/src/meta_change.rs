@@ -7,8 +7,8 @@ use http::HeaderMap;
 
 use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 
-/// A change of an object's metadata. `None` keeps a field, and `Some` with an empty text clears it. An empty map or set
-/// changes nothing.
+/// A change of an object's metadata. `None` keeps a field, and `Some` with an empty text clears it. An empty
+/// [`metadata`](Self::metadata) or [`removed`](Self::removed) changes nothing.
 ///
 /// ```
 /// use laneway_store::MetaChange;
@@ -31,17 +31,17 @@ pub struct MetaChange {
     pub content_language: Option<String>,
     /// `Expires`, on S3.
     pub expires: Option<SystemTime>,
-    /// GCS's custom time. It can only move forward.
+    /// GCS's custom time. A change can only set a later time.
     pub custom_time: Option<SystemTime>,
-    /// Storage class, by the store's name for it.
+    /// The storage class, as the store names it.
     pub storage_class: Option<String>,
     /// The user metadata to add or replace.
     pub metadata: BTreeMap<String, String>,
     /// The names of user metadata to remove.
     pub removed: BTreeSet<String>,
-    /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`.
+    /// A predefined access control list, as the store names it: `private`, `bucket-owner-full-control`.
     pub acl: Option<String>,
-    /// The tags that replace all tags of the object, on S3. No tags clear them.
+    /// The tags that replace all tags of the object, on S3. An empty map removes all tags.
     pub tags: Option<BTreeMap<String, String>>,
     /// If true, all user metadata that isn't in [`metadata`](Self::metadata) is removed.
     pub clears_metadata: bool,
@@ -139,7 +139,8 @@ impl MetaChange {
         self
     }
 
-    /// Returns the part of the change that concerns access and tags. No store needs a new object for it.
+    /// Returns the part of the change that concerns access and tags. Every store can apply this part without a new
+    /// object.
     #[must_use]
     pub fn access_only(&self) -> Self {
         Self { acl: self.acl.clone(), tags: self.tags.clone(), ..Self::default() }
@@ -233,8 +234,8 @@ impl Changing {
         self
     }
 
-    /// Returns the condition that the object is still in the state that was found. A weak entity tag can't be a
-    /// condition.
+    /// Returns the condition that the object is still in the state that was found. Returns [`Condition::None`] if that
+    /// state is unknown or a weak entity tag, which can't be a condition.
     pub fn condition(&self) -> Condition {
         match &self.meta.version {
             Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,

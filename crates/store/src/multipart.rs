@@ -20,8 +20,8 @@ use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksum
 const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 /// The number of parts on one page of a list of parts. It is also the default of both stores.
 const PAGE: &str = "1000";
-/// The maximum number of pages of a list of parts. It is more than 10,000 parts can fill, so only a faulty store
-/// reaches it.
+/// The maximum number of pages of a list of parts. 10,000 parts fill only 10 pages, so only a faulty store reaches this
+/// limit.
 const PAGES_MAX: u32 = 100;
 
 /// The differences between the dialects' multipart protocols.
@@ -44,7 +44,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     /// Adds the body's checksum to the request.
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
 
-    /// Returns the CRC32C that the store computed of the received bytes, if the answer contains it.
+    /// Returns the CRC32C that the store computed from the received bytes, if the answer contains it.
     fn crc32c_of(answer: &Head) -> Option<u32>;
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
@@ -73,7 +73,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
             let outgoing = Self::about(Method::GET, &upload.id, &query).keyed(Keyed::Object);
             let sent = exchange.send(&outgoing).await?;
             let page: Page = xml::answer(&sent.response.body, &["ListPartsResult"])
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer lists no parts: {e}")))?;
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of parts: {e}")))?;
             let mut found = page.parts;
             found.retain(|part| part.part_number > after);
             found.sort_by_key(|part| part.part_number);
@@ -102,8 +102,8 @@ pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
 }
 
 /// The maximum number of attempts to begin an upload if the answers are successes without an upload id. A single such
-/// answer may come from a proxy or be damaged. Each attempt may leave an unfinished upload at the store whose id nobody
-/// knows, so there are few.
+/// answer may come from a proxy or be damaged. The limit is low, because each attempt may leave an unfinished upload at
+/// the store under an id that Laneway doesn't know.
 pub(crate) const BEGINNINGS_MAX: u32 = 3;
 
 /// Returns the upload id from the answer that began an upload.

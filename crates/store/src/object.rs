@@ -198,7 +198,7 @@ pub struct ObjectMeta {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
-    /// `Expires`, on S3, as the store tells it.
+    /// `Expires`, on S3, as the store sends it.
     pub expires: Option<String>,
     /// GCS's custom time.
     pub custom_time: Option<SystemTime>,
@@ -207,7 +207,7 @@ pub struct ObjectMeta {
     /// The time of creation, if the store sends it separately, as GCS does in a `head`. On S3 every change makes a new
     /// object.
     pub created: Option<SystemTime>,
-    /// Storage class, by the store's name for it.
+    /// The storage class, as the store names it.
     pub storage_class: Option<String>,
     /// The user metadata, with names in lower case on S3. It is `None` if the answer doesn't include it, and then
     /// [`cache_control`](Self::cache_control) isn't included either. GCS's answers to reads and S3's listings include
@@ -217,10 +217,10 @@ pub struct ObjectMeta {
     pub metageneration: Option<u64>,
     /// The entity tag without quotes. On S3 it equals [`version`](Self::version).
     pub etag: Option<String>,
-    /// The customer-managed key that encrypts the object, by the store's name for it.
+    /// The customer-managed key that encrypts the object, as the store names it.
     pub kms_key: Option<String>,
-    /// The encryption, by the store's name for it: `AES256`, `aws:kms` or `aws:kms:dsse`. With a customer's own key it
-    /// is `customer AES256`.
+    /// The encryption, as the store names it: `AES256`, `aws:kms` or `aws:kms:dsse`. With a customer's own key it is
+    /// `customer AES256`.
     pub encryption: Option<String>,
     /// The hash of the customer's own key that encrypts the object, as the store keeps it.
     pub customer_key: Option<String>,
@@ -234,15 +234,15 @@ pub struct ObjectMeta {
     pub legal_hold: bool,
     /// True if the object is known to be in an archive and must be restored before it can be read.
     pub archived: bool,
-    /// The archive tier of an object of the class INTELLIGENT_TIERING, by the store's name for it.
+    /// The archive tier of an object of the class INTELLIGENT_TIERING, as the store names it.
     pub archive_status: Option<String>,
     /// The progress of its restoration, or the time until which it stays restored, in the store's own words.
     pub restore: Option<String>,
 }
 
 impl ObjectMeta {
-    /// Returns true if the object may have to be restored before it can be read, as far as its class tells. A listing
-    /// doesn't tell whether an intelligently tiered object is in an archive.
+    /// Returns true if the object may have to be restored before it can be read. A listing doesn't say if an object of
+    /// the class INTELLIGENT_TIERING is in an archive, so every such object may be.
     pub fn may_be_archived(&self) -> bool {
         let class = self.storage_class.as_deref();
         self.archived

@@ -1,6 +1,6 @@
 //! Restoring objects: from S3's archives, and on GCS after a soft delete.
 
-/// The form of a restoration.
+/// The options of a restoration.
 ///
 /// ```
 /// use laneway_store::RestoreOptions;
@@ -11,12 +11,12 @@
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct RestoreOptions {
-    /// S3: the days for which the restored copy stays. Objects in an archive tier of INTELLIGENT_TIERING take none,
-    /// since they leave the archive for good.
+    /// S3: the number of days for which the restored copy stays. Leave it empty for objects in an archive tier of
+    /// INTELLIGENT_TIERING, which leave the archive permanently.
     pub days: Option<u32>,
-    /// S3: the speed and the price, by the store's name for it: `Standard`, `Bulk` or `Expedited`.
+    /// S3: the retrieval tier, which decides the speed and the price: `Standard`, `Bulk` or `Expedited`.
     pub tier: Option<String>,
-    /// GCS: replaces an object that has the name of the deleted one.
+    /// GCS: if true, the restored object replaces a live object of the same name.
     pub overwrite: bool,
 }
 
@@ -47,12 +47,12 @@ impl RestoreOptions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Restoration {
-    /// The store has begun, and needs minutes to days.
+    /// The store has begun the restoration, which takes minutes to days.
     Begun,
     /// The store had begun before this request.
     UnderWay,
-    /// The object can be read. A copy that was restored before stays for the days of this request.
+    /// The object can be read. If S3 had restored a copy before, it now keeps the copy for the days of this request.
     Readable,
-    /// The object is in no archive, or another one has its name.
+    /// S3: the object isn't in an archive. GCS: a live object has its name.
     NotNeeded,
 }

@@ -91,14 +91,14 @@ pub(crate) struct S3 {
     checksum_algorithm: ChecksumAlgorithm,
     /// The meaning of the endpoint's ETags, as far as it is known.
     etags: Etags,
-    /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
-    /// matched.
+    /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s. This holds at Amazon, and at
+    /// any endpoint where one such ETag has matched.
     md5s_of_parts: AtomicBool,
     /// True after the endpoint answered GetObjectAttributes with something else, such as the object itself.
     lacks_attributes: AtomicBool,
     /// Remembers if listings may request the restore status of archived objects from this endpoint.
     restores: restore_status::Asking,
-    /// The version of the request for listings that the endpoint supports. It is set when an answer has shown it.
+    /// The version of the listing request that the endpoint supports. It is set once an answer has shown it.
     list_form: OnceLock<list::ListForm>,
 }
 
@@ -294,8 +294,8 @@ impl HttpDialect for S3 {
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
-            // If a concurrent request has just learned the region, it isn't new for this request's error. But this
-            // request must still be tried again.
+            // A concurrent request may have learned the region just before, so it isn't new here. This request must
+            // still be tried again.
             let is_known = match &failure.region {
                 Some(region) => self.regions.found(bucket, region) || is_certain,
                 None => is_certain && self.regions.lost(bucket),

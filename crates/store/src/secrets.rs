@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 /// The replacement for a message that repeats a secret.
 pub(crate) const LEFT_OUT: &str = "(the server's message contains a secret and is left out)";
 
-/// A message is taken to repeat a secret if it contains the first letters and digits of the secret, as many as this. A
+/// A message is treated as repeating a secret if it contains this many of the secret's first letters and digits. A
 /// match of this length is unlikely to be chance.
 const REPEATED: usize = 8;
 /// A secret shorter than [`REPEATED`] is searched for as a whole. A secret with fewer letters and digits than this

@@ -29,8 +29,9 @@ pub struct Settings {
     /// Base URL of the S3 dialect, in place of the variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the
     /// profile (`services`, `endpoint_url`). If none of them is set, requests go to AWS.
     pub s3_endpoint: Option<String>,
-    /// The AWS profile whose credentials are used, and no others. It doesn't stand for `AWS_PROFILE`, which Laneway
-    /// reads by itself, and which only names the profile in the default chain of sources.
+    /// The AWS profile to use. Laneway then uses the credentials of this profile and no others. Don't copy
+    /// `AWS_PROFILE` into this field: Laneway reads the variable itself, and the variable only selects a profile within
+    /// the default chain of sources.
     pub profile: Option<String>,
     /// AWS keys. If they are set, Laneway searches for no others.
     pub access_key: Option<AccessKey>,
@@ -40,10 +41,12 @@ pub struct Settings {
     /// The key of a Google service account, in the format of its file. If it is set, Laneway doesn't search for GCS
     /// credentials. [`Self::credential_provider`] has precedence.
     pub service_account_key: Option<String>,
-    /// A role that the AWS keys assume, given or found ones. It signs the requests then.
+    /// The role to assume with the AWS keys, whether they are in these settings or were found. The role's temporary
+    /// keys then sign the requests.
     pub assume_role: Option<AssumedRole>,
-    /// Email addresses of Google service accounts. The identity that was given or found acts as the last of them; each
-    /// one before it is a delegate that may act as the next.
+    /// Email addresses of Google service accounts to impersonate. Requests act as the last account. The accounts before
+    /// it are delegates. Laneway's own identity must be permitted to impersonate the first account, and each account
+    /// must be permitted to impersonate the next.
     pub impersonate: Vec<String>,
     /// AWS region, in place of the variables and the profile.
     pub region: Option<String>,
@@ -51,7 +54,7 @@ pub struct Settings {
     pub user_project: Option<String>,
     /// The project whose GCS buckets are listed, and in which new ones are created.
     pub project: Option<String>,
-    /// If true, the requester pays on S3.
+    /// If true, requests to S3 declare that the caller pays for them (`x-amz-request-payer`).
     pub request_payer: bool,
     /// Customer-managed key that encrypts new objects.
     pub kms_key: Option<String>,
@@ -66,7 +69,7 @@ pub struct Settings {
     /// If true, requests use Amazon's endpoints that have both IPv4 and IPv6 addresses. `None` leaves it to
     /// `AWS_USE_DUALSTACK_ENDPOINT` and the profile (`use_dualstack_endpoint`).
     pub s3_dualstack: Option<bool>,
-    /// If true, requests use Amazon's endpoints with cryptography validated by FIPS 140. `None` leaves it to
+    /// If true, requests use Amazon's endpoints with cryptography validated under FIPS 140. `None` leaves it to
     /// `AWS_USE_FIPS_ENDPOINT` and the profile (`use_fips_endpoint`).
     pub s3_fips: Option<bool>,
     /// If true, requests use Amazon's endpoints for Transfer Acceleration. `None` leaves it to the profile
@@ -95,12 +98,12 @@ pub struct AssumedRole {
     pub session_name: Option<String>,
     /// The ID that the role's owner gave to a third party.
     pub external_id: Option<String>,
-    /// The life of the session's keys. `None` leaves it to STS, which grants an hour.
+    /// The lifetime of the session's keys. With `None`, STS grants an hour.
     pub duration: Option<Duration>,
     /// A policy in JSON that limits the session further than the role.
     pub policy: Option<String>,
-    /// The URL of STS. `None` leaves it to `AWS_ENDPOINT_URL_STS`, then to AWS. If S3's endpoint isn't Amazon's, it must
-    /// be set, because AWS must not see the keys of another service.
+    /// The URL of STS. `None` means `AWS_ENDPOINT_URL_STS`, then `AWS_ENDPOINT_URL`, then AWS. If S3's endpoint isn't
+    /// Amazon's, this field or one of the variables must be set, because AWS must not see the keys of another service.
     pub sts_endpoint: Option<String>,
     /// The region that signs the request to STS. `None` means S3's region.
     pub sts_region: Option<String>,
@@ -132,12 +135,13 @@ pub enum RequestChecksums {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum ChecksumAlgorithm {
-    /// CRC32C, or what the service has instead.
+    /// CRC32C. If the service refuses it, Laneway sends `Content-MD5` with a single-request upload, and no checksum
+    /// with the parts of a multipart upload.
     #[default]
     Crc32c,
-    /// CRC64/NVME, which S3 computes when an upload names none.
+    /// CRC64/NVME, which S3 computes when an upload names no checksum.
     Crc64nvme,
-    /// SHA-256. Of a multipart upload, S3 keeps the SHA-256 of the parts' SHA-256s.
+    /// SHA-256. For a multipart upload, S3 keeps the SHA-256 of the parts' SHA-256s.
     Sha256,
 }
 
@@ -201,7 +205,7 @@ impl Settings {
     /// `Invalid` if a header frames a request.
     pub(crate) fn added_headers(&self) -> Result<HeaderMap, Error> {
         if let Some((name, _)) = self.headers.iter().find(|(name, _)| !may_be_added(name)) {
-            let message = format!("the header {name} can't be added: it belongs to the request's framing");
+            let message = format!("the header {name} can't be added, because only Laneway may set it");
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
         }
         // Append the headers one by one, so that two values of one name become two headers.

@@ -23,8 +23,8 @@ use crate::{
 /// A client of one provider, with an endpoint and credentials. Each verb takes the bucket as an argument. Clones share
 /// all state.
 ///
-/// Every verb retries as long as its error may be temporary; the crate's `judge` module has the rules. Every error
-/// names the verb, the object, the number of attempts and the time that they took.
+/// Every verb retries errors that may be temporary; the crate's `judge` module has the rules. Every error names the
+/// verb, the object, the number of attempts and the time that they took.
 #[derive(Clone, Debug)]
 pub struct Store {
     dialect: Arc<dyn Dialect>,
@@ -36,8 +36,8 @@ pub struct Store {
     limits: Arc<LimitsByBucket>,
 }
 
-/// Returns the capabilities of a cloud's stores. Returns `None` for a caller's own dialect, because there only the
-/// [`Store`] knows them.
+/// Returns the capabilities of a cloud's stores. Returns `None` for a caller's own dialect, whose capabilities only its
+/// [`Store`] knows.
 pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
     match provider {
         Provider::Gcs => Some(&crate::gcs::CAPABILITIES),
@@ -119,15 +119,15 @@ impl Store {
         self.dialect.path(bucket).await
     }
 
-    /// Returns how many more large requests for the bucket's objects would each become faster with an additional lane.
-    /// The answer may change at any time.
+    /// Returns how many more large requests for the bucket's objects would raise the rate, because each would get
+    /// another lane. The answer may change at any time.
     pub async fn spare(&self, bucket: &str) -> Spare {
         self.dialect.spare(bucket).await
     }
 
     /// Returns true if the store itself enforces the condition of a write (put, complete, copy, delete), so that no
-    /// other writer can change the object in between. Some S3 endpoints are known, or have proved, not to enforce it.
-    /// For those, Laneway compares the object before and after the write.
+    /// other writer can change the object in between. Some S3 endpoints are known not to enforce it, or have shown that
+    /// they don't. For those, Laneway compares the object before and after the write.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)
     }

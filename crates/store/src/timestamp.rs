@@ -13,9 +13,9 @@ pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Reads `2026-11-21T09:04:05.123Z`, or the same with an offset. A time without an offset is UTC. So is a time with
-/// `UTC` in place of `Z`, as older versions of the AWS CLI wrote it. Returns `None` for any other text, and for a time
-/// before 1970 or after the year 9999.
+/// Reads `2026-11-21T09:04:05.123Z`, or the same with an offset. A time without an offset is UTC. A time with `UTC` in
+/// place of `Z`, as older versions of the AWS CLI wrote it, is UTC too. Returns `None` for any other text, and for a
+/// time before 1970 or after the year 9999.
 pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     let text = text.strip_suffix("UTC").unwrap_or(text);
     let time = match text.parse::<jiff::Timestamp>() {

@@ -45,7 +45,7 @@ pub(crate) async fn list<D: SpeaksMultipart>(
         if !seen.insert(next.clone()) {
             return Err(exchange.nonsense(
                 &sent,
-                "the pages of uploads repeat: one continues at the place of an earlier one",
+                "the listing of uploads repeats itself: two pages name the same next page",
             ));
         }
         marker = next;

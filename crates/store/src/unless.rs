@@ -1,5 +1,4 @@
-//! Conditions of reads on the state that the reader already has. The store then sends the object only if it has
-//! changed.
+//! Conditions with which a store sends an object only if it isn't in the state that the reader already has.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,9 +12,9 @@ pub enum Unless {
     /// [`ObjectMeta::etag`]. S3 accepts an entity tag.
     Version(Version),
     /// The object hasn't changed after this time, in whole seconds, as in `If-Modified-Since`. GCS's JSON API has no
-    /// such header (<https://cloud.google.com/storage/docs/request-preconditions>). There Laneway first reads the
-    /// object's metadata with a separate request. The bytes of the download are then of the state that it found, or of
-    /// a newer one.
+    /// such header (<https://cloud.google.com/storage/docs/request-preconditions>). On GCS, Laneway therefore first
+    /// reads the object's metadata with a separate request. The download can then return bytes of the state that this
+    /// request found, or of a newer one.
     ModifiedSince(SystemTime),
 }
 
@@ -40,7 +39,7 @@ impl Unless {
 
 /// The error message if Laneway itself, and not the store, finds that the object hasn't changed.
 pub(crate) const NOT_MODIFIED: &str =
-    "the object hasn't changed: it is still in the state that the reader has";
+    "the object hasn't changed since the version or time that the request named";
 
 /// Compares two entity tags weakly: they are equal, or differ only in the mark of a weak tag (RFC 9110, 13.1.2).
 fn is_alike(one: &str, other: &str) -> bool {

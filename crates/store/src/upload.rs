@@ -31,9 +31,9 @@ pub struct PutOptions {
     pub content_language: Option<String>,
     /// `Expires`, on S3: the time from which caches ask again.
     pub expires: Option<SystemTime>,
-    /// GCS's custom time, by which lifecycle rules may go. It can only move forward.
+    /// GCS's custom time, which lifecycle rules can refer to. A later change can only set a later time.
     pub custom_time: Option<SystemTime>,
-    /// Storage class, by the store's name for it.
+    /// The storage class, as the store names it.
     pub storage_class: Option<String>,
     /// The user's own metadata.
     pub metadata: BTreeMap<String, String>,
@@ -41,8 +41,7 @@ pub struct PutOptions {
     pub condition: Condition,
     /// Customer-managed key to encrypt with, instead of [`Settings::kms_key`](crate::Settings::kms_key).
     pub kms_key: Option<String>,
-    /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`,
-    /// `public-read`.
+    /// A predefined access control list, as the store names it: `private`, `bucket-owner-full-control`, `public-read`.
     pub acl: Option<String>,
     /// Tags, on S3. A copy without tags keeps its source's tags.
     pub tags: BTreeMap<String, String>,
@@ -204,8 +203,8 @@ impl PutOptions {
         self.retention.is_some() || self.legal_hold
     }
 
-    /// Returns these options, with the fields that are empty filled in from an object. A copy needs this, because a
-    /// store that gets some fields drops the source's other fields.
+    /// Returns these options, with empty fields filled in from an object. A copy needs this: if the request sets some
+    /// fields, the store drops the source's other fields.
     #[must_use]
     pub fn described_like(&self, source: &ObjectMeta) -> Self {
         let mut merged = self.clone();

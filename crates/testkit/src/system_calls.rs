@@ -235,8 +235,8 @@ fn filters(library: &Path) -> bool {
 // Computes the state of a disk after a power cut, from the calls that a program had made by then.
 //
 // A file system may lose everything that wasn't flushed: a file's bytes since its last flush, and changes of names
-// since the last flush of their directory. It may also keep any part of it. This simulation loses all unflushed bytes,
-// all unflushed changes of names, or both.
+// since the last flush of their directory. Or it may keep any part of the unflushed data. This simulation loses all
+// unflushed bytes, all unflushed changes of names, or both.
 
 /// The kinds of unflushed data that are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -331,7 +331,7 @@ fn give_back(lost: &Path, to: &Path) {
 }
 
 fn lose_bytes(folder: &Path, kept: &Path, written: &HashSet<u64>, but_journals: bool) {
-    // The folder itself may be gone, because its making was undone.
+    // The folder itself may be gone, because `lose_names` has undone its creation.
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.expect("an entry").path();
         let metadata = fs::symlink_metadata(&path).expect("it is there");

@@ -1,5 +1,5 @@
-//! Helpers for files: generate trees from a seed and compares them, makes random bytes, waits for changes in a folder,
-//! and reads journals of interrupted transfers.
+//! Generates trees of files from a seed and compares them, makes random bytes, waits for changes in a folder, and reads
+//! journals of interrupted transfers.
 
 use std::collections::BTreeMap;
 use std::fs;

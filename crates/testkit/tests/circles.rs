@@ -1,15 +1,17 @@
-//! The modules of a crate form no circles, so that each can be read with only those below it. The modules counted are
-//! those in a crate's `lib.rs`, each with everything below it. In the library's folders, the modules form no circles
-//! either.
+//! Checks that modules don't use each other in circles. A reader can then understand a module with only the modules that
+//! it uses. The tests check the modules that a crate's `lib.rs` declares, each with all modules below it. They also check
+//! the modules in folders of the library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates whose modules are in order. The program's arguments know its verbs, and the verbs are a list.
+/// The crates whose modules must not form circles. `cli` isn't checked: its arguments use the verbs, and the verbs use the
+/// arguments.
 const SORTED: [&str; 4] = ["lanes", "laneway", "server", "store"];
 
-/// The folders of the library whose modules are in order. The other folders are one family each.
+/// The folders of the library whose modules must not form circles. In each other folder, related modules may use each
+/// other.
 const FOLDERS: [&str; 10] =
     ["client", "content", "engine", "job", "listing", "local", "location", "objects", "request", "transfer"];
 
@@ -97,7 +99,7 @@ fn uses_in_folder(folder: &str) -> Uses {
         found.into_iter().map(module_of).filter(|used| used != module).collect()
     };
     let mut uses: Uses = modules.iter().map(|module| (module.clone(), used_by(module))).collect();
-    // The re-exports of the folder's own file are no uses.
+    // A re-export in the folder's own file isn't a use.
     let is_used = |module: &&String| {
         let mut statements = own.split(';').map(str::trim_start);
         statements.any(|it| !it.starts_with("pub") && it.contains(&format!("{module}::")))
@@ -106,8 +108,8 @@ fn uses_in_folder(folder: &str) -> Uses {
     uses
 }
 
-/// Draws a crate's modules in layers, each above all that it uses, and the arrows between them except those that others
-/// imply.
+/// Draws a crate's modules in layers, each module above all modules that it uses. Also writes the arrows between modules,
+/// without the arrows that other arrows imply.
 fn drawing(heading: &str, name: &str, uses: &Uses) -> String {
     let mut layers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for module in uses.keys() {
@@ -190,7 +192,7 @@ fn used(text: &str, path: &str) -> BTreeSet<String> {
     for (at, _) in text.match_indices(path).filter(|(at, _)| !text[..*at].ends_with("super::")) {
         let after = &text[at + path.len()..];
         match after.strip_prefix('{') {
-            // `use crate::{a, b::c}` names its first words.
+            // `use crate::{a, b::c}` uses the modules `a` and `b`.
             Some(list) => {
                 let list = list.split('}').next().unwrap_or_default();
                 found.extend(list.split(',').filter_map(|item| words(item).next()).map(str::to_owned));
@@ -210,7 +212,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn circle(uses: &Uses) -> Option<Vec<&str>> {
     let mut left: BTreeMap<&str, BTreeSet<&str>> =
         uses.iter().map(|(module, used)| (&**module, used.iter().map(|used| &**used).collect())).collect();
-    // A module that uses no remaining module, or that none uses, is in no circle.
+    // A module isn't part of a circle if it uses no remaining module, or if no remaining module uses it.
     loop {
         let used: BTreeSet<&str> = left.values().flatten().copied().collect();
         let is_outside = |module: &str, uses: &BTreeSet<&str>| uses.is_empty() || !used.contains(module);

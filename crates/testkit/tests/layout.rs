@@ -1,6 +1,7 @@
-//! A type's name is defined once in all product code, and a small file has more than one user.
+//! Checks two rules: all product code defines a type's name only once, and a small file has more than one user.
 //!
-//! `.ci/layout.limits` holds how many exceptions each crate still has. A change that mends one lowers its count.
+//! `.ci/layout.limits` contains the number of exceptions that each crate still has. A change that removes an exception
+//! must lower this number.
 //! `LANEWAY_SHOW_LAYOUT=1` prints the exceptions.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ const CRATES: [&str; 11] = [
 /// The names that the root of each crate may define.
 const AT_ROOTS: [&str; 2] = ["Error", "Options"];
 
-/// A file with fewer lines belongs into the file of its only user.
+/// If a file has fewer lines than this and a single user, its code belongs in the file of this user.
 const SMALL_LINES: usize = 60;
 
 const LIMITS: &str = ".ci/layout.limits";
@@ -184,7 +185,7 @@ fn lonely(files: &BTreeMap<PathBuf, SourceFile>) -> Vec<(PathBuf, PathBuf)> {
     }
     let is_small =
         |path: &PathBuf| files[path].lines < SMALL_LINES && !folder_of(path).as_os_str().is_empty();
-    // A platform's file is one of several for the same user.
+    // Leave out the files below `platform`: there is one for each platform, and all have the same user.
     let is_small = |path: &PathBuf| is_small(path) && place(path) == *path;
     let is_leaf = |path: &PathBuf| !files.keys().any(|other| other.starts_with(folder_of(path)));
     let alone = users.into_iter().filter(|(path, users)| users.len() == 1 && is_small(path) && is_leaf(path));
@@ -210,7 +211,7 @@ impl<'a> ModuleTree<'a> {
                 word if self.modules.contains_key(&at.join(word)) => at.push(word),
                 word => {
                     let other = self.exports.get(&at).and_then(|exports| exports.get(word));
-                    // A path that names itself leads nowhere.
+                    // Don't follow an import whose path is this same path.
                     if let Some(other) =
                         other.filter(|other| depth < 8 && (number > 0 || other[..] != path[..]))
                     {
@@ -255,7 +256,7 @@ fn expanded(text: &str) -> Vec<Vec<String>> {
             ',' | '}' => {
                 let base = prefixes.last().cloned().unwrap_or_default();
                 if path.len() > base.len() {
-                    // `a::{self}` is `a`, and a renamed import is not followed.
+                    // `a::{self}` means `a`. Renamed imports aren't followed.
                     path.retain(|word| word != "self");
                     if !path.iter().any(|word| word == "as") {
                         paths.push(path.clone());

@@ -15,8 +15,8 @@ use surface::{Described, surface};
 /// The library, and the crates whose items it re-exports.
 const CRATES: [&str; 3] = ["laneway", "laneway-store", "laneway-lanes"];
 
-/// A script that permits a stable rustdoc to write JSON. The variable is set only for rustdoc, because crates that
-/// query the compiler would be rebuilt if the answer changed.
+/// A script that permits a stable rustdoc to write JSON. It sets the variable only for rustdoc. If cargo
+/// itself had the variable, it would rebuild the crates that query the compiler.
 const RUSTDOC: &str = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec \"${LANEWAY_RUSTDOC:-rustdoc}\" \"$@\"\n";
 
 #[test]
@@ -45,7 +45,7 @@ fn what_the_library_shows_is_what_the_list_says() {
 fn described(name: &str) -> Described {
     let target = target();
     let rustdoc = target.join("rustdoc-with-json");
-    // A newer script would look like another rustdoc to cargo.
+    // Write the script only if it has changed. To cargo, a newer file would look like another rustdoc.
     if !fs::read_to_string(&rustdoc).is_ok_and(|there| there == RUSTDOC) {
         fs::write(&rustdoc, RUSTDOC).expect("a script is written");
         fs::set_permissions(&rustdoc, fs::Permissions::from_mode(0o755)).expect("it can be run");

@@ -1,6 +1,6 @@
-//! SEMANTICS.md holds the promises, each with an id. docs/semantics-tests.md names the tests that prove each of them,
-//! and docs/incidents.md those of failures elsewhere. If a test is renamed or moved, its name there must change, and
-//! each promise must have at least one test.
+//! SEMANTICS.md contains the promises, each with an id. docs/semantics-tests.md names the tests that prove each promise.
+//! docs/incidents.md names the tests for failures that occurred in other projects. These tests check that each promise has
+//! at least one test, and that both pages name tests by their present paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// Names that only explain the notation.
 const EXPLAINED: [&str; 4] = ["moving::x::y", "exchange::x::y", "server: x::y", "python: x::y"];
 
-/// The pages that name tests, and the fewest names on each. With fewer, the parser has missed some.
+/// The pages that name tests, and the minimum number of names on each. If there are fewer, the parser has missed some.
 const PAGES: [(&str, usize); 2] = [(INDEX, 400), ("docs/incidents.md", 30)];
 
 /// The page with the tests of each promise.
 const INDEX: &str = "docs/semantics-tests.md";
 
-/// The fewest promises, for the same reason.
+/// The minimum number of promises. If there are fewer, the parser has missed some.
 const PROMISES_MIN: usize = 200;
 
 fn root() -> PathBuf {
@@ -238,7 +238,7 @@ impl Tests {
 
     /// Returns true if this test exists, or for `*`, a file with tests.
     fn has(&self, name: &str) -> bool {
-        // A crate, or one of its test programs.
+        // `program` is a crate or one of its test programs.
         let (program, path) = name.split_once(": ").unwrap_or(("", name));
         let mut modules: Vec<&str> = path.split("::").collect();
         let test = modules.pop().unwrap_or_default();

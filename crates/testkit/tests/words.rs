@@ -29,7 +29,7 @@ const RETIRED: [(&str, &str); 21] = [
     ("doubled", "hedged"),
 ];
 
-/// The fewest words of a test's name, which is a plain English sentence. Other names have fewer words.
+/// A name with at least this many words is the name of a test, which is a plain English sentence. It isn't checked.
 const SENTENCE_WORDS: usize = 5;
 
 #[test]

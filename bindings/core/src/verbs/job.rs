@@ -49,7 +49,7 @@ pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let sources = from.list()?.into_iter().map(Into::into).collect();
     let destination = from.maybe_text()?.map(Into::into);
     let options = value::of_texts(from.pairs()?, options::kind_of)?;
-    // Any `VersionNames` will do, because writes of a job have no conditions on versions.
+    // The `VersionNames` have no effect here, because writes of a job have no conditions on versions.
     let put = put_options(VersionNames::ETagAndId, from)?;
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());

@@ -77,8 +77,8 @@ pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     Ok(handles::keep(HandleTarget::List(Exclusive::new(bucket.client(), OpenListing { list, failed: None }))))
 }
 
-/// Returns the next objects of a listing. Waits for at least one, and adds those that have arrived. At the end of the
-/// listing, the result is empty.
+/// Returns the next objects of a listing. Waits for at least one object, and also returns those that have already
+/// arrived. At the end of the listing, the result is empty.
 pub(super) fn next_entries(listing: Arc<Exclusive<OpenListing>>) -> Work {
     let client = listing.client.clone();
     Work::new(&client, async move {

@@ -81,8 +81,8 @@ pub(super) fn ranges_into(
     let coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
     let buffers = coming.buffers();
     let filling = ending.filling(move |place| drop(buffers.give_up(place)));
-    // The tuple's fields are dropped in this order. So all writes have stopped before the host can no longer give up
-    // single ranges.
+    // Rust drops the tuple's fields in this order. So dropping `coming` ends all writes first. Until then, the host can
+    // still give up single ranges.
     let reading = (coming, filling);
     Ok(Work::new(&reader.client, async move {
         let mut reading = reading;
@@ -131,8 +131,8 @@ pub fn drop_ahead(reader: &OpenObject) {
 
 pub(super) fn get_object(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let mut get = bucket.get(from.text()?);
-    // Start and end are encoded as in the Java class `dev.laneway.GetOptions`. If the start is negative, `end` is the
-    // number of last bytes to read. If the end is negative too, the whole object is read.
+    // Start and end are encoded as in the Java class `dev.laneway.GetOptions`. If only the start is negative, `end` is
+    // the number of bytes to read from the object's end. If both are negative, the call reads the whole object.
     let (start, end) = (from.number()?.cast_signed(), from.number()?.cast_signed());
     get = match (u64::try_from(start), u64::try_from(end)) {
         (Ok(start), Ok(end)) if end == i64::MAX.unsigned_abs() => get.range(start..),

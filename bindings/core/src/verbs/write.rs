@@ -36,7 +36,7 @@ pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> 
     ))))
 }
 
-/// Adds as many bytes to the part in memory as it has room for, without waiting. Returns their number.
+/// Passes bytes to the writer until it would have to wait. Returns the number of bytes that the writer took.
 pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     let Ok(mut writing) = writing.value.try_lock() else { return 0 };
     let mut taken = 0;
@@ -107,8 +107,8 @@ pub(super) fn begin_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Resul
 
 pub(super) fn put_part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let upload = named_upload(bucket, from)?;
-    // A number above `u32::MAX` becomes `u32::MAX`, for which the library returns the same error as for any number that
-    // is too large.
+    // A number above `u32::MAX` becomes `u32::MAX`. The library refuses that number too, with the error for too large
+    // numbers.
     let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
     let part = upload.part(number, memory.into_bytes());
     Ok(Work::new(bucket.client(), async move {

@@ -115,7 +115,7 @@ method!(Java_dev_laneway_Native_progress(env, job: jlong) -> JByteArray<'l> {
 });
 
 method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
-    // If the job has ended, its handle was closed, and there is nothing to cancel.
+    // If the handle is closed, the job has ended, and there is nothing to cancel.
     if let Ok(job) = handles::job(number(job)) {
         job.cancel();
     }
@@ -218,7 +218,7 @@ method!(Java_dev_laneway_Native_readNowToArray(env, reader: jlong, position: jlo
 });
 
 method!(Java_dev_laneway_Native_dropAhead(_env, reader: jlong) -> () {
-    // A closed reader has already freed its bytes.
+    // If the reader is closed, it has already freed its bytes.
     if let Ok(reader) = handles::reader(number(reader)) {
         verbs::drop_ahead(&reader);
     }

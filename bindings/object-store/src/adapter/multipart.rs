@@ -31,7 +31,7 @@ pub(in super::super) async fn put_part(
     index: usize,
     data: PutPayload,
 ) -> Result<PartId> {
-    // An index above `u32` becomes the largest number, which the library refuses as it refuses any number above the
+    // An index above `u32::MAX` becomes the largest number. The library refuses that number, as any number above the
     // store's limit.
     let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
     let part = upload(bucket, path, id)?.part(number, Bytes::from(data)).await;

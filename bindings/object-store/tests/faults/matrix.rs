@@ -25,7 +25,8 @@ pub(crate) enum Operation {
     Copy,
 }
 
-/// The requests of operations that faults hit, by verb and number. `batch` stands for the dialect's bulk delete.
+/// The requests that faults hit, each given by its operation, verb and number. `batch` stands for the dialect's bulk
+/// delete.
 const STRIKES: [(Operation, &str); 14] = [
     (Operation::Get, "get:1"),
     (Operation::GetLarge, "get:1"),
@@ -91,13 +92,13 @@ pub(crate) enum Ended {
 
 pub(crate) type CarryOut = fn(Operation, Bucket) -> Result<(), Ended>;
 
-/// Threads of each kind. Cells mostly wait for pauses.
+/// The number of threads for each kind. Cells spend most of their time in pauses.
 const THREADS: usize = 4;
 const CELLS_MIN: usize = 350;
 
-/// Enough time for temporary failures.
+/// The client's retry time, which is enough for temporary failures.
 const RETRY_FOR: Duration = Duration::from_secs(20);
-/// The time limit of a silent connection, for faults that make one silent.
+/// The client's stall timeout, for faults that make a connection silent.
 const STALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
 const REQUESTS_MAX: u64 = 40;

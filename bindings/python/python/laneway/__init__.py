@@ -76,7 +76,7 @@ else:
         sign_async,
     )
 
-# Libraries that test for `io.BufferedIOBase` accept objects as files, as they accept Python's own.
+# Register the classes, so that libraries that test a file for `io.BufferedIOBase` accept them.
 io.BufferedIOBase.register(ReadableFile)
 io.BufferedIOBase.register(WritableFile)
 

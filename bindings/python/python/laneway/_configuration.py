@@ -27,7 +27,7 @@ class _Variable(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """A key that is known from other libraries, but has no meaning here, and the reason."""
+    """A key of other libraries that has no meaning here, with the reason."""
 
     why: str
 
@@ -174,7 +174,7 @@ def settings(
     chosen: dict[str, Any] = {}
     variables: dict[str, str] = {}
     none: tuple[str, ...] = ()
-    # For each setting that was set: the key that set it, and the value. They show contradictions.
+    # Maps each setting to the key that set it and the value, to find keys that contradict each other.
     by: dict[str, tuple[str, Any]] = {}
 
     def check(target: str, name: str, value: Any) -> None:

@@ -55,7 +55,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     The job compares all bytes with the stores' checksums, and returns its summary. With `dry_run`, `planned` in the
     summary lists the items that would be copied. If items fail, the job raises the first failure. This exception has
     all of them as `failures`, and the `summary`. With `remove_source`, a source is removed once its copy is verified.
-    If only the size could be compared, it is kept, unless `allow_unverified` is true.
+    If only the size could be compared, the source is kept, unless `allow_unverified` is true.
 
     `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below folders and
     prefixes and to matches of patterns. `files_from` is a file of names below the only source. It can't be combined
@@ -67,7 +67,8 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     return _copy(first, second, *rest, **options)
 
 
-# `copy_job` has the options with their defaults, and raises a `TypeError` for others. The overloads repeat them.
+# `copy_job` declares the options with their defaults, and raises a `TypeError` for other options. The overloads above
+# repeat the declarations.
 def _copy(
     sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:

@@ -66,7 +66,7 @@ def copy_job(
     return Job.begin("copy", chosen, _places(sources, chosen), _place(destination, chosen), wished)
 
 
-# A `TypeError` for wrong arguments then names the function that the user called.
+# The user calls `copy`, so a `TypeError` for wrong arguments must show that name.
 copy_job.__qualname__ = "copy"
 
 

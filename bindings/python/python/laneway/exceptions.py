@@ -1,4 +1,5 @@
-"""The exceptions of this package. If Python has an exception for the same problem, they are subclasses of it too.
+"""The exceptions of this package. If Python has an exception for the same problem, the class here is also a subclass of
+Python's exception.
 
 Each has `kind`, which is also the class in the program's `--json`. Each also has `url`, `status`, `service_code`,
 `attempts` and `is_retryable`, as far as they are known.
@@ -31,7 +32,7 @@ class NotFoundError(BaseError, FileNotFoundError):
 
 
 class AlreadyExistsError(BaseError, FileExistsError):
-    """The object exists, but the call was to write it only if it doesn't exist."""
+    """The call writes the object only if it doesn't exist, but the object exists."""
 
     kind = "already_exists"
 
@@ -96,7 +97,7 @@ class NotSupportedError(BaseError, NotImplementedError):
 
 
 class ThrottledError(GenericError):
-    """The store throttled the request, and so all its retries."""
+    """The store throttled the request, and also all its retries."""
 
     kind = "throttled"
 
@@ -200,6 +201,7 @@ _CLASSES: dict[str, type[BaseError]] = {
 _WORDS = {
     "-r": "recursive=True",
     "--allow-empty": "allow_empty=True",
+    "--allow-unverified": "allow_unverified=True",
     "--anonymous": "skip_signature=True",
     "--ca-cert FILE": "root_certificate",
     "--delete": "delete=True",
@@ -211,10 +213,12 @@ _WORDS = {
     "--ignore-symlinks": "ignore_symlinks",
     "--include and --exclude": "filters",
     "--max-delete": "max_delete",
+    "--no-clobber": "no_clobber=True",
     "--profile": "profile",
     "--project": "project",
     "--retry-for": "retry_timeout",
     "--s3-endpoint": "endpoint",
+    "copy with cp -r": "use laneway.copy with recursive=True",
     "use cp to": "use laneway.copy to",
 }
 # The pattern doesn't match options of other programs' commands, such as `aws sso login --profile`.

@@ -159,8 +159,8 @@ class JobSummary(TypedDict):
     unchanged: int
     """Items that `sync` found equal on both sides."""
     asked: int
-    """Objects that `sync` requested one by one, because no listing shows their checksums, or the file times in their
-    metadata.
+    """Objects whose metadata `sync` requested one by one, because the listing doesn't show their checksums or the file
+    times in their metadata.
     """
     bytes: int
     seconds: float

@@ -1,4 +1,4 @@
-//! The calls whose results tasks of an asyncio loop await.
+//! Calls of an asyncio loop. Tasks of the loop await their results.
 //!
 //! The engine's threads never wait for the interpreter's lock. They put results into a queue, and write to a pipe that
 //! the loop watches.
@@ -125,7 +125,7 @@ impl LoopCalls {
 impl LoopCalls {
     /// Completes the futures whose results have arrived. The loop calls it when the pipe is readable.
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
-        // This doesn't block, because the loop has seen a byte in the pipe, and nothing else reads from it.
+        // This doesn't block, because the pipe has a byte: the loop has seen it, and nothing else reads from the pipe.
         (&self.reader).read_exact(&mut [0])?;
         let done = self.queue.take();
         for (number, answer) in done {
@@ -156,7 +156,8 @@ impl CallCanceller {
     }
 }
 
-/// Locks a mutex of this module. They are held only briefly, and never while a thread waits for the interpreter's lock.
+/// Locks a mutex of this module. These mutexes are held only briefly, and never while a thread waits for the
+/// interpreter's lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

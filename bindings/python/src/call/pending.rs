@@ -29,8 +29,8 @@ impl PipedCall {
         client: &Client,
         answered: impl Future<Output = CallResult> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The writer is dropped once the result is stored, or if the call is abandoned. In both cases, the pipe becomes
-        // readable.
+        // The pipe becomes readable when the writer is dropped. This happens once the result is stored, or if the call
+        // is abandoned.
         let (reader, mut writer) = std::io::pipe()?;
         let answer = Arc::new(Mutex::new(None));
         let place = Arc::clone(&answer);

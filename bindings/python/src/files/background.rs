@@ -45,7 +45,7 @@ impl FetchedRanges {
     }
 }
 
-/// A file that is being opened. Dropping it cancels this.
+/// A file that is being opened. Dropping it cancels the opening.
 #[pyclass(frozen, name = "Opening", module = "laneway")]
 pub(crate) struct OpeningFile {
     client: Client,
@@ -105,7 +105,7 @@ impl<T: Send + 'static> BackgroundCall<T> {
         let ((done, given), is_done) = (oneshot::channel(), Arc::<AtomicBool>::default());
         let is_over = Arc::clone(&is_done);
         let running = client.spawn(async move {
-            // Sending fails if the receiver was dropped, which is fine.
+            // Sending fails if the receiver was dropped. Ignore this error.
             drop(done.send(call.await));
             is_over.store(true, Ordering::Release);
         });

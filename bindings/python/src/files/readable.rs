@@ -19,14 +19,14 @@ use crate::turns;
 use crate::value::NumberArgument;
 use crate::{error, meta};
 
-/// To find the end of a line, this many bytes are read and searched at a time.
+/// The number of bytes that are read and searched at a time to find the end of a line.
 const LINE: usize = 8 << 10;
 
 /// The part that `ReadableFile` and `AsyncReadableFile` share.
 ///
-/// A read takes its start from the file's position when it is called, and moves the position at once, before it waits
-/// for the bytes. Threads may therefore share a file if they seek and read without releasing the interpreter's lock in
-/// between, as DuckDB does. Each gets the bytes at its own position, even if another thread's read takes long.
+/// A read begins at the file's position, and moves this position before it waits for the bytes. So threads can share a
+/// file if they don't release the interpreter's lock between a seek and a read, as DuckDB doesn't. Each thread then
+/// gets the bytes at its own position, even if another thread's read takes long.
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
@@ -153,8 +153,8 @@ impl Readable {
         Ok(LibraryCall::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
-    /// Reads bytes with `reader`, which reads ahead, unless another read is using it. The rest of a file (`is_rest`) is
-    /// read by a request of its own, because there is nothing to read ahead.
+    /// Reads bytes. Uses `reader`, which reads ahead, unless another read is using it. For the rest of a file
+    /// (`is_rest`), uses a request of its own, because no bytes would be left to read ahead.
     fn bytes(
         &self,
         py: Python<'_>,
@@ -386,7 +386,7 @@ macro_rules! methods {
                 self.0.tell()?.$answer(py)
             }
 
-            /// Reads ranges of the object. It joins ranges into one request where that is faster. The file's position
+            /// Reads ranges of the object. Laneway joins ranges into one request if that is faster. The file's position
             /// doesn't move.
             #[pyo3(signature = (*, starts, ends))]
             fn read_ranges<'py>(

@@ -22,7 +22,7 @@ pub(crate) struct Writable {
     /// The writer, or `None` once the object was completed or aborted.
     writer: Turns<Option<Writer>>,
     is_closed: AtomicBool,
-    /// Number of bytes that were written.
+    /// The number of bytes that were written.
     position: AtomicU64,
 }
 
@@ -138,7 +138,7 @@ macro_rules! methods {
 methods!(WritableFile);
 methods!(AsyncWritableFile);
 
-/// A new object as a file for writing. The object becomes visible when the file is closed.
+/// A file whose written bytes become a new object. The object becomes visible when the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct WritableFile(pub(crate) Writable);
 
@@ -193,7 +193,8 @@ impl WritableFile {
 
 refused!(WritableFile: detach, fileno, read, read1, readall, readinto, readline, readlines, seek, truncate);
 
-/// A new object as a file for writing. Its writes are awaited. The object becomes visible when the file is closed.
+/// A file whose written bytes become a new object. Its writes are awaited. The object becomes visible when the file is
+/// closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct AsyncWritableFile(pub(crate) Writable);
 

@@ -138,7 +138,7 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
             let instead = if name == "head" { "use the verb head" } else { "use 'if_match'" };
             Err(error::own(py, ErrorKind::Unsupported, &format!("get has no option {name}: {instead}")))
         }
-        _ => Err(PyValueError::new_err(format!("there is no option {name:?} of get"))),
+        _ => Err(PyValueError::new_err(format!("get has no option {name:?}"))),
     }
 }
 
@@ -156,7 +156,7 @@ fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     }
     match number("suffix")? {
         Some(suffix) => Ok(call.last(suffix.extract::<NumberArgument>()?.0)),
-        None => Err(PyTypeError::new_err("a range is (start, end), {'offset': first} or {'suffix': bytes}")),
+        None => Err(PyTypeError::new_err("a range must be (start, end), {'offset': first_byte} or {'suffix': number_of_bytes}")),
     }
 }
 
@@ -179,7 +179,7 @@ impl GetResult {
         meta::described(py, &self.meta)
     }
 
-    /// Returns the object's attributes, as far as they came with the bytes.
+    /// Returns those attributes of the object that came with the bytes.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         meta::attributes(py, &self.meta)

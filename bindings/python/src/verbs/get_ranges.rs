@@ -13,8 +13,8 @@ use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads several ranges of an object, which may be in any order. It joins neighbouring ranges into one request
-    /// where that is faster.
+    /// Reads several ranges of an object, which may be in any order. Laneway joins neighbouring ranges into one request
+    /// if that is faster.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
     fn get_ranges(
         &self,

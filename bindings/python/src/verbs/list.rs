@@ -16,7 +16,7 @@ use crate::value::{KeyArgument, NumberArgument, PrefixArgument};
 #[pymethods]
 impl ObjectStore {
     /// Lists the objects whose paths begin with `prefix`, in byte order. Returns an iterator over lists of at most
-    /// `chunk_size` objects. With a `limit`, no more objects are requested.
+    /// `chunk_size` objects. With a `limit`, Laneway lists and returns at most that many objects.
     #[pyo3(
         signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50)),
         text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"

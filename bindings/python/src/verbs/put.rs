@@ -63,7 +63,7 @@ fn put(
     Ok(LibraryCall::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
 }
 
-/// Returns the content if the Rust library can read it alone, from a buffer or a file. Otherwise returns `None`,
+/// Returns the content if the Rust library can read it by itself, from a buffer or a file. Otherwise returns `None`,
 /// because Python has to produce the content bit by bit.
 fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     if let Some(bytes) = lent(file)? {

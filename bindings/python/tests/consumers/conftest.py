@@ -31,7 +31,7 @@ def fs(scheme, filesystem):
 
 @pytest.fixture
 def by_laneway(fs):
-    """Fails a block in which Laneway sends no request: the library went past it, to a client of its own."""
+    """Fails if Laneway sends no request in a block. The library has then used a client of its own."""
 
     @contextmanager
     def block():

@@ -1,4 +1,4 @@
-"""A `Bytes` where libraries want `bytes`. Those that ask for a file take it in one."""
+"""Passes a `Bytes` to libraries that want `bytes`. Libraries that want a file get it inside a file."""
 
 import io
 import json
@@ -26,7 +26,7 @@ def test_polars_takes_bytes_of_other_kinds_in_a_file_alone(table):
     got = laneway.Bytes(content.getvalue())
     assert polars.read_parquet(io.BytesIO(got)).equals(frame)
     assert polars.read_csv(io.BytesIO(laneway.Bytes(CSV)))["b"].to_list() == [2]
-    # Its core takes Python's own `bytes` and files, and no other buffer.
+    # Polars itself accepts only Python's own `bytes` and files, and no other buffer.
     for read, buffer in ((polars.read_parquet, got), (polars.read_parquet, memoryview(got)), (polars.read_csv, laneway.Bytes(CSV))):
         with pytest.raises(TypeError):
             read(buffer)
@@ -42,7 +42,7 @@ def test_pyarrow_and_pandas_take_bytes_of_any_kind_in_a_file_alone(table):
     got = laneway.Bytes(content.getvalue())
     assert parquet.read_table(pyarrow.BufferReader(got)).equals(table)
     assert pandas.read_csv(io.BytesIO(laneway.Bytes(CSV)))["b"].tolist() == [2]
-    # Nor does it take real bytes.
+    # pyarrow doesn't accept Python's own `bytes` either.
     for buffer in (got, content.getvalue()):
         with pytest.raises(TypeError):
             parquet.read_table(buffer)

@@ -11,7 +11,7 @@ dataframe = pytest.importorskip("dask.dataframe")
 def test_parquet_in_folders(table, total, scheme, folder, storage, by_laneway, scheduler):
     import dask
 
-    # Other processes count their requests themselves.
+    # Worker processes count their requests themselves, so this process can't check the count.
     counted = by_laneway if scheduler == "threads" else nullcontext
     url = f"{scheme}://{folder}/table"
     with dask.config.set(scheduler=scheduler):

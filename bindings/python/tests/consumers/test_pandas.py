@@ -29,7 +29,7 @@ def test_one_parquet_file_and_csv(table, scheme, folder, storage, by_laneway):
 
 
 def test_without_options_its_requests_are_laneways(table, scheme, folder, storage, fs, monkeypatch):
-    """Without `storage_options`, even empty ones, pandas opens Parquet URLs by Arrow's own clients."""
+    """If a call has no `storage_options`, not even empty ones, pandas opens Parquet URLs with Arrow's own clients."""
     where = {
         "s3": {"AWS_ENDPOINT_URL": storage.get("endpoint"), "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "laneway"}
         | {"AWS_SECRET_ACCESS_KEY": "lanewaysecret"},

@@ -58,7 +58,8 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     columns = ["c2", "c5", "c7"]
     read = pyarrow.parquet.read_table(f"{folder}/first.parquet", filesystem=fs, columns=columns)
     assert read.equals(written.select(columns))
-    # Three columns of forty row groups, less those of the first ones, which threads read in any order.
+    # The program reads 3 columns of 40 row groups. Threads read the first row groups in any order, so those aren't read
+    # ahead.
     assert len(served) > 60
     some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 156_000)])
     assert some.equals(written.select(columns).slice(156_000))

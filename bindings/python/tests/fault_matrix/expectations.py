@@ -23,7 +23,9 @@ def failure(*errors: type[e.BaseError]) -> Expected:
 
 
 def either(*errors: type[e.BaseError]) -> Expected:
-    """It depends on which of several requests came first, or on whether the store's answer already told enough."""
+    """The outcome depends on which of several requests came first, or on whether the broken answer already contained
+    enough.
+    """
     return Expected(True, errors)
 
 
@@ -63,7 +65,8 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.PermissionDeniedError)
         case "throttle" | "failure" if is_batch:
             return SUCCESS
-        # Google's 503 is a failure, Amazon's is a throttle, and the answer to a HEAD doesn't tell which.
+        # A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show who sent
+        # it.
         case "throttle":
             return passes_or(*((e.ThrottledError,) if is_s3 and about is not About.HEADERS else (e.ThrottledError, e.ServerError)))
         case "failure":

@@ -18,9 +18,9 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --sse aws:kms file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "ALGORITHM", value_parser = algorithm, global = true, help_heading = NEW_OBJECTS)]
     sse: Option<SseAlgorithm>,
-    /// Use an S3 bucket key, which saves requests to KMS
+    /// Use an S3 bucket key, so that S3 sends fewer requests to KMS
     ///
-    /// --kms-bucket-key=false turns off a bucket key that the bucket's settings turn on.
+    /// If the bucket's settings turn bucket keys on, --kms-bucket-key=false turns them off for the new objects.
     ///
     /// Example: laneway cp --sse aws:kms photo.jpg s3://my-bucket/ --kms-bucket-key
     #[arg(hide_short_help = true, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -31,24 +31,25 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --sse aws:kms --kms-context team=data file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
     kms_context: Vec<(String, String)>,
-    /// Let S3 compare uploads by this checksum and keep it: CRC32C, CRC64NVME or SHA256
+    /// Have S3 check each upload against this checksum, and store the checksum with the object: CRC32C, CRC64NVME or SHA256
     ///
-    /// Without the option it is CRC32C, which costs least. Copies inside a store keep what the store computes.
+    /// The default is CRC32C, which takes the least CPU time. Copies inside a store are not affected: they keep the checksum that the store
+    /// computes.
     ///
     /// Example: laneway cp --checksum-algorithm SHA256 file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "ALGORITHM", value_parser = checksum_algorithm, global = true, help_heading = NEW_OBJECTS)]
     checksum_algorithm: Option<ChecksumAlgorithm>,
     /// Encrypt and read objects with your own key, which the store doesn't keep
     ///
-    /// FILE holds 32 bytes, or their base64. Stores call this SSE-C or customer-supplied encryption keys. LANEWAY_CUSTOMER_KEY may hold
-    /// the key instead.
+    /// FILE holds a key of 32 bytes, either raw or in base64. Stores call this SSE-C or customer-supplied encryption keys. Instead of the
+    /// option, you can set LANEWAY_CUSTOMER_KEY to the key.
     ///
     /// Example: laneway cp --customer-key-file my.key file gs://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]
     customer_key_file: Option<PathBuf>,
-    /// Use this key to read the source of a copy between objects
+    /// Read the source with this key, if the source and the destination of a copy are objects
     ///
-    /// LANEWAY_SOURCE_CUSTOMER_KEY may hold the key instead.
+    /// Instead of the option, you can set LANEWAY_SOURCE_CUSTOMER_KEY to the key.
     ///
     /// Example: laneway cp --source-customer-key-file old.key --customer-key-file new.key gs://my-bucket/key gs://my-bucket/key2
     #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]

@@ -98,35 +98,35 @@ const OPTIONS: [(&str, &str, &str, &str); 7] = [
     (
         "include",
         "GLOB",
-        "Include matching names; if all rules are --include, skip all others",
+        "Include matching names; if all rules are --include, skip all other names",
         "Rules apply in order and the first match wins. If all rules are --include, Laneway skips names that match none of them. Repeat for more. `laneway help patterns` explains patterns. \
          Example: --include '*.jpg'",
     ),
     (
         "exclude",
         "GLOB",
-        "Skip matching names: '*.tmp', /only-at-the-top, folder/",
+        "Skip matching names, such as '*.tmp', /only-at-the-top or folder/",
         "Rules apply in order and the first match wins. Repeat for more. Example: --include keep.tmp --exclude '*.tmp'",
     ),
     (
         "exclude-from",
         "FILE",
         "Read rules from FILE, one per line",
-        "A line is an --exclude rule. '+ ' in front makes it an --include rule. Lines that begin with # or ; are comments. \
+        "Each line is an --exclude rule, or an --include rule if it begins with '+ '. Lines that begin with # or ; are comments. \
          Example: --exclude-from .laneway-ignore",
     ),
-    ("min-size", "SIZE", "Skip everything smaller than SIZE: 1MiB", "Example: --min-size 1k"),
-    ("max-size", "SIZE", "Skip everything larger than SIZE: 1MiB", "Example: --max-size 10G"),
+    ("min-size", "SIZE", "Skip everything smaller than SIZE, such as 1MiB", "Example: --min-size 1k"),
+    ("max-size", "SIZE", "Skip everything larger than SIZE, such as 1MiB", "Example: --max-size 10G"),
     (
         "newer",
         "TIME",
-        "Skip everything changed before TIME: 2027-01-31, or an age: 7d",
+        "Skip everything changed before TIME, a date or an age, such as 2027-01-31 or 7d",
         "TIME is a date, a time in UTC (2027-01-31T12:00:00Z) or an age (36h). Example: --newer 7d",
     ),
     (
         "older",
         "TIME",
-        "Skip everything changed at TIME or later: 2027-01-31, or an age: 7d",
+        "Skip everything changed at or after TIME, a date or an age, such as 2027-01-31 or 7d",
         "TIME is a date, a time in UTC (2027-01-31T12:00:00Z) or an age (36h). Example: --older 2027-01-31",
     ),
 ];
@@ -216,9 +216,10 @@ impl InventoryOption {
 /// The option for a file of names.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct NamesFromOption {
-    /// Read names below the source from FILE, one per line, instead of listing; - is stdin
+    /// Take the names from FILE (- for stdin), one per line, instead of listing
     ///
-    /// Empty lines and lines that begin with # or ; are comments. cp and rm accept no filters with it; sync applies filters to the names.
+    /// The names are relative to SRC. For rm they are relative to URL, or are whole URLs if no URL is given. Laneway skips empty lines and
+    /// lines that begin with # or ;. cp and rm accept no filters together with this option. sync applies its filters to the names.
     ///
     /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]
@@ -256,7 +257,9 @@ impl FromStr for RangeOptions {
     /// 14.1.1).
     fn from_str(text: &str) -> Result<Self, String> {
         let one = |part: &str| match part.trim() {
-            "" => Err("a range is missing: ranges are A-B, A- or -N, with commas between them".to_owned()),
+            "" => {
+                Err("a range is missing: write ranges as A-B, A- or -N, with commas between them".to_owned())
+            }
             part => part.parse().map_err(|error: laneway::Error| error.to_string()),
         };
         text.split(',').map(one).collect::<Result<_, _>>().map(Self)

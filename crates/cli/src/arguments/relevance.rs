@@ -1,4 +1,4 @@
-//! Every verb accepts the common options. This module says which of them have an effect on which verb, and
+//! Every verb accepts the common options. This module says which of them have an effect on each verb, and
 //! arranges the help. `-h` shows a verb's most used options. `--help` shows all that have an effect, with examples.
 
 use clap::{Arg, Command};
@@ -8,15 +8,15 @@ use super::topics;
 /// The heading of options for new objects. They have no effect on a verb that makes no objects.
 pub(crate) const NEW_OBJECTS: &str = "New objects";
 
-/// Returns the definition with help arranged for each verb.
+/// Returns the command line's definition with help arranged for each verb.
 pub(crate) fn arranged(command: Command) -> Command {
     let common: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
     command
         .mut_subcommands(|verb| {
             let name = verb.get_name().to_owned();
             let effect = Effect::of(&name);
-            // Each verb gets a copy of the common options, some of them hidden. Clap doesn't replace these copies by the program's own
-            // options.
+            // Give each verb its own copy of the common options, and hide those without effect. Clap then keeps the copies, and doesn't add
+            // the program's own options.
             let options = common.iter().map(|option| option.clone().hide(!effect.includes(&name, option)));
             verb.args(options)
                 .after_help(format!("`laneway help {name}` shows every option, with examples."))
@@ -31,13 +31,14 @@ pub(crate) fn arranged(command: Command) -> Command {
 enum Effect {
     /// Makes objects.
     Writes,
-    /// Looks up, compares or removes objects or buckets.
+    /// Sends requests to a store, but creates no objects: lists, reads metadata, compares, restores or removes objects, or
+    /// manages buckets.
     Asks,
     /// Writes objects' bytes to standard output, so `--json` can't be used.
     Streams,
-    /// Measures with clients of its own, to which only a few options apply.
+    /// Runs benchmarks, with clients that the benchmark creates itself. Only a few of the common options apply to these clients.
     Measures,
-    /// Shows its progress, but sends no request to a store.
+    /// Sends no request to the user's stores: reads files, or uses a store in this process.
     Shows,
     /// Serves, until it is stopped.
     Serves,

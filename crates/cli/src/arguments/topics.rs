@@ -17,7 +17,7 @@ URLs and paths
   PATH, file://PATH     a local file or folder
   -                     standard input as a source, standard output as a destination
 
-Folders. A key may hold slashes, and a prefix that ends in a slash works like a folder. Commands refuse a folder or
+Folders. A key can contain slashes, and a prefix that ends in a slash works like a folder. Commands refuse a folder or
 prefix unless -r is given. sync and verify always work on folders.
 
 Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its own name below DST:
@@ -57,9 +57,8 @@ Amazon S3 (s3://). Laneway uses the first of these that is set up:
   3. The profile in AWS_PROFILE, or the profile `default`. Set one up with: aws configure
   4. The role of the container or of the machine, on AWS.
 
-  A profile may hold keys, a role, a web identity, an SSO session, a login of `aws login` or a
-  credential_process. The region comes from
-  --region, AWS_REGION or the profile.
+  A profile can hold keys, a role, a web identity, an SSO session, a login of `aws login` or a credential_process.
+  The region comes from --region, AWS_REGION or the profile.
 
 Other servers. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the server's keys, and give --s3-endpoint.
 
@@ -76,7 +75,7 @@ Patterns
   *        any characters except /
   **       any characters, including /
   ?        one character except /
-  [a-z]    one character of a set; [!a-z] is one that is not in it
+  [a-z]    one character of a set; [!a-z] is one character outside the set
 
 In URLs. Patterns match keys, not names of buckets. Quote them, so that the shell leaves them alone:
 
@@ -119,7 +118,7 @@ and new ones may be added. Timestamps are in UTC; start_s and end_s are seconds 
   hash        the checksums of a file: source, size, crc32c, crc64nvme, md5
   signed_url  a URL of sign: source, method, url, expires_at, headers
   commands    the last record of run: done, failed, skipped
-  warning     something that was skipped or done differently: source, warning
+  warning     something that was skipped or done otherwise than requested: source, warning
   error       a failure of the command or of one URL: url, error, class
   stats       the counters of --stats, for a command without a summary
 
@@ -228,7 +227,7 @@ const EXAMPLES: &[Examples] = &[
         "setmeta",
         &[
             (
-                "Change a header below a prefix",
+                "Change a header of all objects below a prefix",
                 "laneway setmeta -r --cache-control no-store gs://my-bucket/site",
             ),
             (
@@ -335,7 +334,7 @@ pub(crate) fn of(verb: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(name, _)| *name == verb).map_or(&[], |(_, examples)| examples)
 }
 
-/// Returns the examples as long help prints them.
+/// Returns the examples in the format in which `--help` prints them.
 pub(crate) fn help(verb: &str) -> String {
     let lines = of(verb).iter().map(|(does, command)| format!("\n  {does}:\n    {command}"));
     format!("Examples:{}", lines.collect::<String>())

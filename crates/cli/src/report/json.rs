@@ -195,8 +195,8 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-// The classes of failures in `--json`, which are the names of the library's error kinds. Users' programs compare the classes. So if a kind
-// was added later, its failures keep the class that they had before.
+// The classes of failures in `--json`, which are the names of the library's error kinds. Users' programs compare the classes. So failures
+// of a kind that was added later keep the class that they had before.
 
 /// Returns the class in `--json` of a kind of error.
 pub(crate) fn class(kind: ErrorKind) -> &'static str {

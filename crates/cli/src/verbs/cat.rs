@@ -21,7 +21,7 @@ pub(crate) struct Cat {
     /// A version is gs://bucket/key#generation or s3://bucket/key#id.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Print only these bytes: 0-99, 100-, -100 (the last hundred)
+    /// Print only these bytes, such as 0-99, 100- or -100 (the last hundred)
     ///
     /// Bytes are counted from 0, and both ends are included. Separate several ranges by commas. cat prints them in the order in which you
     /// write them.

@@ -54,12 +54,12 @@ pub(crate) struct Cp {
     inventory: InventoryOption,
     /// Decompress downloaded objects with Content-Encoding gzip or zstd
     ///
-    /// Laneway compares the stored bytes first. The file gets the object's name, without a change. Objects with another encoding fail.
+    /// Laneway compares the stored bytes first. The file has the same name as the object. Objects with another encoding fail.
     ///
     /// Example: laneway cp -r --decompress gs://my-bucket/logs logs
     #[arg(hide_short_help = true, long)]
     decompress: bool,
-    /// Announce the length of stdin or of a pipe: 200GiB
+    /// Announce the length of stdin or of a pipe, such as 200GiB
     ///
     /// Laneway needs this for streams above 6 TiB, and above 156 GiB if the store requires parts of equal size.
     ///
@@ -94,7 +94,7 @@ pub(crate) struct CopyOptions {
     dry_run: bool,
     #[command(flatten)]
     pub(super) manifest: ManifestOption,
-    /// Compress local files with these extensions with gzip: html,txt
+    /// Compress local files with gzip if they have these extensions, such as html,txt
     ///
     /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. A download doesn't decompress
     /// them.
@@ -136,7 +136,7 @@ pub(crate) struct NewObjectOptions {
     /// Example: --content-disposition 'attachment; filename="report.pdf"'
     #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_disposition: Option<String>,
-    /// Set the Content-Encoding header; this encodes nothing
+    /// Set the Content-Encoding header; Laneway doesn't encode the content
     ///
     /// Example: --content-encoding br
     #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
@@ -146,14 +146,14 @@ pub(crate) struct NewObjectOptions {
     /// Example: --content-language de
     #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_language: Option<String>,
-    /// Set the Expires header, on S3: 2027-01-31
+    /// Set the Expires header on S3 to TIME, such as 2027-01-31
     ///
     /// Example: --expires 2027-01-31T12:00:00Z
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = time, help_heading = NEW_OBJECTS)]
     expires: Option<SystemTime>,
-    /// Set the custom time, on GCS: 2027-01-31
+    /// Set the custom time on GCS to TIME, such as 2027-01-31
     ///
-    /// Lifecycle rules may go by it.
+    /// Lifecycle rules can depend on it.
     ///
     /// Example: --custom-time 2027-01-31
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = time, help_heading = NEW_OBJECTS)]
@@ -175,7 +175,7 @@ pub(crate) struct NewObjectOptions {
 /// Access control, tags and retention of new objects.
 #[derive(Args, Debug)]
 struct ProtectionOptions {
-    /// Set a predefined access control list: private, public-read
+    /// Set a predefined access control list, such as private or public-read
     ///
     /// Example: --acl bucket-owner-full-control
     #[arg(hide_short_help = true, long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME", help_heading = NEW_OBJECTS)]
@@ -187,13 +187,13 @@ struct ProtectionOptions {
     tags: Vec<(String, String)>,
     /// Lock new objects until --lock-until: governance or compliance
     ///
-    /// Users with a special permission may shorten a governance lock. Nobody may shorten a compliance lock. In GCS,
+    /// Users with a special permission can shorten a governance lock. Nobody can shorten a compliance lock. In GCS,
     /// these two modes are called unlocked and locked.
     ///
     /// Example: --lock-mode governance --lock-until 2027-01-31
     #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
     lock_mode: Option<RetentionMode>,
-    /// Lock new objects until TIME: 2027-01-31
+    /// Lock new objects until TIME, such as 2027-01-31
     ///
     /// TIME is a date, or a time in UTC.
     ///
@@ -253,8 +253,8 @@ const WORDING: Wording = Wording {
     resume: "Run the same command with -n to continue",
 };
 
-/// The wording for a store whose multipart uploads accept no condition. There, `-n` selects another kind of upload, so adding it to a
-/// repeated command would start large files again.
+/// The wording for a store whose multipart uploads accept no condition. For such a store, `-n` selects another kind of upload. If a user
+/// repeated a command and added `-n`, large files would start again.
 const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {

@@ -116,7 +116,7 @@ impl Demo {
             })?,
             false => context.output.line(&format!(
                 "Laneway and other methods, on a store in this process behind {link}.\n\
-                 Methods take turns; the figures are medians. It takes about a minute."
+                 Methods take turns; the figures are medians. The demo takes about a minute."
             ))?,
         }
         context.output.flush()?;
@@ -169,7 +169,7 @@ impl Demo {
                 }
                 .to_owned()
             };
-            let job = "100 small downloads beside 4 of 40 MiB".to_owned();
+            let job = "100 small downloads during 4 large ones of 40 MiB each".to_owned();
             (
                 DemoJob::of(job, "until half of the small ones have arrived", &found.together, why),
                 found.is_complete(),
@@ -193,7 +193,8 @@ impl Demo {
                 let opened = |row: &Row<laneway_experiments::Figures>| {
                     count(row.figures().map_or(0, |figures| figures.connections), "connection", "connections")
                 };
-                let all_at_once = if verdict == Verdict::Win { "All files go at once. " } else { "" };
+                let all_at_once =
+                    if verdict == Verdict::Win { "Laneway sends all files at once. " } else { "" };
                 format!("{all_at_once}Laneway opened {}, the other method {}.", opened(ours), opened(other))
             };
             let job = format!("{FILES} uploads of {:.1} KB", FILE_BYTES as f64 / 1e3);
@@ -213,10 +214,7 @@ impl Demo {
             page.slices(std::slice::from_ref(&found));
             let why = |_, ours: &Row<slices::Figures>, _: &Row<_>| {
                 let ratio = ours.figures().map_or(0.0, |figures| figures.floor_ratio);
-                format!(
-                    "Laneway takes {} the least time that the link allows.",
-                    times(ratio).replace('x', " times")
-                )
+                format!("Laneway takes {} the shortest possible time.", times(ratio).replace('x', " times"))
             };
             let job = format!("One download of {}", size(self.size));
             (
@@ -311,6 +309,9 @@ fn sentence(Comparison { verdict, ratio }: &Comparison, runs: usize) -> String {
         Verdict::Win => format!("Win: {ratio} as fast as the best other method."),
         Verdict::Tie => format!("Tie: {ratio} as fast as the best other method, within noise."),
         Verdict::Behind => format!("Behind: {ratio} as fast as the best other method."),
-        Verdict::Unclear => format!("Unclear: {ratio} after {}.", count(runs as u64, "run", "runs")),
+        Verdict::Unclear => format!(
+            "Unclear: {ratio} as fast as the best other method, after {}.",
+            count(runs as u64, "run", "runs")
+        ),
     }
 }

@@ -23,7 +23,7 @@ use crate::{arguments, locations};
 ///
 /// -h without a URL prints help; with a URL it means --readable-sizes, so `du -sh` works as usual.
 #[derive(Args, Debug)]
-// `short_h` below means help without a URL, and --readable-sizes with one.
+// The flag `short_h` below prints help if there is no URL. With a URL, it means --readable-sizes.
 #[command(disable_help_flag = true)]
 pub(crate) struct Du {
     /// Bucket, prefix, object or pattern
@@ -211,7 +211,7 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
         return refused("an inventory lists one bucket, but these URLs are in several");
     }
     if places.len() > 1 && places.iter().any(Location::is_pattern) {
-        return refused("an inventory replaces the listing of buckets and prefixes, not of patterns");
+        return refused("an inventory can only replace the listing of a bucket or prefix");
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ fn count(client: &Client, request: &RemoveRequest) -> RemovalSize {
     }
     match failure {
         None if is_whole => RemovalSize::Whole { objects, bytes },
-        failure => RemovalSize::Unknown(failure.unwrap_or_else(|| "the listing was cut short".to_owned())),
+        failure => RemovalSize::Unknown(failure.unwrap_or_else(|| "the listing ended early".to_owned())),
     }
 }
 

@@ -18,8 +18,8 @@ use crate::job::Interrupt;
 /// Run a small object store for demos and tests
 ///
 /// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. It can imitate a distant or
-/// failing store. Don't keep data that matters in it: everybody who can reach the store may read and write everything. It therefore listens
-/// on the loopback interface unless --listen says otherwise.
+/// failing store. Don't keep data that matters in it: everybody who can reach the store can read and write everything. The store therefore
+/// listens on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
     /// Create this bucket if it doesn't exist; repeat for more
@@ -98,12 +98,12 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = "TLS")]
     h1_only: bool,
 
-    /// Imitate this round-trip time, for handshakes too: 50ms
+    /// Imitate this round-trip time, such as 50ms, also for handshakes
     ///
     /// Example: laneway serve --rtt 50ms --bucket demo
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, help_heading = "Imitation")]
     rtt: Option<Duration>,
-    /// Limit each direction to this rate, shared by all connections: 1Gbit/s
+    /// Limit each direction of all connections together to this rate, such as 1Gbit/s
     ///
     /// Each direction has a bottleneck with one queue (--queue). A connection starts with ten segments and then sends as TCP with BBR does.
     /// If a client stops reading, the imitated sender stops too. On Linux, a local client's small TCP window or receive buffer also slows
@@ -120,7 +120,7 @@ pub(crate) struct Serve {
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
           help_heading = "Imitation")]
     queue: Option<u64>,
-    /// Lose this share of packets in each direction: 0.5%, at most 50%
+    /// Lose this share of packets in each direction, such as 0.5% (at most 50%)
     ///
     /// Lost bytes arrive one round trip later, and so do all bytes after them on the same connection. If no bytes follow, the lost ones
     /// arrive two round trips and up to 200 ms later.
@@ -128,7 +128,7 @@ pub(crate) struct Serve {
     /// Example: laneway serve --rtt 20ms --loss 0.5%
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss, help_heading = "Imitation")]
     loss: Option<f64>,
-    /// Limit each connection to this rate: 90MB/s
+    /// Limit each connection to this rate, such as 90MB/s
     ///
     /// S3 limits a connection to about 90 MB/s, so a client needs several connections for one object to fill a fast link. The limit applies
     /// to each direction, and includes TLS and framing. It works without --rtt and --bandwidth.
@@ -144,7 +144,7 @@ pub(crate) struct Serve {
     /// Example: laneway serve --like minio
     #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
     like: Option<Habits>,
-    /// Fail on purpose: 'get:3 reset@256KiB'; repeat for more
+    /// Fail on purpose by this rule, such as 'get:3 reset@256KiB'; repeat for more
     ///
     /// A rule is [VERB][:SELECTOR] [key=GLOB] ACTION. The rule above resets the connection of the third GET after 256 KiB
     /// of its body. A selector can also be a share such as :10%, or the first requests, as in :1-3. An unknown ACTION is
@@ -308,11 +308,12 @@ impl ServerAddress {
     fn advice(&self, loopback: bool) -> String {
         let ca = self.ca.as_deref().map(|ca| format!(" --ca-cert {}", quoted(ca))).unwrap_or_default();
         let mut text = String::from(
-            "This store is for demos and tests; don't keep data that matters in it. Press Ctrl-C to end it. To use it:\n",
+            "This store is for demos and tests; don't keep data that matters in it. Press Ctrl-C to stop it.\n",
         );
         if !loopback {
-            text += "It listens on more than the loopback interface: everybody who reaches it may read and write everything.\n";
+            text += "The store listens on more than the loopback interface: everybody who reaches it can read and write everything.\n";
         }
+        text += "To use the store:\n";
         let (url, key, secret) = (&self.url, &self.access_key, &self.secret_key);
         text += &format!("  laneway{ca} --gcs-endpoint {url} --anonymous --project any ls gs://\n");
         text +=

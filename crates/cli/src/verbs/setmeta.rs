@@ -61,7 +61,7 @@ struct MetadataOptions {
     /// Example: --content-disposition attachment
     #[arg(long, value_name = "VALUE")]
     content_disposition: Option<String>,
-    /// Set the Content-Encoding header; this encodes nothing
+    /// Set the Content-Encoding header; Laneway doesn't encode the content
     ///
     /// Example: --content-encoding gzip
     #[arg(long, value_name = "VALUE")]
@@ -71,14 +71,14 @@ struct MetadataOptions {
     /// Example: --content-language de
     #[arg(long, value_name = "VALUE")]
     content_language: Option<String>,
-    /// Set the Expires header, on S3: 2027-01-31
+    /// Set the Expires header on S3 to TIME, such as 2027-01-31
     ///
     /// Example: --expires 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     expires: Option<SystemTime>,
-    /// Set the custom time, on GCS: 2027-01-31
+    /// Set the custom time on GCS to TIME, such as 2027-01-31
     ///
-    /// It can only move forward. Lifecycle rules may go by it.
+    /// It can't be set to an earlier time. Lifecycle rules can depend on it.
     ///
     /// Example: --custom-time 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -100,7 +100,7 @@ struct MetadataOptions {
     clear_metadata: bool,
     /// Set a predefined access control list, by the store's name for it
     ///
-    /// Buckets with uniform access, and most of Amazon's, have no such lists and refuse it.
+    /// Buckets with uniform access, and most buckets on Amazon S3, have no such lists and refuse this option.
     ///
     /// Example: --acl public-read
     #[arg(long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME")]

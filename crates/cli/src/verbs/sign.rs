@@ -21,7 +21,7 @@ pub(crate) struct Sign {
     /// Objects or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Let the URLs expire after TIME, at most 7d: 15m, 12h
+    /// Let the URLs expire after TIME, such as 15m or 12h (at most 7d)
     ///
     /// A URL that is signed with temporary credentials expires with them at the latest.
     ///

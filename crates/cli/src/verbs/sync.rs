@@ -45,7 +45,7 @@ pub(crate) struct Sync {
     /// Example: laneway sync -n --delete site gs://my-bucket/site
     #[arg(long, short = 'n', alias = "dryrun")]
     dry_run: bool,
-    // Accepted for users of other tools. It has no effect, because a sync always includes all folders.
+    // The option exists for users of other tools. It has no effect, because a sync always includes all folders.
     #[arg(long, short, short_alias = 'R', hide = true)]
     recursive: bool,
     /// Compare contents by checksum, not times
@@ -90,7 +90,7 @@ pub(crate) struct Sync {
     /// Example: laneway sync --delete --allow-empty site gs://my-bucket/site
     #[arg(hide_short_help = true, long, requires = "delete")]
     allow_empty: bool,
-    /// Let --delete remove a DST whose only entry is a folder named like SRC
+    /// Let --delete run on a DST that contains only a folder named like SRC, and remove that folder
     ///
     /// Such a folder is usually a copy of SRC that `cp -r` made with a slash at the end of DST. So the DST of sync was probably meant to be
     /// that folder.

@@ -25,7 +25,7 @@ pub(crate) struct Verify {
     /// Folder or prefix to compare with SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    // Accepted for users of other tools. It has no effect, because checksums are always compared.
+    // The option exists for users of other tools. It has no effect, because checksums are always compared.
     #[arg(long, short, hide = true, conflicts_with = "no_read")]
     checksum: bool,
     /// Compare local files by name and size only

@@ -136,7 +136,8 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
     }
 }
 
-/// Exit status of a program that the loader couldn't load for want of memory. Others end by SIGABRT.
+/// The exit status if the loader can't load the program because memory is missing. If memory is missing later, SIGABRT ends the
+/// program.
 const NOT_LOADED: Option<i32> = Some(127);
 
 /// Runs the command with a limit, in the syntax of the shell's `ulimit`.

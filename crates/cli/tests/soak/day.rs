@@ -90,7 +90,8 @@ const EVENTS: [(u32, Event); 7] = [
     (90, Event::Limit),
 ];
 
-/// Connections served at once while they are limited. If there were fewer than concurrent commands, a command could be without one.
+/// The number of connections that are served at once during [`Event::Limit`]. If it were smaller than the number of concurrent commands,
+/// a command could get no connection.
 const CONNECTIONS: usize = 16;
 
 #[test]

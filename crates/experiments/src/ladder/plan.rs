@@ -58,7 +58,7 @@ impl Plan {
         }
         if (self.files as u64).checked_mul(self.size).is_none_or(|bytes| bytes > BYTES_MAX) {
             return refused(format!(
-                "`bench ladder` is for small files: all together may have at most {} MiB",
+                "`bench ladder` is for small files: all files together can have at most {} MiB",
                 BYTES_MAX >> 20
             ));
         }

@@ -64,11 +64,11 @@ impl Plan {
             return refused("the plan needs at least one small object and one run");
         }
         if self.small > 10_000 || self.large > 1000 {
-            return refused("the plan may have at most 10,000 small and 1000 large objects");
+            return refused("the plan can have at most 10,000 small and 1000 large objects");
         }
         if self.small_size.0 == 0 || self.small_size.0 > self.small_size.1 {
             return refused(
-                "a small object needs at least one byte, and the smallest size must come before the largest",
+                "a small object needs at least one byte, and the smallest size can't be above the largest",
             );
         }
         if self.large > 0 && self.large_size == 0 {

@@ -101,7 +101,7 @@ impl Mixed {
 
     /// Returns the human-readable table for the case in which all objects are requested at once.
     pub fn table(&self) -> Table {
-        let head = ["method", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / least"];
+        let head = ["method", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / shortest"];
         Table::of(&head, &self.together, |row, f| {
             vec![
                 median(row, |f| f.small_p50_s),
@@ -125,10 +125,10 @@ impl Mixed {
             "method",
             "idle p50 s",
             "idle p99 s",
-            "beside bulk p50 s",
+            "with large p50 s",
             "p99 s",
             "max s",
-            "bulk MiB/s",
+            "large MiB/s",
             "connections",
             "p50 / idle",
         ];
@@ -175,7 +175,7 @@ impl Compared for Figures {
         },
         Measure {
             name: "total_s",
-            short: "until all are there",
+            short: "until all are complete",
             heads: ["total range s", "Laneway"],
             value: |figures| figures.total_s,
         },
@@ -190,13 +190,13 @@ impl Compared for ArrivalFigures {
     const MEASURES: &'static [Measure<Self>] = &[
         Measure {
             name: "beside_p50_s",
-            short: "arriving, median",
+            short: "at random times, median",
             heads: ["p50 range s", "Laneway"],
             value: |figures| figures.beside_p50_s,
         },
         Measure {
             name: "beside_p99_s",
-            short: "arriving, 99th percentile",
+            short: "at random times, 99th percentile",
             heads: ["p99 range s", "Laneway"],
             value: |figures| figures.beside_p99_s,
         },

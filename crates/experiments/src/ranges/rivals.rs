@@ -31,7 +31,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
     };
     let pool = Pool::new(rival.clone(), Some(connections));
     let mut came = Vec::new();
-    // The bytes of the whole object, which the first group fetches. The later groups are cut out of them.
+    // `Reader::Whole` fetches the whole object for the first group, and keeps it here for the later groups.
     let mut whole = Vec::new();
     for lot in &errand.lots {
         let requests = match reader {
@@ -108,8 +108,8 @@ async fn one(site: &Site, key: &str, range: &Range<u64>, connection: &mut Http1)
 /// Cuts a range out of the bodies that contain it. The bodies are sorted by position. If bytes are missing, the result
 /// is too short, and the later comparison with the expected bytes fails.
 fn cut(bodies: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Bytes {
-    // If a request is for exactly this range, use its body. Requests can only overlap if they weren't merged, and then
-    // each equals a range. The search below needs requests that don't overlap.
+    // If there was one request for each range, requests may overlap. But then one of them is for exactly this range:
+    // use its body. Merged requests and slices never overlap, and the search below relies on that.
     if let Ok(at) = bodies.binary_search_by_key(&ends(range), |(request, _)| ends(request)) {
         return bodies[at].1.clone();
     }

@@ -111,7 +111,7 @@ pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
             );
         }
         if shown < of.len() {
-            html.push_str("<li>The tables below name them.</li>");
+            html.push_str("<li>The tables below list these jobs.</li>");
         }
         html.push_str("</ul></section>\n");
     }

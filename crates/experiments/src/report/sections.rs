@@ -20,23 +20,23 @@ pub(super) use slices::slices;
 /// Returns a human-readable description of the path to a store.
 pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     let Some(Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, .. }) = link else {
-        return format!("the path to {store} ({})", distance(rtt_s));
+        return format!("the path to {store} (round trip {})", distance(rtt_s));
     };
     let rtt = distance(rtt.as_secs_f64());
     let capped = connection_bandwidth
-        .map(|cap| format!(", at most {} a connection", link_rate(cap)))
+        .map(|cap| format!(", with at most {} for each connection", link_rate(cap)))
         .unwrap_or_default();
     let Some(rate) = bandwidth else {
-        return format!("an imitated delay of {rtt} without a limit of bandwidth{capped}");
+        return format!("an imitated round trip of {rtt} without a bandwidth limit{capped}");
     };
-    let queue = queue.map_or_else(|| "a round trip".to_owned(), size);
+    let queue = queue.map_or_else(|| "one round trip's bytes".to_owned(), size);
     let lost = if loss > 0.0 {
-        format!(" that loses {} % of its packets", (loss * 1e4).round() / 100.0)
+        format!(", a loss of {} % of its packets", (loss * 1e4).round() / 100.0)
     } else {
         String::new()
     };
     format!(
-        "an imitated link of {rtt} and {}{lost}, shared by all connections, with a queue of {queue}{capped}",
+        "an imitated link with a round trip of {rtt}, {} for all connections together{lost}, and a queue of {queue}{capped}",
         link_rate(rate)
     )
 }
@@ -67,7 +67,7 @@ fn against_floor<F: Compared>(
             number: value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value))),
         }
     };
-    let floor = format!("least possible {} s", seconds(floor_s));
+    let floor = format!("shortest possible time {} s", seconds(floor_s));
     let rows: Vec<Bar> = rows.iter().map(bar).collect();
     let (drawing, is_logarithmic) = bars(&rows, (floor_s, &floor));
     let note = if is_logarithmic { "The axis is logarithmic. " } else { "" };
@@ -97,17 +97,17 @@ mod tests {
         let gigabit = link(Some(125_000_000));
         assert_eq!(
             path(Some(gigabit)),
-            "an imitated link of 20 ms and 1 Gbit/s, shared by all connections, with a queue of a round trip"
+            "an imitated link with a round trip of 20 ms, 1 Gbit/s for all connections together, and a queue of one round trip's bytes"
         );
         assert_eq!(
             path(Some(Imitated { queue: Some(256 << 10), loss: 0.005, ..gigabit })),
-            "an imitated link of 20 ms and 1 Gbit/s that loses 0.5 % of its packets, shared by all connections, with a queue of 256 KiB"
+            "an imitated link with a round trip of 20 ms, 1 Gbit/s for all connections together, a loss of 0.5 % of its packets, and a queue of 256 KiB"
         );
-        assert_eq!(path(Some(link(None))), "an imitated delay of 20 ms without a limit of bandwidth");
+        assert_eq!(path(Some(link(None))), "an imitated round trip of 20 ms without a bandwidth limit");
         assert_eq!(
             path(Some(Imitated { connection_bandwidth: Some(50_000_000), ..link(None) })),
-            "an imitated delay of 20 ms without a limit of bandwidth, at most 400 Mbit/s a connection"
+            "an imitated round trip of 20 ms without a bandwidth limit, with at most 400 Mbit/s for each connection"
         );
-        assert_eq!(path(None), "the path to https://h (20 ms)");
+        assert_eq!(path(None), "the path to https://h (round trip 20 ms)");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::markup::escaped;
 
-/// Pixels of a plot on a screen, as wide as the page's tables, and on a phone.
+/// The width of a plot in pixels: on a screen, where it equals the width of the page's tables, and on a phone.
 const WIDE: i32 = 1088;
 const NARROW: i32 = 350;
 /// The height of text in pixels.

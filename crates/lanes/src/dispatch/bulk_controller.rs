@@ -1,14 +1,16 @@
-//! Limits bulk to keep small requests fast: its rate while it yields to them, and its bytes in flight.
+//! Limits bulk (requests above 1 MiB) to keep small requests fast. It limits bulk's bytes in flight, and bulk's rate while bulk yields to
+//! small requests.
 //!
-//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields if the small requests of its
-//! direction have more bytes than the path carries in 10 ms (a [`moment`](Rules::moment)). Fewer bytes don't slow bulk. Yielding bulk moves
-//! at a low rate, which rises with time so that bulk never starves. [`AccessLink`] decides for all origins, since they share one link.
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields if the outstanding small
+//! requests of its direction have more bytes than the path carries in 10 ms (a [`moment`](Rules::moment)). If they have fewer bytes, bulk
+//! isn't slowed down. Yielding bulk moves at a low rate, which rises with time so that bulk never starves. [`AccessLink`] decides for all
+//! origins, since they share one link.
 //!
 //! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. At 1 Gbit/s, a full queue of 1 MiB adds
 //! 8 ms, four times the round trip to a nearby server. A full queue also drops packets, and if the last packet of a small body is lost, TCP
-//! needs a timeout to notice. A limit on the rate would have to be exact. If it is a little too high it fills the queue, and if it is a
-//! little too low it wastes capacity. So [`BulkInFlight`] limits each connection's bytes in flight, which leave as fast as the path
-//! permits. Its limits are:
+//! needs a timeout to notice. A limit on the rate would have to be exact. A rate that is a little too high fills the queue, and one that is
+//! a little too low wastes capacity. So [`BulkInFlight`] limits each connection's bytes in flight, which leave as fast as the path permits.
+//! Its limits are:
 //!
 //! | bulk | down: receive windows | up: send buffers |
 //! |---|---|---|
@@ -16,10 +18,10 @@
 //! | while there are small requests | `growth` | `gain` |
 //! | while it yields | `growth` of its permitted rate | `gain` |
 //!
-//! The figures are in bandwidth-delay products. The bytes that the path carries in 1 ms are added, since a thread may not run for that
-//! long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two products of bytes wait
-//! behind one. While there are small requests, the limit still lets a sender find a quarter more rate, for which BBR probes. Until bulk has
-//! filled the path, its bytes in flight are limited only while it yields.
+//! The figures are in bandwidth-delay products. Each limit also includes the bytes that the path carries in 1 ms, because a thread may not
+//! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
+//! bandwidth-delay products of bytes wait behind each lost packet. While there are small requests, the limit still lets a sender's rate
+//! grow by a quarter. BBR probes for as much. Until bulk has filled the path, its bytes in flight are limited only while it yields.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -44,8 +46,8 @@ impl AccessLink {
         Self { rules, path, yielding, ..Self::default() }
     }
 
-    /// Processes a reading of the bytes moved so far. `small_wait` means that small requests wait for others to end, and `has_bulk` that
-    /// there is bulk.
+    /// Processes a reading of the bytes moved so far. `small_wait` is true if small requests wait for other requests to end. `has_bulk` is
+    /// true if there is bulk.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
         let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held));
@@ -68,17 +70,17 @@ impl AccessLink {
         self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
     }
 
-    /// Returns whether bulk that waits may begin. Small requests can delay its beginning.
+    /// Returns whether queued bulk may be sent now. Small requests can delay it.
     pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
-    /// Returns whether bulk yields while the rate that small requests leave unused isn't known yet.
+    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
     pub(super) fn holds_bulk(&self) -> bool {
         self.yielding.is_yielding() && self.left_over.found.is_none()
     }
 
-    /// Records that small requests are outstanding. Returns true if none were expected, so that limits must be decided anew.
+    /// Records that small requests are outstanding. Returns true if none were expected. The caller must then decide the limits again.
     pub(super) fn small(&mut self, now: Instant) -> bool {
         let expected_small = self.expects_small(now);
         self.small_at = Some(now);
@@ -99,8 +101,8 @@ impl AccessLink {
 /// The part of the link's rate that small requests leave unused, measured while bulk yields to them.
 #[derive(Debug, Default)]
 struct Remainder {
-    /// The latest measured rates of the link in bytes per second, the newest first. Nearly all of it is small requests, because bulk
-    /// yields.
+    /// The latest measured rates of the link in bytes per second, the newest first. Nearly all of these bytes belong to small requests,
+    /// because bulk yields.
     rates: VecDeque<f64>,
     /// The rate that small requests leave unused, in bytes per second, and the time until which bulk may use it.
     found: Option<(f64, Instant)>,
@@ -118,7 +120,8 @@ impl Remainder {
         let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
             return;
         };
-        // The rate of small requests may grow a little.
+        // Leave room for the rate of small requests to grow by a quarter. Bulk may use the rest only if that rate has grown by at most a
+        // quarter since `before`.
         let need = latest * rules.growth;
         if latest <= before * rules.growth && need < carries {
             self.found = Some((carries - need, now + rules.remembered));
@@ -157,8 +160,8 @@ impl YieldState {
         Self { rules, ..Self::default() }
     }
 
-    /// Decides how many bytes per second bulk may move. `outstanding` is the number of bytes of small requests, and `left_over` the rate
-    /// that they leave unused. Returns `Some` if the decision differs from the last one. `Some(None)` removes the limit.
+    /// Decides how many bytes per second bulk may move. `outstanding` is the number of bytes of small requests. `left_over` is the rate
+    /// that small requests leave unused. Returns `Some` if the decision differs from the last one. `Some(None)` removes the limit.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -169,12 +172,14 @@ impl YieldState {
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
-        // A steady stream of small requests always has this many bytes in flight, with or without bulk. So that many don't show a backlog.
+        // A steady stream of small requests can have up to this many bytes in flight, even without bulk. So this amount isn't a sign of a
+        // backlog.
         let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
         let above = (carries * self.rules.moment.as_secs_f64())
             .min(self.rules.freight_above as f64)
             .max(on_the_way) as u64;
-        // Bulk that yields continues to yield until half of `above` is left, so that single answers don't switch it on and off.
+        // Once bulk yields, it continues to yield until at most half of `above` is outstanding. Otherwise single answers would switch
+        // yielding on and off.
         let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
         if !yields {
             return self.hold.take().map(|_| None);
@@ -234,7 +239,7 @@ pub(super) struct SmallTraffic {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneGroup {
     pub(super) lanes: usize,
-    /// The round trip of their path.
+    /// The round trip of the lanes' path.
     pub(super) rtt: Duration,
 }
 
@@ -261,8 +266,8 @@ impl BulkInFlight {
         }
     }
 
-    /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if that differs much from the last limit. `Some(None)`
-    /// removes the limit.
+    /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if the new limit differs much from the last one.
+    /// `Some(None)` removes the limit.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -280,7 +285,8 @@ impl BulkInFlight {
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,
-            // The server is in the same building, so a queue adds little. With more bytes in flight, its threads wake up less often.
+            // The server is in the same building, so a queue adds little delay. With more bytes in flight, the server's threads wake up
+            // less often.
             _ if group.rtt < self.rules.service_min && !expects_small => None,
             (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
             _ if !may_hold => None,
@@ -307,10 +313,10 @@ impl BulkInFlight {
     }
 
     /// Decides the pace, in bytes per second, of each of `lanes` while they upload bulk and there are no small requests. Returns `Some` if
-    /// it differs much from the last one. Each part of an upload ends with a pause, after which a rate-based sender (BBR) sends at almost
-    /// three times its share. On a path of 1 Gbit/s and 20 ms with a queue of 512 KiB, 22 % of the packets were retransmitted without a
-    /// pace. With the square of `growth` as the factor, a path of 300 Mbit/s and 80 ms was not faster, and 7.5 % were retransmitted instead
-    /// of 3.1 %.
+    /// the pace differs much from the last one. Each part of an upload ends with a pause, after which a rate-based sender (BBR) sends at
+    /// almost three times its share. On a path of 1 Gbit/s and 20 ms with a queue of 512 KiB, 22 % of the packets were retransmitted
+    /// without a pace. With the square of `growth` as the factor, a path of 300 Mbit/s and 80 ms was not faster, and 7.5 % were
+    /// retransmitted instead of 3.1 %.
     pub(super) fn pace(
         &mut self,
         lanes: usize,
@@ -329,9 +335,9 @@ impl BulkInFlight {
         Some(Some(pace))
     }
 
-    /// Decides how many unsent bytes of bulk the kernel holds for each of `lanes`. Returns `Some` if that differs much from the last
-    /// number. The path carries all of them in a [`moment`](Rules::moment), because a new limit takes effect only after they are sent.
-    /// Fewer bytes would wake the writer more often.
+    /// Decides how many unsent bytes of bulk the kernel holds for each of `lanes`. Returns `Some` if the number differs much from the last
+    /// one. A new limit on the rate takes effect only after these bytes are sent. So the number is chosen so that the path carries all of
+    /// them in a [`moment`](Rules::moment). With fewer bytes, the writer would be woken more often.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
@@ -373,7 +379,7 @@ impl StranglingWatch {
     pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, path: &Throughput) -> bool {
         let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
         if let Some((at, rate)) = path.bulk_reading().filter(|(at, _)| is_new(*at)) {
-            // If there are fewer lanes than before, bulk is near its end, and slower for this reason.
+            // If there are fewer lanes than before, bulk is near its end. That explains its lower rate.
             let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
             self.read = Some((at, lanes));
             self.best = self.best.max(rate.min(self.last));
@@ -381,10 +387,10 @@ impl StranglingWatch {
             self.slow =
                 if is_held && !are_fewer && rate * self.rules.growth < self.best { self.slow + 1 } else { 0 };
         }
-        // Only a long time of slow readings counts, because bulk needs some tenths of a second to regain its rate after small requests end.
+        // Slow readings count only if they last long. After small requests end, bulk needs some tenths of a second to regain its rate.
         if self.rules.reading_min * self.slow >= self.rules.strangled_after {
             (self.slow, self.best) = (0, 0.0);
-            // The time doubles if the limit was removed for the same reason not long ago.
+            // The time without a limit doubles if the limit was removed for the same reason not long ago.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
             self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
             self.lifted_until = now.checked_add(self.lifted);
@@ -585,7 +591,7 @@ mod tests {
             }
         }
 
-        /// Returns the rate in bytes per second that bulk reaches in five minutes. The path's round trip is now `times` times longer than
+        /// Returns the rate in bytes per second that bulk reaches in five minutes. The path's round trip is now `times` times as long as
         /// the shortest one.
         fn moved(direction: Direction, rtt: Duration, times: u32, expects_small: bool) -> f64 {
             // For uploads, three quarters of the send buffer are filled on average, and one more packet is in flight.

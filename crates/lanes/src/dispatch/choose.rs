@@ -1,8 +1,8 @@
-//! Decides how many lanes an origin has, which are dialled or closed, and which attempt goes on which.
+//! Decides how many lanes an origin has, which lanes are dialled or closed, and on which lane each attempt is sent.
 //!
-//! A connection costs about a millisecond of CPU time for its handshake, and saves round trips. [`wanted`] compares the two, so a far
-//! server gets many express lanes and a near one few. All origins together stay below the limit of connections. Hedges are sent before
-//! queued attempts.
+//! A connection costs about a millisecond of CPU time for its handshake, and saves round trips. [`wanted`] weighs the cost against the
+//! saving. So a far server gets many express lanes, and a near one gets few. All origins together stay below the limit of connections.
+//! Hedges are sent before queued attempts.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Demand {
     pub(super) attempts: usize,
-    /// The number of these attempts, and of those that have ended since the origin last had none. A job submits its attempts a few at a
-    /// time, so their number alone doesn't show its size. If many have ended, as many are likely to follow.
+    /// The number of these attempts, plus those that have ended since the origin last had none. A job submits its attempts a few at a time,
+    /// so the number of present attempts doesn't show the size of the job. If many attempts have ended, about as many are likely to follow.
     pub(super) so_far: usize,
     pub(super) bytes: u64,
     /// The number of lanes that the origin's bulk needs in addition.
@@ -26,7 +26,7 @@ pub(super) struct Demand {
 /// The measured properties of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerProfile {
-    /// True if each of its lanes carries many requests at once. This is a guess until `has_spoken` is true.
+    /// True if each of the origin's lanes carries many requests at once. This is a guess until `has_spoken` is true.
     pub(super) is_multiplexed: bool,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
@@ -53,7 +53,7 @@ pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
 
 /// Returns the best number of lanes if each carries one attempt at a time. n attempts over c lanes take n·(rtt + service)/c, and the lanes
 /// cost c·handshake. The sum is smallest if c is the square root of n·(rtt + service)/handshake. But once the attempts in flight fill the
-/// path, more lanes don't make it faster.
+/// path, more lanes don't make the job faster.
 fn exclusive(
     rules: &Rules,
     demand: Demand,
@@ -64,20 +64,20 @@ fn exclusive(
     let mean = (demand.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(rules, turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    // Until the protocol is known, the number is kept low, because a server that turns out to use HTTP/2 needs fewer lanes.
     let usual = (rules.connections_max / 2).saturating_sub(demand.freight);
     let documented = (rules.requests_a_second * turn.as_secs_f64()) as usize;
     let most = if is_known {
         usual.max(documented.min(demand.so_far / rules.attempts_min))
     } else {
+        // The protocol isn't known yet. The number is kept low, because a server that turns out to use HTTP/2 needs fewer lanes.
         rules.attempts_min
     };
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
 }
 
 /// Returns the best number of lanes if each carries many attempts at once. In each round trip a lane sends as much as slow start allows:
-/// first the initial window, then twice as much each time. Slow start also limits the segments of its answers. Attempts beyond the number
-/// of streams are sent in later turns, when the windows have grown.
+/// first the initial window, then twice as much each time. Slow start also limits the segments of its answers. Attempts for which no stream
+/// is free are sent in later turns, when the windows have grown.
 fn multiplexed(
     rules: &Rules,
     demand: Demand,
@@ -128,8 +128,8 @@ impl Dispatcher {
             if self.has_all_served(now, origin) {
                 return;
             }
-            // Only queued attempts may close an idle lane of another origin. With announced attempts, two origins could take a lane from
-            // each other for ever.
+            // Only queued attempts may close an idle lane of another origin. If announced attempts could close one too, two origins could
+            // take a lane from each other for ever.
             if self.ledger.lanes().len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;
             }
@@ -138,8 +138,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the limit of all lanes above which no further lane of this role is dialled. Freight lanes never use the last quarter, so
-    /// that later express attempts can still open lanes.
+    /// Returns the total number of lanes at which no further lane of this role is dialled. For freight lanes it is three quarters of the
+    /// limit of connections, so that later express attempts can still open lanes.
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
@@ -154,8 +154,7 @@ impl Dispatcher {
         have + self.ceiling(Role::Freight).saturating_sub(self.ledger.lanes().len())
     }
 
-    /// Closes an idle lane of another origin, to stay within the limit when this origin needs a lane. Returns whether there was an idle
-    /// lane.
+    /// Closes an idle lane of another origin, so that this origin can open a lane within the limit. Returns whether there was an idle lane.
     fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
         let idle = self.ledger.lanes().filter(|(_, lane)| lane.origin != origin && lane.is_idle());
         let Some(id) = idle.map(|(id, _)| id).min() else { return false };
@@ -225,8 +224,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the least loaded lane that can take an attempt of this weight. It never returns the lane `but`, and prefers lanes to other
-    /// addresses than the address of `but`.
+    /// Returns the least loaded lane that can take an attempt of this weight. The lane `but` is never returned. Lanes to other addresses
+    /// than that of `but` are preferred.
     pub(super) fn pick(
         &self,
         now: Instant,
@@ -262,8 +261,8 @@ impl Dispatcher {
         freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
     }
 
-    /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. It is an equal share
-    /// for each lane, so that the first lane to open doesn't take all attempts. Returns `None` if no lanes are about to open.
+    /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. Each lane gets an
+    /// equal share, so that the first lane to open doesn't take all attempts. Returns `None` if no lanes are about to open.
     fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
         let state = &self.origins[origin.0];
         let timeout = state.sibling_wait();
@@ -273,13 +272,13 @@ impl Dispatcher {
             return None;
         }
         let open = of_role().filter(|l| l.is_open()).count() as u64;
-        // Only the bytes that may be in flight are divided. Further attempts wait until all lanes are open.
+        // Divide only the bytes that may be in flight now. Further attempts wait until all lanes are open.
         Some(self.ledger.account(origin).express_weight.min(state.at_once()).div_ceil((open + young).max(1)))
     }
 
-    /// Returns whether freight couldn't dial a lane, because of the limit of connections, for as long as a [`turn`](super::Rules::turn).
-    /// Then one freight attempt is sent before express attempts. If all freight attempts were sent first, express attempts would wait until
-    /// a long queue of bulk has ended.
+    /// Returns whether freight has waited for a [`turn`](super::Rules::turn), because the limit of connections is reached. One freight
+    /// attempt is then sent before express attempts. If all queued freight attempts were sent first, express attempts would have to wait
+    /// for a long queue of bulk.
     pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
         let state = &self.origins[origin.0];
         let Some((_, front)) = self.ledger.account(origin).queues.front(Role::Freight) else { return false };
@@ -293,7 +292,8 @@ impl Dispatcher {
         is_full && waited.is_some_and(|w| w >= self.rules.turn)
     }
 
-    /// Admits the hedge of a running attempt. It gets the present role of the first attempt, even if its own size suggests the other role.
+    /// Admits the hedge of a running attempt. The hedge gets the present role of the first attempt, even if the hedge's own size suggests
+    /// the other role.
     pub(super) fn hedge(
         &mut self,
         now: Instant,
@@ -309,8 +309,8 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// Sends the hedges for which there is another lane than that of their first attempt. The remaining hedges keep waiting, and don't
-    /// block later attempts.
+    /// Sends each hedge for which a lane is available, other than the lane of its first attempt. The remaining hedges keep waiting, and
+    /// don't block later attempts.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
             let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };

@@ -64,7 +64,7 @@ pub(crate) enum DispatchEvent {
         /// The size of the request and of its answer, as far as they are known.
         size: RequestSize,
     },
-    /// A hedge was submitted: a second try of a request that still runs. It must be sent on another lane.
+    /// A hedge was submitted: a second try of a request that still runs. The hedge must be sent on another lane.
     Hedged {
         /// The id of the attempt.
         attempt: AttemptId,
@@ -94,7 +94,7 @@ pub(crate) enum DispatchEvent {
         /// The number of announced attempts.
         attempts: usize,
     },
-    /// The TCP handshake of a dial has ended, and its time is the round trip. The lane isn't open yet.
+    /// The TCP handshake of a dial has ended. It took one round trip. The lane isn't open yet.
     Reached {
         /// The lane.
         lane: LaneId,
@@ -149,7 +149,8 @@ pub(crate) enum DispatchEvent {
         reusable: bool,
     },
     /// The lane takes no further requests, but its running request continues: an HTTP/1.1 answer had `Connection: close`. After an HTTP/2
-    /// GOAWAY, the driver only notices when a new request is refused. It then sends [`DispatchEvent::Finished`] with `reusable` false.
+    /// GOAWAY, the driver only notices when a new request is refused. The driver then sends [`DispatchEvent::Finished`] with `reusable`
+    /// false.
     Draining {
         /// The lane.
         lane: LaneId,
@@ -190,9 +191,9 @@ pub(crate) enum DispatchEvent {
         origin: OriginId,
         /// Bytes from the server.
         down: u64,
-        /// Bytes to the server that it has acknowledged. `None` on systems that can't tell it.
+        /// Bytes to the server that the server has acknowledged. `None` on systems that don't report acknowledged bytes.
         up: Option<u64>,
-        /// TCP's figures of the connection that has moved the most bytes since the last reading. `None` on systems that can't tell them.
+        /// TCP's figures of the connection that has moved the most bytes since the last reading. `None` on systems that don't report them.
         flow: Option<TcpSample>,
     },
     /// The time that [`Dispatcher::next_tick`] returned has come.
@@ -202,7 +203,7 @@ pub(crate) enum DispatchEvent {
 /// Measurements of the kernel's TCP for a connection that carries bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TcpSample {
-    /// The present round trip of its packets, with the time in queues.
+    /// The present round trip of the connection's packets, including the time in queues.
     pub(crate) round_trip: Duration,
     /// The time since the last packet was received.
     pub(crate) quiet: Duration,
@@ -250,7 +251,8 @@ pub(crate) enum DispatchAction {
         /// The limit in bytes. `None` removes it.
         bytes: Option<u32>,
     },
-    /// Limit the send buffer of each of the origin's connections that upload bulk. Bytes that were sent but not acknowledged count, too.
+    /// Limit the send buffer of each of the origin's connections that upload bulk. The limit includes bytes that were sent but not
+    /// acknowledged.
     SendBuffer {
         /// The origin.
         origin: OriginId,
@@ -271,7 +273,7 @@ pub(crate) enum DispatchAction {
         /// The limit in bytes per second. `None` removes it.
         rate: Option<u32>,
     },
-    /// Report how many more bulk requests to the origin would each get a lane that raises goodput.
+    /// Report how many more bulk requests to the origin would raise goodput, each on a lane of its own.
     Spare {
         /// The origin.
         origin: OriginId,
@@ -305,7 +307,7 @@ pub(crate) struct RequestSize {
     pub(super) up: u64,
     /// The expected size of the answer's body, if known.
     pub(super) down: Option<u64>,
-    /// True if the answer's body goes to a sink. If its size isn't known, it may be large. Answers that are collected in memory are
+    /// True if the answer's body goes to a sink. Such a body may be large if its size isn't known. Answers that are collected in memory are
     /// metadata, and small.
     is_streamed: bool,
 }
@@ -347,7 +349,7 @@ impl RequestSize {
         }
     }
 
-    /// Returns the direction in which more of its bytes move.
+    /// Returns the direction in which more bytes of the request and its answer move.
     pub(super) fn direction(&self, rules: &Rules) -> Direction {
         if self.up > self.down(rules) { Direction::Up } else { Direction::Down }
     }

@@ -1,9 +1,10 @@
-//! Finds the number of freight lanes of an origin. It begins with one, or a few, and adds lanes if they raise goodput.
+//! Finds the number of freight lanes of an origin. Freight lanes carry bulk (requests above 1 MiB). The search begins with one lane, or a
+//! few, and adds lanes if they raise goodput.
 //!
 //! On a path without packet loss, one stream uses the full rate, and a second one only overflows the queue. More streams help if something
-//! else limits each of them. It may be a server that limits each connection, a small window, or a sender that slows down after each lost
-//! packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the path is the limit. If not, lanes
-//! are added, and they stay if goodput rises.
+//! else limits each of them. The cause can be a server that limits each connection, a small window, or a sender that slows down after each
+//! lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the path is the limit. If not,
+//! lanes are added, and they stay if goodput rises.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 use super::event::{Direction, TcpSample};
 use super::rules::Rules;
 
-/// Returns how many lanes keep a path busy with requests of `mean` bytes. While one lane waits for its next answer, the others use the
-/// path.
+/// Returns how many lanes are needed to keep a path busy with requests of `mean` bytes. While one lane waits for its next answer, the other
+/// lanes use the path.
 pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
     let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
     let others = (between / mean.max(1) as f64).ceil() as usize;
@@ -22,7 +23,7 @@ pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Dura
 /// Returns the number of lanes to begin with. It depends on the round trip to the server.
 fn first(rules: &Rules, rtt: Duration) -> usize {
     match rtt {
-        // Within one building, memory and CPU limit bulk, not the path. Two lanes use two threads.
+        // Within one building, bulk is limited by memory and CPU rather than by the path. Two lanes use two threads.
         near if near < rules.service_min => 2,
         far if far >= rules.far => {
             ((rules.rate_unknown * far.as_secs_f64() / rules.far_lane) as usize).min(rules.side_by_side_max)
@@ -36,15 +37,15 @@ fn first(rules: &Rules, rtt: Duration) -> usize {
 pub(super) struct GoodputSample {
     /// The bytes moved so far, in both directions together.
     pub(super) bytes: u64,
-    /// The number of lanes that carry bulk, and the number that is needed so that they [cover](covering) each other's pauses between
-    /// requests.
+    /// `busy` is the number of lanes that carry bulk. `covering` is the number that keeps the path busy although each lane pauses between
+    /// two requests (see the [function](covering)).
     pub(super) busy: usize,
     pub(super) covering: usize,
     /// The shortest round trip so far, if known.
     pub(super) rtt: Option<Duration>,
     /// The kernel's measurements of the busiest connection. `None` on systems without them.
     pub(super) flow: Option<TcpSample>,
-    /// The highest recent rate of the path in bytes per second, with bulk or small requests.
+    /// The highest recent rate of the path in bytes per second, no matter if bulk or small requests have reached it.
     pub(super) shown: f64,
 }
 
@@ -54,7 +55,8 @@ pub(super) struct FreightLanes {
     rules: &'static Rules,
     /// The number of lanes found so far. `None` until the round trip to the server is known.
     target: Option<usize>,
-    /// The number of lanes that is needed to cover each other's pauses. The origin gets the larger of this and the target.
+    /// The number of lanes that keeps the path busy although each lane pauses between two requests. The origin gets this number or the
+    /// target, whichever is larger.
     covering: usize,
     trial: LaneTrial,
     /// The highest mean goodput of [`calm`](Rules::calm) consecutive windows, in bytes per second, since bulk began or last stopped
@@ -64,8 +66,8 @@ pub(super) struct FreightLanes {
     risen: f64,
     latest: VecDeque<f64>,
     calm: u32,
-    /// The number of windows since lanes were added in which the path had a queue, and of windows without growth in which the connection
-    /// paused.
+    /// Two numbers of windows since lanes were added. `queued` counts those in which the path had a queue. `paused` counts those without
+    /// growth in which the connection paused.
     queued: u32,
     paused: u32,
     /// True if packets were lost since lanes were added.
@@ -78,8 +80,8 @@ pub(super) struct FreightLanes {
     window: Option<MeasuringWindow>,
 }
 
-/// The trial of the lanes that were added last. If goodput doesn't rise above `goodput` (bytes per second), their number goes back to
-/// `lanes`.
+/// The trial of the lanes that were added last. If they don't raise goodput above `goodput` (bytes per second), the number of lanes goes
+/// back to `lanes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum LaneTrial {
     None,
@@ -168,7 +170,7 @@ impl FreightLanes {
         self.window.map(|w| w.ends)
     }
 
-    /// Processes a reading, and decides at the end of a window. Returns whether a queue on the path shows that bulk has filled it.
+    /// Processes a reading, and decides at the end of a window. Returns whether a queue on the path shows that bulk has filled the path.
     pub(super) fn moved(&mut self, now: Instant, reading: GoodputSample) -> bool {
         let Some(window) = self.window else { return false };
         if now < window.ends {
@@ -220,7 +222,7 @@ impl FreightLanes {
     /// Decides on the number of lanes, after goodput has become steady at `level` bytes per second.
     fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
         let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
-        // Many new connections with small requests can briefly exceed the rate that bulk can reach.
+        // `shown` is divided, because many new connections with small requests can briefly exceed the rate that bulk can reach.
         let has_fallen = is_long
             && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
             && allowed(self.fallen_held_until);
@@ -235,7 +237,7 @@ impl FreightLanes {
                 self.begin_anew();
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
-                // The goodput of the older lanes may still fall during the trial, so two steps are judged together.
+                // Double the number of lanes once more before judging. The goodput of the older lanes may still fall during the first step.
                 self.add(2, LaneTrial::Fallen { lanes, goodput: goodput.min(level) });
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
@@ -246,7 +248,8 @@ impl FreightLanes {
             }
             _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
             LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,
-            // Don't repeat a step that didn't raise goodput, unless goodput has fallen since. Then something else limits it now.
+            // Don't repeat a step that didn't raise goodput, unless goodput has fallen since. A fall shows that something else limits
+            // goodput now.
             LaneTrial::None
                 if self
                     .step_held

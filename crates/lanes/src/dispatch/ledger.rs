@@ -1,7 +1,8 @@
-//! The ledger: it records attempts and the lanes that carry them, and keeps every sum over both. No other module counts them.
+//! The ledger records attempts and the lanes that carry them. It also keeps every sum over attempts and over lanes. No other module counts
+//! them.
 //!
-//! An attempt is in exactly one of three places: in a queue, among the hedges that wait, or on a lane. From its admission to its end, it is
-//! included in the sums of its origin and of the machine's link, in each direction.
+//! An attempt is in exactly one of three places: in a queue, among the hedges that wait, or on a lane. From its admission to its end, an
+//! attempt is included in the sums of its origin and of the machine's link, in each direction.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -136,7 +137,7 @@ impl Ledger {
         }
     }
 
-    /// Creates the accounts of all origins up to this one that don't exist yet.
+    /// Creates the missing accounts of all origins up to this one.
     pub(super) fn open_account(&mut self, origin: OriginId) {
         while self.accounts.len() <= origin.0 {
             let on_the_way = ExpressInFlight { rules: self.rules, ..ExpressInFlight::default() };
@@ -207,7 +208,7 @@ impl Ledger {
         Some(lane.origin)
     }
 
-    /// Admits an attempt. It is put into a queue, or among the hedges that wait.
+    /// Admits an attempt. The attempt is put into a queue, or among the hedges that wait.
     pub(super) fn admit(&mut self, id: AttemptId, attempt: Attempt) {
         let Attempt { origin, role, size, weight, submitted, opener, hedge_of, .. } = attempt;
         self.attempts.insert(id, attempt);
@@ -244,7 +245,8 @@ impl Ledger {
         }
     }
 
-    /// Returns, for each direction, the bytes of a small attempt, and 1 if the attempt is bulk of this direction.
+    /// Returns the numbers that an attempt adds to the sums of each direction: its bytes if it is small, and 1 if it is bulk of this
+    /// direction.
     fn shares(&self, attempt: &Attempt) -> [(Direction, u64, usize); 2] {
         let (is_small, size) = (attempt.role == Role::Express, attempt.size);
         let share = |direction, bytes| {
@@ -318,7 +320,7 @@ impl Ledger {
         Some(after.origin)
     }
 
-    /// Removes a cancelled attempt that isn't on a lane. Its entry in the queue stays and is skipped later. To search for the entry would
+    /// Removes a cancelled attempt that isn't on a lane. Its entry in the queue stays and is skipped later. A search for the entry would
     /// make the cancellation of n attempts take time proportional to n².
     pub(super) fn withdraw(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) else { return };
@@ -440,8 +442,8 @@ impl Lane {
         }
     }
 
-    /// Returns whether the lane can take another attempt. It needs a free stream. Together with the other attempts on the lane, it must not
-    /// exceed the lane's share.
+    /// Returns whether the lane can take another attempt. There must be a free stream for the attempt. If the lane already carries
+    /// attempts, all of them together must not exceed the lane's share.
     pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
         self.in_flight < self.attempts_max(role)
             && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
@@ -492,7 +494,8 @@ impl ExpressInFlight {
         self.sent.push_back((now, attempt));
     }
 
-    /// Records that an attempt's answer has begun, and its size. Returns the time from sending the request to the answer.
+    /// Records that an attempt's answer has begun. `bytes` is the size of the answer. Returns the time from sending the request to the
+    /// answer.
     fn answered(&mut self, now: Instant, attempt: AttemptId, bytes: u64) -> Option<Duration> {
         let flight = self.flights.get_mut(&attempt)?;
         let bytes = bytes + flight.up;
@@ -527,7 +530,7 @@ impl ExpressInFlight {
         }
     }
 
-    /// Returns the time at which the oldest attempt stops counting, so that another may be sent.
+    /// Returns the time from which the oldest attempt is no longer counted. Another attempt can then be sent.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.sent.front().map(|(at, _)| *at + self.rules.counted_for)
     }
@@ -547,13 +550,14 @@ impl ExpressInFlight {
 pub(super) struct AttemptQueue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
 impl AttemptQueue {
-    /// Adds an express attempt. Smaller attempts that come soon after it may overtake it.
+    /// Adds an express attempt. Smaller attempts that are submitted soon after it can overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
         let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
         self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
     }
 
-    /// Adds a freight attempt. These are sent in the order of submission, because the slices of an object have the same size.
+    /// Adds a freight attempt. Freight attempts are sent in the order of submission. Ordering them by size would gain nothing, because an
+    /// object's slices have about the same size.
     pub(super) fn push_in_turn(&mut self, now: Instant, attempt: AttemptId) {
         self.push_at(now, attempt);
     }

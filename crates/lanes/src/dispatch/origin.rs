@@ -34,10 +34,10 @@ pub(super) struct OriginState {
     protocol: Option<Protocol>,
     /// True if the server has negotiated `protocol`. Otherwise the protocol is only expected.
     has_spoken: bool,
-    /// The end and the start of the time in which only the first dial runs. They have a meaning only while the round trip is unknown.
+    /// The end and the start of the time in which only the first dial runs. Both are used only while the round trip is unknown.
     probing_until: Option<Instant>,
     probing_since: Option<Instant>,
-    /// True once this time is over.
+    /// True once the time in which only the first dial runs is over.
     probed: bool,
     /// The time that the last successful dial took.
     dial: Option<Duration>,
@@ -88,7 +88,7 @@ impl OriginState {
         self.shares_end = Some(now + took / 2);
     }
 
-    /// Records that a dial failed while others may succeed. It is repeated after [`dial_again`](Rules::dial_again).
+    /// Records that a dial failed while other dials may succeed. The dial is repeated after [`dial_again`](Rules::dial_again).
     pub(super) fn dial_failed(&mut self, role: Role, now: Instant) {
         let count = self.failed_lately(role, now) + 1;
         self.failed[role as usize] = (count, Some(now));
@@ -120,14 +120,14 @@ impl OriginState {
                 (self.probing_since, self.probing_until) = (Some(now), Some(now + self.rules.probe));
                 1
             }
-            // Only a tick ends the wait. The driver handles all events that have already come before a tick, also the one that brings the
-            // round trip.
+            // Only a tick ends the wait. Before a tick, the driver handles all events that have already come, including the one that
+            // reports the round trip.
             Some(_) if !self.probed => 0,
             Some(_) => missing,
         }
     }
 
-    /// Returns for how long after its start a dial is expected to succeed soon.
+    /// Returns the time within which a dial is expected to succeed, counted from its start.
     pub(super) fn sibling_wait(&self) -> Duration {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
@@ -200,7 +200,8 @@ impl OriginState {
     pub(super) fn express_wanted(&mut self, account: &OriginAccount) -> usize {
         let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-        // For the present openers, replace the assumed size by the average of those that have ended.
+        // `express_weight` contains the assumed size for each opener. If earlier openers were smaller on average, use their average size
+        // instead.
         let openers = account.openers.min(account.express) as u64;
         let known =
             account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
@@ -231,23 +232,23 @@ impl OriginState {
         self.freight.target().max(self.covering(account)).min(account.freight)
     }
 
-    /// Returns how many lanes the present bulk needs so that they cover each other's pauses between requests.
+    /// Returns how many lanes keep the path busy with the present bulk, although each lane pauses between two requests.
     pub(super) fn covering(&self, account: &OriginAccount) -> usize {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
-        // If the server isn't far, one reading shows the path's rate, so an upload begins with two lanes (the result of `covering` for a
-        // tiny rate). With the number for a fast path, an upload at 50 Mbit/s had four unfinished parts after 34 MiB. An interruption then
-        // lost all of them.
+        // Until the path's rate is known, an upload to a server that isn't far uses two lanes, which is the result of `covering` for a tiny
+        // rate. The first reading soon shows the path's rate. When the number of lanes for 1 Gbit/s was used instead, an upload at 50
+        // Mbit/s had four unfinished parts after 34 MiB. An interruption then lost all of them.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
         let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
         let rate = throughput.rate().unwrap_or(unknown);
         covering(self.rules, direction, account.mean_freight(), self.path.rtt(), rate).min(account.freight)
     }
 
-    /// Returns how many bulk attempts, in addition to the `live` ones, would each get a lane that raises goodput. Bulk may have at most
-    /// `lanes_max` lanes.
+    /// Returns how many bulk attempts, in addition to the `live` ones, would raise goodput, each on a lane of its own. Bulk may have at
+    /// most `lanes_max` lanes.
     pub(super) fn spare(&self, live: usize, lanes_max: usize) -> usize {
         let target = self.freight.target().min(lanes_max);
         if live == 0 { 0 } else { target.saturating_sub(live) }

@@ -1,4 +1,4 @@
-//! Measures a path: its rate, if it is full, and how long its server takes to answer.
+//! Measures a path: its rate, whether traffic has filled it, and how long its server takes to answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ pub(super) struct Throughput {
     readings: VecDeque<f64>,
     /// Recent rates that no later rate has reached, in falling order. The first one is the best.
     rates: VecDeque<(Instant, f64)>,
-    /// The number of readings since the rate last grew, during traffic that can fill the path. `settled_by_bulk` counts only those during
-    /// bulk.
+    /// The number of readings since the rate last grew, during traffic that can fill the path. `settled_by_bulk` counts only the readings
+    /// during bulk.
     settled: u32,
     settled_by_bulk: u32,
     /// The last rate that was measured while bulk moved without a limit, and the time of its reading.
@@ -31,7 +31,7 @@ pub(super) struct Throughput {
 /// The kind of traffic during a reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PathLoad {
-    /// True if bulk moves without a limit, or if small requests wait for others to end. Only such traffic can fill the path.
+    /// True if bulk moves without a limit, or if small requests wait for other requests to end. Only such traffic can fill the path.
     pub(super) fills: bool,
     /// True if bulk moves without a limit.
     pub(super) has_bulk: bool,
@@ -40,7 +40,7 @@ pub(super) struct PathLoad {
 }
 
 impl PathLoad {
-    /// Describes the traffic. `small_wait` means that small requests wait for others to end, and `is_held` that bulk is limited.
+    /// Describes the traffic. `small_wait` is true if small requests wait for other requests to end. `is_held` is true if bulk is limited.
     pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
         let has_bulk_that_moves = has_bulk && !is_held;
         Self {
@@ -56,11 +56,12 @@ impl Throughput {
         Self { rules, ..Self::default() }
     }
 
-    /// Processes a reading of the bytes moved so far. Returns whether it counts. A reading too soon or too late after the last one doesn't.
+    /// Processes a reading of the bytes moved so far. Returns whether the reading is used. It isn't used if it comes too soon or too late
+    /// after the last one.
     ///
-    /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise we
-    /// would take the limited rate for the path's rate, and limit bulk to a fraction of it. The first reading after the limit ends doesn't
-    /// count either, because bytes that have accumulated arrive at once.
+    /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise the
+    /// limited rate would be taken for the path's rate, and bulk would be limited to a fraction of it. The first reading after the limit
+    /// ends isn't used either, because it includes bytes that have accumulated.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, load: PathLoad) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
@@ -114,7 +115,7 @@ impl Throughput {
         self.readings.iter().sum::<f64>() / self.readings.len().max(1) as f64
     }
 
-    /// Records that this operating system doesn't tell how many bytes move. The rate then stays unknown, and no tick is needed for a
+    /// Records that this operating system doesn't report how many bytes move. The rate then stays unknown, and no tick is needed for a
     /// reading.
     pub(super) fn cannot_be_read(&mut self) {
         (self.cannot_be_read, self.began) = (true, None);
@@ -151,13 +152,14 @@ impl Throughput {
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
-    /// Returns whether traffic has filled the path. This includes small requests if others waited for them to end.
+    /// Returns whether bulk or small requests have filled the path. Readings during small requests are used only if other requests waited
+    /// for them to end.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= self.rules.readings as u32
     }
 
-    /// Returns whether bulk has filled the path, so that the measured rate is the path's capacity. Small requests don't count here, because
-    /// a slow server may have limited them.
+    /// Returns whether bulk has filled the path, so that the measured rate is the path's capacity. Small requests are ignored here, because
+    /// a slow server may have limited their rate.
     pub(super) fn is_full_of_bulk(&self) -> bool {
         self.settled_by_bulk >= self.rules.readings as u32
     }
@@ -173,7 +175,7 @@ impl Throughput {
 pub(super) struct PathModel {
     rules: &'static Rules,
     throughput: [Throughput; 2],
-    /// The bytes moved so far in each direction. `None` on systems that can't tell it.
+    /// The bytes moved so far in each direction. `None` on systems that don't report them.
     moved: [Option<u64>; 2],
     /// The shortest round trips that TLS handshakes and TCP handshakes have shown.
     tls: Option<Duration>,
@@ -187,7 +189,7 @@ impl PathModel {
         Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
     }
 
-    /// Records the round trip of a TLS handshake. Only the shortest counts, because a busy machine makes handshakes longer.
+    /// Records the round trip of a TLS handshake. Only the shortest one is kept, because a busy machine makes handshakes longer.
     pub(super) fn handshake(&mut self, rtt: Duration) {
         self.tls = Some(self.tls.map_or(rtt, |shortest| shortest.min(rtt)));
     }
@@ -198,7 +200,7 @@ impl PathModel {
     }
 
     /// Returns the round trip, if known. A TCP handshake may end at a nearby proxy, while a TLS handshake reaches the server. But a TLS
-    /// handshake includes CPU time of both ends, which is many milliseconds in a burst of handshakes. So the shorter of the two counts,
+    /// handshake includes CPU time of both ends, which is many milliseconds in a burst of handshakes. So the shorter round trip is used,
     /// unless TCP's is much shorter.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         match (self.tls, self.tcp) {
@@ -226,7 +228,7 @@ impl PathModel {
         self.service.get()
     }
 
-    /// Processes a reading of the bytes moved so far in a direction. `bytes` is `None` on systems that can't tell it.
+    /// Processes a reading of the bytes moved so far in a direction. `bytes` is `None` on systems that don't report them.
     pub(super) fn read(&mut self, now: Instant, direction: Direction, bytes: Option<u64>, load: PathLoad) {
         self.moved[direction as usize] = bytes;
         let throughput = self.throughput_mut(direction);
@@ -271,9 +273,9 @@ pub(super) struct PathRate {
 
 impl PathRate {
     /// Returns how many bytes of small attempts may be in flight. `turn` is the round trip plus the time of the server. At first the path's
-    /// capacity is unknown, and we allow a fixed burst. The senders limit its bytes in flight themselves: each begins with ten segments and
-    /// doubles them in each round trip. Later we allow twice the bytes that the path has been shown to carry in a turn, which grows as fast
-    /// as the senders do.
+    /// capacity is unknown, so a fixed burst is allowed. The senders themselves limit how much of it is in flight: each begins with ten
+    /// segments and doubles this number in each round trip. Later, twice the bytes that the path has carried in a turn are allowed. So the
+    /// limit grows as fast as the senders' windows.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
@@ -287,7 +289,7 @@ pub(super) struct ServiceTime {
     least: Option<Duration>,
     /// The number of answers since the measurement began, and the shortest of their times.
     answers: (usize, Duration),
-    /// True if `least` was set since the last time without requests. From then on it can only fall, because answers also wait in queues
+    /// True if `least` was set since the last time without requests. `least` can then only fall, because later answers also wait in queues
     /// that our own requests cause.
     is_found: bool,
 }
@@ -297,7 +299,7 @@ impl ServiceTime {
         Self { rules, ..Self::default() }
     }
 
-    /// Records that an answer took this long, in addition to the round trip. Quick error answers count too, and lead to fewer lanes. The
+    /// Records that an answer took this long, in addition to the round trip. Quick error answers are included, and lead to fewer lanes. The
     /// first answers of a burst are slow because of its handshakes. So the shortest time is used only after several answers.
     pub(super) fn answered(&mut self, took: Duration) {
         self.least = self.least.map(|least| least.min(took));

@@ -1,10 +1,10 @@
 //! Learns a server's limits: the number of connections that it serves, and how long it keeps idle ones open.
 //!
-//! If there are more connections than its limit, a server resets them, or accepts them but doesn't answer. A few such connections in a row,
-//! while others answer, show the limit. If the server later serves one more connection, our value rises by one.
+//! A server resets connections beyond its limit, or accepts them but doesn't answer. A few such connections in a row, while the server
+//! answers on others, show the limit. If the server later serves one more connection, the limit that we assume rises by one.
 //!
 //! A request on a connection that the server has just closed fails with a reset one round trip later. If a middlebox has forgotten the
-//! connection, the request gets no answer at all. So Laneway closes an idle lane a little before the server is likely to close it. It
+//! connection, the request gets no answer at all. So Laneway closes an idle lane a little before the server is likely to close it. Laneway
 //! learns the server's idle timeout from answers (`Keep-Alive: timeout`), or from connections that the server has closed.
 
 use std::time::{Duration, Instant};
@@ -62,8 +62,8 @@ impl ConnectionLimit {
         }
     }
 
-    /// Returns the maximum number of connections. After [`limit_for`](Rules::limit_for), it is one more, to try if the server now serves
-    /// more.
+    /// Returns the maximum number of connections. After [`limit_for`](Rules::limit_for), the maximum is one higher, to test if the server
+    /// now serves more connections.
     pub(super) fn most(&self, now: Instant) -> usize {
         self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
     }
@@ -104,7 +104,8 @@ impl IdleLimit {
 
     /// Records that the server closed a connection after it was idle for `idle`.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
-        // After so short a time, the idle timeout isn't the reason. The server was restarted, or limits the requests of a connection.
+        // After so short a time, the close wasn't caused by an idle timeout. The server was restarted, or it limits the number of requests
+        // per connection.
         if idle < self.rules.idle_min {
             return;
         }
@@ -143,14 +144,14 @@ impl Dispatcher {
         self.origin(origin).served.answered(now, opened, served);
     }
 
-    /// Records that a lane without any answer has ended or is silent. Each lane counts only once. If that shows a limit, it also closes
-    /// idle lanes that have never answered.
+    /// Records that a lane without any answer has ended or is silent. Each lane is counted only once. If the server's limit is now known,
+    /// idle lanes that have never answered are closed.
     pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
         let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
         let Some(lane) = self.ledger.lane_mut(id).filter(is_first) else { return };
         lane.is_unserved = true;
         let (origin, opened) = (lane.origin, lane.since);
-        // If no other request is answered either, the origin is down, and that doesn't show a limit.
+        // If no other request is answered either, the origin is down. An outage doesn't show a limit.
         let is_quick = |at| now.saturating_duration_since(at) < self.rules.quick + self.rules.silent_max;
         if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
             return;
@@ -225,7 +226,7 @@ impl Dispatcher {
         }
     }
 
-    /// Closes the idle lanes of an origin that its server may soon close.
+    /// Closes an origin's idle lanes that have been idle for almost as long as the server allows.
     pub(super) fn give_up_old(&mut self, now: Instant, origin: OriginId) {
         let state = &self.origins[origin.0];
         if let Some(usable) = state.idle.usable(now, state.path.rtt()) {

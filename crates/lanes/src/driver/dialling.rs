@@ -115,7 +115,7 @@ pub(crate) struct Dial {
     /// State that the origin's connections share.
     pub(crate) traffic: Arc<Traffic>,
     names: Arc<HostAddresses>,
-    /// The tally in which the connection counts.
+    /// The tally in which the connection is counted.
     tally: Option<Tally>,
     control: Arc<DriverHandle>,
 }

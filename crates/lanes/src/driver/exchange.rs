@@ -26,8 +26,8 @@ pub(crate) struct LaneExchange {
     pub(super) control: Arc<DriverHandle>,
 }
 
-/// Passes the outcome to the caller and the driver. If the sink panics or the engine ends, it is dropped without an outcome. It then
-/// reports an error to the caller and frees the lane, whose connection isn't used again.
+/// Passes the outcome to the caller and the driver. If the sink panics or the engine ends, the waiter is dropped without an outcome. On
+/// this drop, it reports an error to the caller and frees the lane. The lane's connection isn't used again.
 struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
@@ -321,7 +321,7 @@ impl<C: ClientConnection> ConnectionHold<C> {
         }
     }
 
-    /// Returns the connection if the request had the whole of it, so that the lane gets it back.
+    /// Returns the connection if the request had the whole connection, so that the lane gets it back.
     pub(super) fn into_whole(self) -> Option<Box<dyn DynConnection>> {
         match self {
             Self::Whole(connection) => Some(connection),

@@ -44,7 +44,7 @@ impl Driver {
         self.carry_out();
     }
 
-    /// Checks if the machine or this process was suspended. If so, it closes idle connections. Connections in use are closed, too, if they
+    /// Checks if the machine or this process was suspended. If so, it closes idle connections. Connections in use are closed only if they
     /// make no progress within [`GRACE`].
     pub(super) fn look_for_a_standstill(&mut self, now: Instant) {
         let is_watched = self.dispatcher.attempts() > 0;
@@ -64,7 +64,7 @@ impl Driver {
     /// Closes connections whose first request has no answer, while other connections to the same origin get answers. A connection stays
     /// open if the server has acknowledged more bytes since the last check.
     pub(super) fn look_for_the_unserved(&mut self, now: Instant) {
-        // With a bandwidth limit, Laneway itself makes pauses, so silence shows nothing.
+        // With a bandwidth limit, Laneway itself makes pauses. So silence doesn't show that the server ignores the connection.
         let is_paced = self.control.shared.pace.is_some();
         if is_paced || self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
             return;
@@ -112,8 +112,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The minimum delay that counts as a standstill. A busy machine delays a thread by less, and no server drops a connection in less time.
 const STOP_MIN: Duration = Duration::from_secs(10);
 
-/// The time that a connection in use has to make progress after a standstill. A working one gets an acknowledgement within a few round
-/// trips.
+/// The time that a connection in use has to make progress after a standstill. A connection that still works gets an acknowledgement within
+/// a few round trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Detects standstills by comparing two clocks.

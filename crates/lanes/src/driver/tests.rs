@@ -1,4 +1,5 @@
-//! An invented protocol for these tests. It shows which parts a new protocol must provide: a connection, and a transport that opens it.
+//! An invented protocol for these tests. The tests show which parts a new protocol must provide: a connection, and a transport that opens
+//! it.
 //!
 //! A request consists of its path and a newline. An answer consists of one byte for the body's length, and the body.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -84,7 +85,7 @@ impl ClientConnection for Lines {
     }
 }
 
-/// Opens connections of this protocol. They don't report measurements of their path.
+/// Opens connections of this protocol. The connections don't report measurements of their path.
 struct PlainTcp;
 
 impl Transport for PlainTcp {

@@ -52,8 +52,8 @@ impl Lanes {
         self.makes_pause(pause, matches!(failure, AttemptFailure::Throttled(_)), tried).await
     }
 
-    /// Waits before the caller requests the rest of a body that broke off after `came` bytes. Returns false if it must not request the
-    /// rest.
+    /// Waits before the caller requests the rest of a body that broke off after `came` bytes. Returns false if the caller must not request
+    /// the rest.
     pub(super) async fn waits_to_go_on(
         &self,
         breaks: &Breaks,
@@ -145,8 +145,9 @@ impl Lanes {
         judged(call, outcome)
     }
 
-    /// Waits for the first complete answer to `first` or to its hedge, and cancels the other request. If one of them fails, the outcome of
-    /// the other counts. But if that can't be retried and the failure of the earlier one can, the earlier one counts.
+    /// Waits for the first complete answer to `first` or to its hedge, and cancels the other request. If one of the two fails, the outcome
+    /// of the other is returned. There is one exception: if the later failure can't be retried but the earlier one can, the earlier outcome
+    /// is returned.
     async fn hedged<C: Call>(
         &self,
         call: &C,
@@ -196,8 +197,8 @@ impl Lanes {
         }
     }
 
-    /// Handles the failure of one of the two requests, while the other continues. If it is a throttle, it is recorded. Returns the verdict
-    /// to use if the other request fails, too.
+    /// Handles the failure of one of the two requests, while the other continues. A throttle is recorded. Returns the verdict to use if the
+    /// other request fails, too.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
         self.throttled(call, admitted, after);
@@ -206,8 +207,8 @@ impl Lanes {
     }
 }
 
-/// Chooses between two outcomes, of which the earlier is a failure. It returns the later one. But if that is a failure that can't be
-/// retried, and the earlier one can, it returns the earlier one.
+/// Chooses between two outcomes. The earlier one is a failure. Returns the later outcome, unless the later one is a failure that can't be
+/// retried and the earlier one can be retried.
 fn decisive(
     earlier: (AttemptOutcome, Verdict),
     later: (AttemptOutcome, Verdict),

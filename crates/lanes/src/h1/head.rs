@@ -11,7 +11,7 @@ use crate::proxy::Proxy;
 use crate::{Head, Request};
 
 /// The maximum length of an answer's head, including the informational heads before it. If it is longer, the request fails. GCS and S3 send
-/// up to about 10 KiB, of which 8 KiB are user metadata.
+/// up to about 10 KiB, including up to 8 KiB of user metadata.
 const HEAD_MAX: usize = 64 * 1024;
 
 /// The maximum number of informational answers (1xx) to one request. They are skipped, since Laneway never requests any. If there are more,
@@ -21,8 +21,8 @@ pub(crate) const INFORMATIONAL_MAX: usize = 16;
 /// The maximum number of headers in an answer.
 const HEADERS_MAX: usize = 256;
 
-/// The number of bytes that are copied and searched for the end of the head at a time. So hardly any bytes of a body after the head are
-/// copied.
+/// The number of bytes that are copied and searched for the end of the head at a time. The number is small, so hardly any bytes of a body
+/// after the head are copied.
 const LOOK: usize = 4096;
 
 /// The head of an answer. `keep_alive` is true if the connection may be used again after the body.
@@ -83,14 +83,14 @@ impl Heads {
         Ok((used.bytes, None))
     }
 
-    /// Returns whether no byte of a further head has been consumed.
+    /// Returns false if a part of the next head has been consumed.
     pub(super) fn is_between(&self) -> bool {
         self.collected.is_empty()
     }
 }
 
-/// Returns whether the bytes are a TLS record: an alert or a handshake (RFC 8446, section 5.1). A TLS port answers a request without TLS by
-/// such a record. No HTTP status line begins with these bytes.
+/// Returns whether the bytes are a TLS record: an alert or a handshake (RFC 8446, section 5.1). A TLS port answers a request without TLS
+/// with such a record. No HTTP status line begins with these bytes.
 fn is_tls(answer: &[u8]) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;

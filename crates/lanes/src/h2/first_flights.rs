@@ -1,10 +1,10 @@
 //! The order of requests on a new express connection, while its congestion window is small. Each flight (the packets of one round trip)
 //! should carry whole requests.
 //!
-//! A request whose last byte doesn't fit into a flight waits another round trip. Two things would delay requests like this. `h2` sends the
-//! heads of all streams before the first body. And a TLS record of 16 KiB is longer than a first flight of ten segments, and can't be
-//! decrypted before its end has come. So while a connection is young, small requests with bodies are sent one after the other, and each TLS
-//! record fits into one segment.
+//! A request whose last byte doesn't fit into a flight waits another round trip. Two things would delay requests in this way. First, `h2`
+//! sends the heads of all streams before the first body. Second, a TLS record of 16 KiB is longer than a first flight of ten segments, and
+//! the server can't decrypt it before its end has come. So while a connection is young, small requests with bodies are sent one after the
+//! other, and each TLS record fits into one segment.
 
 use tokio::sync::Semaphore;
 
@@ -23,7 +23,7 @@ const RECORD: usize = 1370;
 pub(crate) struct FirstFlights {
     sent: AtomicU64,
     turn: Semaphore,
-    /// True if a request has the turn. It ends with the next flush.
+    /// True if a request has the turn. The turn ends with the next flush.
     is_taken: AtomicBool,
 }
 

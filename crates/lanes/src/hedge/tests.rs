@@ -105,7 +105,7 @@ fn nearby_a_silence_that_a_busy_machine_explains_is_none() {
     let mut desk = Desk::small();
     desk.answer(5, 2);
     let stalled = desk.send();
-    assert_eq!(desk.answer(29, 2), [], "thirty times the usual time, but only 58 ms");
+    assert_eq!(desk.answer(29, 2), [], "no hedge before 60 ms, even after 29 times the usual time");
     assert_eq!(desk.answer(30, 2), [stalled.0]);
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Tracker {
     silence: AtomicU64,
     /// The number of body bytes that have come.
     bytes: AtomicU64,
-    /// True while the sink processes bytes. If nothing moves meanwhile, the server isn't the cause.
+    /// True while the sink processes bytes. If no byte moves meanwhile, the sink is the cause, not the server.
     is_sinking: AtomicBool,
     is_whole: AtomicBool,
     is_wanted: AtomicBool,
@@ -81,7 +81,7 @@ impl Tracker {
         self.is_sinking.store(true, Relaxed);
     }
 
-    /// Records that the sink has processed them.
+    /// Records that the sink has processed these bytes.
     pub(crate) fn sunk(&self, now: Instant) {
         self.moved.store(self.micros(now), Relaxed);
         self.is_sinking.store(false, Relaxed);

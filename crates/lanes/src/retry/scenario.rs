@@ -22,7 +22,7 @@ enum ServerReply {
     Drop,
 }
 
-/// The time between the return of the network and the answer to a dial that began before.
+/// If a dial began while the network was down, it is answered this long after the network's return.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// The results of a simulation.
@@ -34,7 +34,8 @@ struct CallEnds {
     last: Duration,
 }
 
-/// The time at which an attempt began. The second value is `Some` if it fails, with the time for which the server was silent.
+/// An attempt: the time at which it began, and, if it fails, how long the server had been silent. The second value is `None` if the attempt
+/// succeeds.
 type Attempt = (Instant, Option<Duration>);
 
 /// Starts `calls` calls at once. The server reacts as `away` says until the time `back`, and serves requests after that.
@@ -144,6 +145,6 @@ fn a_server_that_stays_away_is_given_up_by_all_when_its_time_is_over() {
 #[test]
 fn thousands_of_calls_do_not_storm_a_server_that_is_away() {
     let found = run(5000, ServerReply::Fail, secs(90), secs(30));
-    // The first attempts, the tokens in the budget, ten more per second, and the attempts that are served.
+    // The maximum is the sum of the first attempts, the tokens in the budget, ten more per second, and the attempts that are served.
     assert!(found.attempts <= 5000 + 500 + 10 * 91 + 5000, "{found:?}");
 }

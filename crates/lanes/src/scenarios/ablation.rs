@@ -1,4 +1,4 @@
-//! Measures the effect of each constant in [`Rules`], by running the simulated jobs with one of them changed at a time.
+//! Measures the effect of each constant in [`Rules`]. The simulated jobs are run again with one changed constant at a time.
 //!
 //! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed value. `LANEWAY_RULES=gain,growth`
 //! limits it to some constants.
@@ -134,7 +134,8 @@ impl AblationJob {
     }
 }
 
-/// Returns the mean change and the largest change of a single job, for each kind of result. It leaves out a kind if both are noise.
+/// Returns two changes for each kind of result: the mean over all jobs, and the largest change of a single job. A kind is left out if both
+/// are noise.
 fn row(chosen: &[Figures], changed: &[Figures]) -> Vec<String> {
     let pairs = || chosen.iter().flatten().zip(changed.iter().flatten());
     let kinds = (0..KINDS.len()).filter_map(|kind| {

@@ -1,4 +1,4 @@
-//! Tests of bulk: from several origins over one access link, in uploads, and for single objects.
+//! Tests of bulk (requests above 1 MiB): from several origins over one access link, in uploads, and for single objects.
 
 use super::mixed::{CASES, JobFigures, MixedJob, RigLink, case, in_parallel};
 use super::*;
@@ -13,7 +13,7 @@ fn near_and(far: Server) -> World {
     World::over(&[Wire::both(Bottleneck::new(GIGABIT))], vec![near, far], CONNECTIONS_MAX, 1)
 }
 
-/// Downloads this much bulk from the near server. Returns the time at which it has arrived.
+/// Downloads bulk of `mib` MiB from the near server. Returns the time at which all of it has arrived.
 fn bulk_ends(world: &mut World, mib: u64) -> Duration {
     let bulk: Vec<_> =
         (0..mib / 16).map(|_| world.submit(Duration::ZERO, RequestSpec::get(16 * MIB).of(NEAR))).collect();
@@ -33,7 +33,8 @@ fn small_requests_to_an_unreachable_server_hold_bulk_back_only_briefly() {
 
 #[test]
 fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
-    // With a hundredth of the rate and sixty times the round trip, the far path has about as many bytes in flight.
+    // The far path has a hundredth of the near path's rate and sixty times its round trip. So both have about the same number of bytes in
+    // flight.
     let far = Server { stream_rate: f64::INFINITY, ..Server::new(120, Protocol::H1).behind(GIGABIT / 100.0) };
     let mut world = near_and(far);
     for _ in 0..4 {
@@ -129,7 +130,7 @@ fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
         let path = Server { freight: protocol, ..Server::new(20, protocol) };
         let mut world = World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1);
         world.tells_acknowledged = false;
-        // These are more bytes than bulk would yield to on a path of unknown rate.
+        // If the path's rate could be measured, bulk would yield to these 50 MiB of small uploads.
         for _ in 0..200 {
             world.submit(SMALL_AT, RequestSpec::put(256 * KIB));
         }
@@ -189,7 +190,7 @@ const LINKS: [RigLink; 7] = [
     RigLink(100.0, 1000, 8192, 0.0),
 ];
 
-/// The limit of a server on each connection in bytes per second, such as real stores have.
+/// The rate to which a server limits each connection, in bytes per second. Real stores have such limits.
 const CAP: f64 = 20e6;
 
 #[derive(Clone, Copy, Debug)]

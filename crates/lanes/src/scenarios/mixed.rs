@@ -1,5 +1,5 @@
-//! The mixed job: small and large objects at the same time, over many kinds of links. Its times are compared with the best times that the
-//! links permit.
+//! The mixed job: small and large objects at the same time, over many kinds of links. The job's times are compared with the best times that
+//! the links permit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -81,7 +81,8 @@ impl RigLink {
     }
 }
 
-/// Shuffles the sizes by the seed. On a link without random loss, seeds differ only by this.
+/// Shuffles the sizes into an order that the seed determines. On a link without random loss, this order is the only difference between
+/// seeds.
 fn shuffled(mut sizes: Vec<u64>, seed: u64) -> Vec<u64> {
     sizes.shuffle(&mut StdRng::seed_from_u64(seed));
     sizes
@@ -132,8 +133,8 @@ impl MixedJob {
         if self.is_up { RequestSpec::put(bytes) } else { RequestSpec::unknown(bytes) }
     }
 
-    /// Returns the best possible times. After the time of a connection and a request, all small objects come at the link's rate, the
-    /// smallest first, and then the large ones. Servers may share a link.
+    /// Returns the best possible times. They assume three round trips for a connection and a request. After that, the link carries all
+    /// small objects at its full rate, the smallest first, and then the large objects. Servers on the same link share its rate.
     fn floor(&self) -> Times {
         let (mut small, mut total) = (Vec::new(), 0.0_f64);
         for (wire, each) in self.wires.iter().enumerate() {

@@ -11,7 +11,7 @@ use super::*;
 use crate::simulator::network::{MSS, WINDOW_MAX, WINDOW_MAX_BEFORE};
 use crate::simulator::{Bottleneck, CongestionControl, Wire};
 
-/// The variable that sets the number of seeds to try (`1000`), or their range (`17..18`).
+/// The environment variable that sets the number of seeds to try (`1000`), or their range (`17..18`).
 const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
 
 /// A thread stops after this many failing seeds.
@@ -62,7 +62,8 @@ fn run(seed: u64, about: &mut String) {
     let count = random.random_range(1..most);
     *about = format!("{wires:?}, ceiling {ceiling}, {count} requests, {servers:#?}");
     let world = World::over(&wires, servers.clone(), ceiling, seed);
-    // Hedging doesn't use a random number, so that the other random numbers of a seed don't depend on it.
+    // The seed itself decides if requests are hedged. No random number is drawn for it, so the seed's other random numbers don't depend on
+    // hedging.
     let mut world = if seed.is_multiple_of(2) { world.hedging() } else { world };
     let spread = random.random_range(1..2_000_000);
     let mut alone = Duration::ZERO;
@@ -84,7 +85,7 @@ fn run(seed: u64, about: &mut String) {
     // The bound is twice the time of all requests one after the other, each on a connection of its own, plus the servers' stalls and 5 s.
     let bound = 2 * alone + world.stalled + Duration::from_secs(5);
     let longest = world.requests.iter().map(|r| r.ended.unwrap() - r.submitted).max().unwrap_or_default();
-    assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, all in turn {bound:?}");
+    assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, longer than the bound of {bound:?}");
 }
 
 /// Checks the invariants after a run.
@@ -95,8 +96,8 @@ fn check(world: &World) {
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
 }
 
-/// Returns a random link of the machine. Up may be up to ten times slower than down, and its queue holds a millisecond to two seconds. One
-/// link in four loses packets.
+/// Returns a random link of the machine. On one link in four, uploads are up to ten times slower than downloads. The queue holds from a
+/// millisecond to two seconds of downloads. One link in four loses packets.
 fn wire(random: &mut StdRng) -> Wire {
     let down = bottleneck(random, 6.0..9.5);
     let is_even = random.random_range(0..4) > 0;

@@ -28,7 +28,7 @@ use super::network::{HEADERS, MSS, Nanos, Server, Wire, on_wire};
 use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
-/// The number of bytes that a connection writes of one body before it writes the next body.
+/// The number of bytes of one body that a connection writes before it continues with the next body.
 const CHUNK: u64 = 16 << 10;
 
 /// The size of the send buffer of one of our connections, if the dispatcher doesn't limit it.
@@ -83,7 +83,7 @@ enum LinkStep {
     /// (`AckArrives`).
     AckEnters(Ack),
     AckArrives(Ack),
-    /// The delayed acknowledgement of a receiver is due, unless it has sent one since.
+    /// The delayed acknowledgement of a receiver is due, unless the receiver has sent an acknowledgement since.
     Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
@@ -156,10 +156,12 @@ pub(crate) struct Link {
     order: u64,
     now: Nanos,
     arrived: Vec<LinkEvent>,
-    /// Acknowledgements that the other direction must carry, and acknowledgements of its bytes that arrived by this one.
+    /// `to_say` has the acknowledgements that the other direction must carry. `brought` has those of the other direction's bytes that have
+    /// arrived over this one.
     to_say: Vec<Ack>,
     brought: Vec<Ack>,
-    /// For each server, the bytes that have arrived (downloads) or were acknowledged (uploads). Then the total of the bytes sent and lost.
+    /// `carried` has the bytes of each server that have arrived (downloads) or were acknowledged (uploads). `sent` and `lost` are totals
+    /// over all servers.
     pub(crate) carried: Vec<u64>,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
@@ -377,7 +379,7 @@ impl Link {
         self.pump(ack.lane);
     }
 
-    /// Sends a receiver's delayed acknowledgement now, because it can go with data that its program sends.
+    /// Sends a receiver's delayed acknowledgement now, together with data that the receiver's program sends.
     pub(super) fn acknowledge(&mut self, now: Nanos, lane: LaneId) {
         self.now = now;
         if self.flows.get(&lane).is_some_and(|flow| flow.receiver.is_silent()) {
@@ -430,8 +432,8 @@ impl Link {
         self.watch(lane);
     }
 
-    /// Sends a burst up to the first packet that random loss drops. If that is the first one of the burst, only this packet is sent, and
-    /// lost.
+    /// Sends the packets of a burst that come before the next random loss. If the loss hits the first packet, only this packet is sent, and
+    /// it is lost.
     fn leaves(&mut self, lane: LaneId, burst: UnackedBurst) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let way = &mut self.paths[flow.place.path];
@@ -508,7 +510,7 @@ impl Link {
         if self.side == Side::Down {
             self.carried[flow.place.server] += burst.bytes;
         }
-        // The head of an answer is always read, since only it shows if bulk follows.
+        // The head of an answer is always read, because only the head shows if bulk follows.
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
         if at_once {

@@ -217,7 +217,7 @@ pub(crate) struct Server {
     pub(crate) freight: Protocol,
     /// The time that the server needs for a request.
     pub(crate) service: Duration,
-    /// The time that the server needs for a handshake. It makes one at a time.
+    /// The time that the server needs for a handshake. The server makes one handshake at a time.
     pub(crate) handshake: Duration,
     pub(crate) streams_max: usize,
     /// The server closes a connection after this many answers.
@@ -238,9 +238,9 @@ pub(crate) enum IdleClose {
     Found,
     /// When the server's FIN arrives.
     Seen,
-    /// By a reset that comes in answer to the next request.
+    /// When the next request is answered with a reset.
     Reset,
-    /// By a timeout, because the next request is never answered.
+    /// When the next request times out, because it is never answered.
     Silence,
 }
 

@@ -1,4 +1,4 @@
-//! A simulation of everything around the dispatcher, in virtual time: driver, network, servers and a program's requests.
+//! Simulates the dispatcher's surroundings in virtual time: driver, network, servers and a program's requests.
 
 mod driver;
 mod hedging;
@@ -21,7 +21,7 @@ use crate::dispatch::{
     AttemptId, Direction, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, Role, Rules, TcpSample,
 };
 
-/// If a run needs more steps than this, it is assumed never to end.
+/// If a run takes more steps than this, it fails, because it would probably never end.
 const STEPS_MAX: usize = 200_000;
 
 /// The size in bytes of a request's head, and of an answer's.
@@ -91,7 +91,7 @@ enum WorldStep {
     Serve(AttemptId, LaneId),
     GiveUp(AttemptId, LaneId),
     Reset(LaneId),
-    /// The client learns that the server has closed a connection, if it was idle since this time.
+    /// The client learns that the server has closed a connection, provided that the connection has been idle since this time.
     IdleEnds(LaneId, Nanos),
     Stale(AttemptId, LaneId),
     Valve(Side, Option<u64>, usize),
@@ -106,7 +106,7 @@ pub(crate) struct World {
     pub(crate) stalled: Duration,
     /// The last rate limit of bulk for each direction, and the number of limits so far.
     pub(crate) yields: [(Option<u64>, usize); 2],
-    /// The limits of send buffers with their times, and the number of connections that uploaded bulk at that time.
+    /// The limits of send buffers that the dispatcher set. Each has its time and the number of connections that uploaded bulk at that time.
     pub(crate) send_buffers: Vec<(Duration, Option<u32>, usize)>,
     /// The numbers of sent requests and of requested hedges.
     pub(crate) sent: u64,
@@ -118,7 +118,7 @@ pub(crate) struct World {
     spare: Vec<usize>,
     /// The bytes that each connection had moved at the last report to the dispatcher.
     reported: BTreeMap<(Side, LaneId), u64>,
-    /// The bytes that had been lost at that time, for each server.
+    /// The bytes that had been lost at the last report, for each server.
     reported_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
@@ -195,7 +195,7 @@ impl World {
         attempt
     }
 
-    /// Makes the program announce requests to an origin, which it needn't submit.
+    /// Makes the program announce requests to an origin. The program doesn't have to submit them.
     pub(crate) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
         self.at(nanos(after), WorldStep::Anticipate(origin, attempts));
     }

@@ -1,11 +1,11 @@
 //! Counts the bytes that the network has carried for an origin's connections.
 //!
-//! Written bytes may stay in the kernel's buffers for long. The kernel accepts four megabytes from each new connection at once. When these
-//! bytes counted as sent, a path of 200 Mbit/s seemed a quarter faster. So for uploads, acknowledged bytes count.
+//! Written bytes may stay in the kernel's buffers for long. The kernel accepts four megabytes from each new connection at once. When
+//! Laneway counted these bytes as sent, a path of 200 Mbit/s seemed a quarter faster. So only acknowledged bytes are counted for uploads.
 //!
 //! For downloads, bytes after a lost packet can be read only when that packet has been retransmitted, and then all at once. On a full path
-//! of 200 Mbit/s and 120 ms, the rate in single seconds seemed to be from 80 to 290 Mbit/s, so useless lanes were added. So bytes that wait
-//! for a lost packet count when they arrive, in both directions.
+//! of 200 Mbit/s and 120 ms, the rates of single seconds seemed to vary from 80 to 290 Mbit/s. Useless lanes were added because of this. So
+//! bytes that wait for a lost packet are counted when they arrive, in both directions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ struct Sockets {
     /// The largest totals so far: acknowledged bytes, and retransmitted segments.
     up: u64,
     resent: u64,
-    /// True if the system couldn't tell the unacknowledged bytes of some connection.
+    /// True if the system didn't report the unacknowledged bytes of some connection.
     is_up_unknown: bool,
 }
 
@@ -34,7 +34,7 @@ struct Sockets {
 pub(crate) struct OriginBytes {
     /// The bytes that have arrived so far. The sum never falls. On some systems it counts only the bytes that were read.
     pub(crate) down: u64,
-    /// The bytes that the servers have acknowledged. The sum never falls. `None` on systems that can't tell it.
+    /// The bytes that the servers have acknowledged. The sum never falls. `None` on systems that don't report acknowledged bytes.
     pub(crate) up: Option<u64>,
     /// TCP's measurements of the connection that has moved the most bytes since the last call.
     pub(crate) flow: Option<TcpSample>,
@@ -50,7 +50,7 @@ struct ByteCounts {
     resent: u64,
 }
 
-/// The part of an open connection in the sums.
+/// The numbers that an open connection adds to the sums.
 #[derive(Debug)]
 struct SocketTraffic {
     signals: Arc<dyn PathSignals>,

@@ -29,7 +29,7 @@ pub(crate) struct IoProgress {
     traffic: Arc<Traffic>,
     /// True if the connection downloads bulk.
     receives_bulk: AtomicBool,
-    /// True if it uploads bulk.
+    /// True if the connection uploads bulk.
     sends_bulk: AtomicBool,
     /// Bytes that must have arrived before a reader is woken.
     low_water: AtomicU32,
@@ -107,19 +107,19 @@ impl IoProgress {
         }
     }
 
-    /// From the next read on, wakes a reader only when this many bytes have arrived. They must be certain to come, or the read may wait for
-    /// ever.
+    /// From the next read on, wakes a reader only when this many bytes have arrived. It must be certain that so many bytes come. Otherwise
+    /// the read can wait for ever.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
 
-    /// Sets if the bytes from the next write on are bulk. For bulk, the limits on the send buffers of the origin's connections apply. For
-    /// small bodies there is no limit but TCP's.
+    /// Sets whether the bytes from the next write on are bulk. For bulk, the limits on the send buffers of the origin's connections apply.
+    /// For small bodies, only TCP's own limits apply.
     pub(crate) fn sends(&self, is_bulk: bool) {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
-    /// Returns how many of the written bytes the peer hasn't acknowledged. Returns `None` if the system can't tell.
+    /// Returns how many of the written bytes the peer hasn't acknowledged. Returns `None` if the system doesn't report it.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
         // The socket can't be closed while `signals` is locked here, so its descriptor is valid.
         self.signals().as_ref()?.unacknowledged()

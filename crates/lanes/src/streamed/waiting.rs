@@ -1,4 +1,4 @@
-//! The buffer between a connection, whose thread adds bytes of a body, and the reader, who takes them.
+//! The buffer between a connection and the reader of a body. The connection's thread adds bytes, and the reader takes them.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::Head;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// The maximum number of bytes that wait to be read. Then the connection isn't read further.
+/// The maximum number of bytes that wait for the reader. While this many wait, the connection isn't read further.
 pub(crate) const ROOM: usize = 1 << 20;
 
 #[derive(Default)]

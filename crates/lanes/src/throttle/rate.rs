@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A throttle multiplies the rate by this factor.
 const CUT: f64 = 0.7;
 
-/// The first limit is this part of the successful answers per second before the first throttle.
+/// The first limit is the number of successful answers per second before the first throttle, multiplied by this factor.
 const FIRST: f64 = 0.9;
 
 /// The minimum of the first limit, and the minimum of any limit, in requests per second.
@@ -20,7 +20,8 @@ const RATE_MIN: f64 = 1.0;
 /// During the search, every successful answer raises the rate by this many requests per second. So it doubles in 0.35 s.
 const SEARCHING: f64 = 2.0;
 
-/// After a throttle, the rate rises by this part of the throttled rate per second. So it reaches that rate again in four seconds.
+/// After a throttle, the rate rises each second by the throttled rate multiplied by this factor. So it reaches the throttled rate again in
+/// four seconds.
 const CREEPING: f64 = 0.075;
 
 /// If the rate reaches this multiple of the throttled rate, the server accepts more now, and the search begins again.
@@ -32,10 +33,11 @@ const FREE: f64 = 2.0;
 /// Answers are counted over windows of this length.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// A window that is this long contains a pause without answers.
+/// If a window lasts this long, it contains a pause without answers.
 const IDLE: Duration = WINDOW.saturating_mul(2);
 
-/// While the rate grows, the last window had fewer answers than the rate now allows, by at most this factor.
+/// While the rate grows, it can be this many times the answers per second of the last window. If it is even higher, fewer requests were
+/// sent than the limit allows.
 const LAGS: f64 = 1.5;
 
 /// The limit on the rate of requests, in requests per second.
@@ -72,13 +74,13 @@ impl RequestRate {
         self.now
     }
 
-    /// Records a throttle of a request that was admitted at `admitted`. Returns whether the rate is reduced. It isn't if the request was
-    /// admitted before the last reduction, because it shows nothing about the new rate.
+    /// Records a throttle of a request that was admitted at `admitted`. Returns whether the rate is reduced. The rate stays as it is if the
+    /// request was admitted before the last reduction. Such a throttle shows nothing about the new rate.
     pub(super) fn throttled(&mut self, admitted: Instant, now: Instant) -> bool {
         self.count(now);
         let is_new = admitted >= self.cut_at;
         if is_new {
-            // If fewer requests were sent than the limit allows, the smaller rate is the one that was throttled.
+            // If requests were sent at a lower rate than the limit allows, the server throttled that lower rate.
             let too_much = self.now.min(self.answered * LAGS);
             self.too_much = Some(too_much);
             self.now = (too_much * CUT).max(RATE_MIN);

@@ -22,12 +22,12 @@ use crate::{Client, Engine, Error};
 /// Configures a [`Client`]. The default settings are already the fastest.
 ///
 /// [`ClientBuilder::from_env`] starts with the process's environment variables, as the program does.
-/// [`Client::builder`] starts with the public endpoints of the clouds, and reads only the variables for
-/// credentials and for AWS's region and endpoint. A value set by a method overrides the default and the
-/// variable.
+/// [`Client::builder`] starts with the public endpoints of the clouds, and reads only three groups of
+/// variables. These are the variables for credentials, AWS's variables for S3 (region, endpoint, checksums),
+/// and `SSL_CERT_FILE` and `SSL_CERT_DIR`. A value set by a method overrides the default and the variable.
 ///
-/// The client sends its messages to `tracing`, for the program's own subscriber: see [the crate's
-/// page](crate#messages).
+/// The client sends its messages to `tracing`, where the program's own subscriber receives them: see [the
+/// crate's page](crate#messages).
 #[derive(Clone, Default)]
 pub struct ClientBuilder {
     settings: ClientSettings,
@@ -57,7 +57,7 @@ impl ClientBuilder {
     ///
     /// | variables | what they set |
     /// |---|---|
-    /// | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, `AWS_CONFIG_FILE`, `AWS_SHARED_CREDENTIALS_FILE` and the others of AWS's chain | credentials of S3 |
+    /// | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, `AWS_CONFIG_FILE`, `AWS_SHARED_CREDENTIALS_FILE` and the other variables of AWS's credential chain | credentials of S3 |
     /// | `AWS_REGION`, `AWS_DEFAULT_REGION` | [`region`](Self::region) |
     /// | `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` | [`s3_endpoint`](Self::s3_endpoint) |
     /// | `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT` | [`s3_dualstack`](Self::s3_dualstack), [`s3_fips`](Self::s3_fips) |
@@ -71,7 +71,7 @@ impl ClientBuilder {
     /// | `NO_PROXY`, `no_proxy` | [`no_proxy`](Self::no_proxy) |
     /// | `LANEWAY_RETRY_FOR` | [`retry_for`](Self::retry_for): `90s`, `10m`, `0` |
     /// | `LANEWAY_CUSTOMER_KEY`, `LANEWAY_SOURCE_CUSTOMER_KEY` | [`customer_key`](Self::customer_key), [`source_customer_key`](Self::source_customer_key): 32 bytes or their base64 |
-    /// | `XDG_STATE_HOME`, `HOME` | [`upload_journals`](Self::upload_journals) below `laneway/uploads` there, or below `~/.local/state` |
+    /// | `XDG_STATE_HOME`, `HOME` | [`upload_journals`](Self::upload_journals): the folder `$XDG_STATE_HOME/laneway/uploads`, or else `$HOME/.local/state/laneway/uploads` |
     ///
     /// If the value of a `LANEWAY_` variable is invalid, [`build`](Self::build) returns an error, unless a
     /// method overrides the variable. If the value of another variable is invalid, the first call that needs
@@ -80,9 +80,9 @@ impl ClientBuilder {
         Self::of(Environment::process())
     }
 
-    /// Does the same as [`from_env`](Self::from_env) with the given variables instead of the process's, for a
-    /// program that acts for several users. Only `SSL_CERT_FILE` and `SSL_CERT_DIR` still come from the
-    /// process's environment.
+    /// Does the same as [`from_env`](Self::from_env) with the given variables instead of the process's
+    /// variables. It is for programs that act for several users. Only `SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// still come from the process's environment.
     pub fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -99,8 +99,8 @@ impl ClientBuilder {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a `LANEWAY_` variable that can't be read, for an
     /// unreadable CA file, and for a proxy that isn't a URL. The error names a variable but not its value.
-    /// [`ErrorKind::Local`](crate::ErrorKind::Local) if threads can't be started. An endpoint that isn't a
-    /// URL is an error of the first call that needs it.
+    /// [`ErrorKind::Local`](crate::ErrorKind::Local) if threads can't be started. If an endpoint isn't a URL,
+    /// the first call that needs it returns the error.
     pub fn build(self) -> Result<Client, Error> {
         let Self { settings, engine, budgets, unreadable } = self;
         if let Some(unreadable) = unreadable.into_iter().next() {
@@ -123,8 +123,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the base URL of the S3 API. Without this setting, it comes from the variables, then from the
-    /// profile, and otherwise is AWS's endpoint.
+    /// Sets the base URL of the S3 API. Without this setting, Laneway takes the URL from the environment
+    /// variables, or else from the AWS profile. If neither has one, Laneway uses AWS's endpoint.
     #[must_use]
     pub fn s3_endpoint(mut self, url: impl Into<String>) -> Self {
         self.settings.store.s3_endpoint = Some(url.into());
@@ -145,16 +145,19 @@ impl ClientBuilder {
         self
     }
 
-    /// Signs S3 requests by a role, which the AWS keys assume: those of [`access_key`](Self::access_key), a
-    /// provider's, or found ones.
+    /// Assumes this IAM role, and signs S3 requests with the role's temporary keys. Laneway gets these keys
+    /// from AWS's Security Token Service (STS). It signs its request to STS with the client's own AWS keys:
+    /// those of [`access_key`](Self::access_key), or else of the
+    /// [`credential_provider`](Self::credential_provider), or else those that it finds.
     #[must_use]
     pub fn assume_role(mut self, role: AssumedRole) -> Self {
         self.settings.store.assume_role = Some(role);
         self
     }
 
-    /// Acts on GCS as the last of these service accounts, named by their email addresses. The identity that was
-    /// given or found may act as the first one, and each as the next.
+    /// Acts on GCS as the last of these service accounts, which are given by their email addresses. The
+    /// client's own GCS credentials must be allowed to impersonate the first account, and each account must
+    /// be allowed to impersonate the next one.
     #[must_use]
     pub fn impersonate<E: Into<String>>(mut self, accounts: impl IntoIterator<Item = E>) -> Self {
         self.settings.store.impersonate = accounts.into_iter().map(Into::into).collect();
@@ -222,8 +225,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes S3 use an S3 Bucket Key: a key for the whole bucket, made with the KMS key, from which S3 makes
-    /// the keys of new objects. This saves requests to KMS.
+    /// Makes S3 use an S3 Bucket Key for new objects that are encrypted with a KMS key. S3 derives the keys
+    /// of new objects from this bucket-level key, so it sends fewer requests to KMS.
     #[must_use]
     pub fn kms_bucket_key(mut self, enabled: bool) -> Self {
         self.settings.store.encryption.bucket_key = Some(enabled);
@@ -256,14 +259,14 @@ impl ClientBuilder {
     /// Adds a header to each request to the store, before it is signed.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header, or if Laneway must set the
-    /// header itself. Such headers decide where a request goes, where it ends, which bytes it asks for, or
-    /// how its connection is kept: `Host`, `Content-Length` and `Range`, for example.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header, or if only Laneway may set
+    /// it. Only Laneway may set headers that route a request, mark its end, select a range, or manage the
+    /// connection. Examples are `Host`, `Content-Length` and `Range`.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
         let header: HeaderName =
             name.parse().map_err(|_| Error::usage("", format!("{name:?} is not a header name")))?;
         if !may_be_added(&header) {
-            let message = format!("{header} can't be added: it belongs to the request's framing");
+            let message = format!("{header} can't be added, because only Laneway may set this header");
             return Err(Error::usage("", message));
         }
         // Leave the value out of the error, because it may be a secret.
@@ -274,8 +277,9 @@ impl ClientBuilder {
     }
 
     /// Puts the name of an S3 bucket into the URL's path, or into the host name if `in_path` is false.
-    /// Without this setting, the profile (`s3.addressing_style`) decides. Without that, it depends on the
-    /// endpoint.
+    /// Without this setting, the AWS profile (`s3.addressing_style`) decides. If neither is set, the name is
+    /// in the path for requests to an endpoint that was set, and in the host name for requests to AWS. A name
+    /// that can't be part of a host name is always in the path.
     #[must_use]
     pub fn s3_path_style(mut self, in_path: bool) -> Self {
         self.settings.store.s3_path_style = Some(in_path);
@@ -289,28 +293,30 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses Amazon's endpoints with cryptography that is validated by FIPS 140.
+    /// Uses Amazon's endpoints with cryptography that is validated under FIPS 140.
     #[must_use]
     pub fn s3_fips(mut self, fips: bool) -> Self {
         self.settings.store.s3_fips = Some(fips);
         self
     }
 
-    /// Uses Amazon's endpoints of Transfer Acceleration.
+    /// Uses Amazon's Transfer Acceleration endpoints.
     #[must_use]
     pub fn s3_accelerate(mut self, accelerate: bool) -> Self {
         self.settings.store.s3_accelerate = Some(accelerate);
         self
     }
 
-    /// Sets when Laneway sends checksums with S3 requests, so that the store can check the bytes it receives.
+    /// Sets which S3 requests carry a checksum. With the checksum, the store checks the bytes that it
+    /// receives.
     #[must_use]
     pub fn request_checksums(mut self, when: RequestChecksums) -> Self {
         self.settings.store.request_checksums = Some(when);
         self
     }
 
-    /// Sets the checksum that S3 compares with each upload, and keeps.
+    /// Sets the kind of checksum that Laneway sends with uploads to S3. S3 compares the checksum with the
+    /// received bytes, and keeps it with the object.
     #[must_use]
     pub fn checksum_algorithm(mut self, algorithm: ChecksumAlgorithm) -> Self {
         self.settings.store.checksum_algorithm = algorithm;
@@ -348,8 +354,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects to these hosts directly, without a proxy. Takes names (with their subdomains), `.suffixes`,
-    /// addresses, networks (`10.0.0.0/8`) and `*`. Any of them may end in a `:port`, except networks.
+    /// Connects to these hosts directly, without a proxy. Each entry is a host name (which includes its
+    /// subdomains), a `.suffix`, an address, a network (`10.0.0.0/8`) or `*`. Every entry except a network
+    /// may end in a `:port`.
     #[must_use]
     pub fn no_proxy<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         let lower = |host: H| host.into().to_ascii_lowercase();
@@ -358,7 +365,7 @@ impl ClientBuilder {
     }
 
     /// Sets a host's IP addresses, for private endpoints that DNS doesn't know. Laneway connects to these
-    /// addresses in turn and doesn't look the name up.
+    /// addresses in turn, and doesn't resolve the host's name.
     #[must_use]
     pub fn resolve(mut self, host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let addresses = addresses.into_iter().collect();
@@ -413,8 +420,8 @@ impl ClientBuilder {
 
     /// Sets the folder for the journals of large uploads, so that an interrupted upload can be resumed.
     /// Laneway creates the folder when needed. Without this setting, there are no journals, and Laneway tries
-    /// to abort an interrupted upload. A journal's content is enough to write to its upload, so only the
-    /// file's owner may read it.
+    /// to abort an interrupted upload. Anyone who can read a journal can write to its upload, so Laneway
+    /// makes the file readable only for its owner.
     #[must_use]
     pub fn upload_journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.upload_journals = Some(folder.into());
@@ -431,8 +438,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the instant from which the times of [`Item`](crate::Item)s count. The default is this builder's
-    /// creation.
+    /// Sets the instant from which the times of [`Item`](crate::Item)s are measured. The default is this
+    /// builder's creation.
     #[must_use]
     pub fn epoch(mut self, epoch: Instant) -> Self {
         self.settings.epoch = epoch;
@@ -486,8 +493,8 @@ mod tests {
         assert!(Client::builder().header("X-Trace", "a:b").is_ok());
         for (name, value, says) in [
             ("bad name", "v", "not a header name"),
-            ("Content-Length", "0", "framing"),
-            ("host", "elsewhere", "framing"),
+            ("Content-Length", "0", "only Laneway may set"),
+            ("host", "elsewhere", "only Laneway may set"),
             ("x-secret", "hush\nhush", "control character"),
         ] {
             let error = Client::builder().header(name, value).unwrap_err();

@@ -35,9 +35,9 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A running listing: a stream of its entries. Laneway fetches a limited number of pages ahead of the caller.
-/// Dropping the listing ends its requests. In the child of a `fork`, the next entry of a listing that the
-/// parent began is an error.
+/// A running listing: a stream of its entries. Laneway fetches a limited number of pages before the caller
+/// asks for them. Dropping the listing ends its requests. In the child of a `fork`, the next entry of a
+/// listing that the parent began is an error.
 #[derive(Debug)]
 pub struct Listing {
     entries: OfProcess<EntryStream>,
@@ -69,7 +69,8 @@ impl Listing {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
                 Err(ListingEnd::Unheard) => {}
-                // Sending fails only if the caller has dropped the listing, and then needs no error.
+                // Sending fails only if the caller has dropped the listing. In that case nothing needs the
+                // error.
                 Err(ListingEnd::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
@@ -271,7 +272,7 @@ async fn given(request: &ListRequest, mut inventory: Inventory, out: &EntrySende
     if found {
         return Ok(());
     }
-    Err(Error::not_found(request.at.to_string(), "the inventory has nothing below it").into())
+    Err(Error::not_found(request.at.to_string(), "the inventory lists nothing below this URL").into())
 }
 
 /// Returns the folders that match a pattern, each with its trailing slash, in order.
@@ -386,8 +387,7 @@ async fn level(
         list.delimiter = Some("/".to_owned());
     }
     let mut pages = pages_in(store, list, depth.order());
-    // Look up the object and list the prefix concurrently. One after the other, they would take one more
-    // round trip.
+    // Look up the object and list the prefix concurrently, to save a round trip.
     let id = ObjectId::new(bucket, key);
     let mut found = false;
     let first = if key.is_empty() || key.ends_with('/') {
@@ -403,8 +403,8 @@ async fn level(
                 send(out, vec![Entry::Object(Box::new(meta))]).await?;
             }
             Err(e) if e.is_not_found() => {}
-            // The caller may be allowed to list but not to read objects. Then ignore the failed lookup if the
-            // page has entries.
+            // The caller may be allowed to list objects but not to read them. So if the page has entries,
+            // ignore the error of the lookup.
             Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
             {
                 tracing::debug!(error = %e, "the object whose key is the prefix can't be looked up");
@@ -437,8 +437,8 @@ async fn own_versions(store: &Store, list: List, out: &EntrySender) -> Result<bo
     let mut found = false;
     while let Some(page) = pages.next().await {
         let objects = page?.objects;
-        // The key itself sorts before all longer keys that begin with it. So after the first other key, no
-        // more of its versions follow.
+        // The key itself sorts before all longer keys that begin with it. So once another key has arrived,
+        // the listing has returned all versions of this key.
         let is_over = objects.last().is_some_and(|last| last.id.key != key);
         let own = objects.into_iter().filter(|object| object.id.key == key);
         let portion: Vec<Entry> = own.map(|object| Entry::Object(Box::new(object))).collect();

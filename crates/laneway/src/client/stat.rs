@@ -1,4 +1,4 @@
-//! Requests the metadata that a store has of objects.
+//! Requests the metadata of objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::{Error, Location};
 /// The number of objects whose metadata is requested concurrently.
 const AT_ONCE: usize = 64;
 
-/// The access of an object beside its metadata: tags, and the grants of its access control list.
+/// The tags of an object, and the grants of its access control list. The object's metadata doesn't include
+/// them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ObjectAccess {
-    /// Its tags, on S3.
+    /// The object's tags. They are empty on GCS, which has no tags.
     pub tags: BTreeMap<String, String>,
-    /// The grants. GCS buckets with uniform access have none.
+    /// The grants. On GCS, objects in buckets with uniform bucket-level access have none.
     pub grants: Vec<AccessGrant>,
 }
 
-/// Requests an object's tags and grants, as far as they are wanted.
+/// Requests an object's tags, its grants, or both.
 pub(crate) async fn access(
     engine: Arc<ClientState>,
     at: Location,
@@ -127,10 +128,10 @@ fn taken(
 /// The store's error; `ErrorKind::Usage` if the location names no object.
 pub(crate) async fn stat(engine: Arc<ClientState>, at: Location) -> Result<ObjectMeta, Error> {
     let Some((provider, id)) = at.as_object() else {
-        return Err(Error::usage(at.to_string(), "names no object in a store"));
+        return Err(Error::usage(at.to_string(), "is not an object in a store"));
     };
     if id.key.is_empty() {
-        return Err(Error::usage(at.to_string(), "names no object"));
+        return Err(Error::usage(at.to_string(), "names a bucket, not an object"));
     }
     Ok(engine.store(provider)?.head(&id, None).await?)
 }

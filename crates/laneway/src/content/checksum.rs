@@ -14,14 +14,14 @@ use md5::{Digest as _, Md5};
 
 use crate::event::Verified;
 
-/// The checksums to compute of a body.
+/// The kinds of checksums that Laneway computes from a body's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct ChecksumSet {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
     pub(crate) crc32: bool,
-    /// The MD5s of two ranges can't be combined into that of both, so a single sink must receive all bytes in
-    /// order.
+    /// The MD5s of two ranges can't be combined into the MD5 of both ranges. So a single sink must receive
+    /// all bytes in order.
     pub(crate) md5: bool,
 }
 
@@ -39,9 +39,9 @@ impl ChecksumSet {
         }
     }
 
-    /// Returns the checksum to compute of received bytes: the cheapest one that the store also reports. If
-    /// the store reports none that can be computed, returns CRC32C, so that source and copy can still be
-    /// compared with each other. `in_order` says that the bytes arrive in order, as MD5 needs.
+    /// Returns the checksum to compute while bytes arrive: the cheapest one that the store also reports. If
+    /// the store reports none that Laneway can compute, returns CRC32C, so that a source and its copy can
+    /// still be compared. `in_order` is true if the bytes arrive in order, as MD5 requires.
     pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
         if stored.crc32c.is_some() {
@@ -60,7 +60,8 @@ impl ChecksumSet {
     }
 }
 
-/// A checksum that can be combined: that of a whole object can be computed from those of its parts.
+/// A kind of checksum that can be combined: the checksums of an object's parts give the checksum of the whole
+/// object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crc {
     Crc32c,
@@ -69,7 +70,8 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// Returns the combinable checksum by which to compare an object, if the store reports one.
+    /// If the store reports a combinable checksum of an object, returns the kind by which to compare the
+    /// object.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(ChecksumSet::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -82,8 +84,8 @@ impl Crc {
         }
     }
 
-    /// Returns the checksum that S3 computes of each part under this algorithm, if it is one that can be
-    /// combined.
+    /// Returns the checksum that S3 computes of each part with this algorithm, or `None` if such checksums
+    /// can't be combined.
     pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Option<Self> {
         match algorithm {
             PartsAlgorithm::Crc32c => Some(Self::Crc32c),
@@ -159,7 +161,7 @@ impl ChecksumHasher {
     }
 }
 
-/// The checksums of a series of bytes.
+/// The number of bytes of a range, and their checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RangeChecksums {
     pub(crate) len: u64,
@@ -176,8 +178,8 @@ impl RangeChecksums {
         hashing.finish()
     }
 
-    /// Returns the checksums of this run followed by `next`. The MD5 is lost, unless one of the two runs is
-    /// empty.
+    /// Returns the checksums of these bytes followed by the bytes of `next`. The result has an MD5 only if
+    /// either of them has no bytes.
     pub(crate) fn then(self, next: Self) -> Self {
         if next.len == 0 {
             return self;
@@ -198,7 +200,7 @@ impl RangeChecksums {
         Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None }
     }
 
-    /// Returns a run with a known length and one known checksum.
+    /// Returns the checksums of a range of bytes, from its length and the only checksum that is known.
     pub(crate) fn known(len: u64, crc: Crc, value: u64) -> Self {
         let none = Self { len, crc32c: None, crc64nvme: None, crc32: None, md5: None };
         match crc {
@@ -208,7 +210,7 @@ impl RangeChecksums {
         }
     }
 
-    /// Returns one of the run's checksums, if it was computed.
+    /// Returns the checksum of this kind, if it was computed.
     pub(crate) fn value(&self, crc: Crc) -> Option<u64> {
         match crc {
             Crc::Crc32c => self.crc32c.map(u64::from),
@@ -226,8 +228,8 @@ impl RangeChecksums {
         sums
     }
 
-    /// Compares the run with the checksums that a store reports for the same bytes. Returns the kind of the
-    /// checksum that was compared, or `Unverified` if both have none in common.
+    /// Compares these checksums with the checksums that a store reports for the same bytes. Returns the kind
+    /// of checksum that was compared. Returns `Unverified` if the two have no kind in common.
     ///
     /// # Errors
     /// A text with the name of the checksum that differs, and both values.
@@ -276,8 +278,8 @@ impl RangeChecksums {
     }
 }
 
-/// Returns the composite CRC32C that S3 keeps of an object whose parts have these CRC32Cs. It is the CRC32C
-/// of the parts' checksums, written big endian one after the other.
+/// Returns S3's composite CRC32C of an object whose parts have these CRC32Cs. S3 writes the parts' CRC32Cs in
+/// big endian, one after the other, and computes the CRC32C of these bytes.
 pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
     for part in parts {
@@ -286,8 +288,8 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     crc.finalize() as u32
 }
 
-/// Writes a checksum as Laneway shows it everywhere: the base64 form of its bytes, the highest byte first.
-/// GCS and S3 use this form in their headers and listings, so users can compare the texts by eye.
+/// Returns a checksum as base64 text. Laneway shows all checksums in this form, with the highest byte first.
+/// GCS and S3 use the same form in headers and listings, so users can compare the texts by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)
 }
@@ -295,8 +297,8 @@ pub(crate) fn written(sum: &[u8]) -> String {
 /// The number of bytes that [`hash`] reads at a time.
 const BUFFER: usize = 256 * 1024;
 
-/// Returns the length of these bytes, and their CRC32C, CRC64NVME and MD5, which can be compared with the
-/// checksums that a store reports.
+/// Reads all bytes, and returns their number and their CRC32C, CRC64NVME and MD5. You can compare these
+/// checksums with those that a store reports.
 ///
 /// ```
 /// let (size, sums) = laneway::hash(&b"123456789"[..])?;
@@ -362,7 +364,7 @@ mod tests {
 
     const WANTED_OF_PARTS: ChecksumSet = ChecksumSet { crc32: false, md5: false, ..ALL };
 
-    /// A fault may drop a range, write it twice, or swap two ranges.
+    /// A fault can drop a range, write it twice, or swap two ranges.
     #[test]
     fn dropped_repeated_or_swapped_ranges_combine_to_a_wrong_checksum() {
         const CASES: u64 = 10_000;

@@ -1,7 +1,7 @@
 //! Guesses content types from file extensions.
 
 /// Guesses the content type from the extension, as other tools do. Returns `None` for an unknown extension.
-/// Then Laneway sends no content type, and the store chooses one.
+/// In that case Laneway sends no content type, and the store chooses one.
 pub(crate) fn guess(name: &str) -> Option<&'static str> {
     let base = name.rsplit('/').next().unwrap_or(name);
     // The dot of a hidden file such as `.profile` doesn't begin an extension.

@@ -16,12 +16,13 @@ use crate::Error;
 /// storage cp --gzip-local` sets the same value.
 const CACHE_CONTROL: &str = "no-transform";
 
-/// Chooses the local files that Laneway compresses with gzip before it uploads them: those whose names end in
-/// a dot and one of the given extensions, in the same case. Without extensions it chooses no file.
+/// Chooses the local files that Laneway compresses with gzip before it uploads them. It chooses a file if the
+/// file's name ends in a dot and one of the given extensions, in the same case. Without extensions it chooses
+/// no file.
 ///
 /// A compressed object has `Content-Encoding: gzip` and the content type of its uncompressed name. It has
-/// `Cache-Control: no-transform` unless the caller sets another value. Its size and checksums are those of
-/// the compressed bytes. Compressing the same file always gives the same bytes.
+/// `Cache-Control: no-transform` unless the caller sets another value. The object's size and checksums
+/// describe the compressed bytes. Compressing the same file always gives the same bytes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gzip {
     /// The endings of names, such as `.html`.
@@ -29,7 +30,7 @@ pub struct Gzip {
 }
 
 impl Gzip {
-    /// Returns the endings of the names that are compressed, each with its leading dot.
+    /// Returns the endings of the names of files that Laneway compresses, each with its leading dot.
     pub(crate) fn endings(&self) -> &[String] {
         &self.endings
     }
@@ -50,12 +51,12 @@ impl Gzip {
         Ok(Self { endings: extensions.into_iter().map(ending).collect::<Result<_, _>>()? })
     }
 
-    /// Returns whether no file is compressed.
+    /// Returns whether this chooses no file.
     pub fn is_empty(&self) -> bool {
         self.endings.is_empty()
     }
 
-    /// Returns whether the file at `path` is compressed.
+    /// Returns whether Laneway compresses the file at `path`.
     pub fn takes(&self, path: &Path) -> bool {
         let name = path.file_name().map_or(&[][..], OsStr::as_bytes);
         self.endings.iter().any(|ending| name.ends_with(ending.as_bytes()))
@@ -71,7 +72,7 @@ impl FromStr for Gzip {
     }
 }
 
-/// Returns the options for the object of a compressed file.
+/// Returns `put` with the additional fields of an object whose file was compressed.
 pub(crate) fn described(mut put: PutOptions) -> PutOptions {
     put.content_encoding = Some("gzip".to_owned());
     put.cache_control.get_or_insert_with(|| CACHE_CONTROL.to_owned());

@@ -3,9 +3,10 @@
 
 use std::sync::OnceLock;
 
-/// If the process may open this many descriptors or more, each limit has its usual value. Of them, 256 are
-/// for connections, 128 for directories of a destination, and 64 for each of four threads that walk a folder.
-/// Another 32 are for 16 large files with their journals, and the remaining ones are for the host program.
+/// If the process may open this many descriptors or more, each limit has its usual value. Laneway uses 256 of
+/// them for connections, 128 for directories of a destination, and 64 for each of four threads that walk a
+/// folder. It uses another 32 for 16 large files with their journals. The remaining descriptors are for the
+/// host program.
 const USUAL: u64 = 1024;
 /// The usual limit of connections.
 const CONNECTIONS_USUAL: usize = 256;

@@ -30,7 +30,7 @@ impl<T> OfProcess<T> {
     pub(crate) fn into_inner(mut self) -> Option<T> {
         match self.process == process::id() {
             true => self.value.take(),
-            // `Drop` forgets the value, because the child must not drop it.
+            // This is a forked child, which must not drop the value. `Drop` forgets the value instead.
             false => None,
         }
     }
@@ -80,9 +80,8 @@ impl<T: fmt::Debug> fmt::Debug for OfProcess<T> {
 /// A separate value for each process. A forked child makes its own when it first needs one.
 pub(crate) struct PerProcess<T> {
     of: OfProcess<T>,
-    /// The value for a forked child, which in turn holds the value for the child's own child, and so on. Only
-    /// a child sets this field. So when its parent forks, no thread of the parent can be in the middle of
-    /// setting it.
+    /// The value for a forked child. It in turn holds the value for the child's own child, and so on. Only
+    /// the child sets this field, so no thread of the parent can be setting it during the fork.
     child: OnceLock<Box<Self>>,
 }
 
@@ -96,8 +95,8 @@ impl<T: Default> PerProcess<T> {
         loop {
             match generation.of.get() {
                 Some(value) => return value,
-                // Making the value takes no lock. So if this process forks at that moment, no lock stays
-                // locked in its child.
+                // Making the value takes only a moment. If another thread forked in this moment,
+                // `get_or_init` would never return in the child.
                 None => generation = generation.child.get_or_init(|| Box::new(Self::new())),
             }
         }

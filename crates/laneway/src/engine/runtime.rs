@@ -17,9 +17,8 @@ use tokio::task::AbortHandle;
 use crate::Error;
 use crate::engine::fork::OfProcess;
 
-/// The size of the work thread's stack. Only pages that are used take memory. The usual size of 2 MiB is
-/// slightly too small for a sync between stores in an unoptimised build, which moves large futures over the
-/// stack.
+/// The size of the work thread's stack. Only pages that are used take memory. An unoptimised build moves
+/// large futures over the stack. There the usual 2 MiB are slightly too small for a sync between two stores.
 const STACK: usize = 8 << 20;
 
 /// An async runtime on its own thread. Dropping it ends the thread.

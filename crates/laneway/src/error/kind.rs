@@ -22,9 +22,9 @@ pub enum ErrorKind {
     Unauthenticated = 6,
     /// The store asked Laneway to slow down at every attempt.
     Throttled = 7,
-    /// The store failed at every attempt, or its answer makes no sense.
+    /// The store failed at every attempt, or its response is invalid.
     Server = 8,
-    /// No answer came, or an incomplete one.
+    /// No response arrived, or only a part of one.
     Transport = 9,
     /// The deadline of the call passed.
     Timeout = 10,

@@ -60,7 +60,7 @@ impl Progress {
         sent.min(self.bytes_found()).max(done)
     }
 
-    /// Returns the tally of the job's own requests. Other work of the same engine doesn't count.
+    /// Returns the tally of the job's own requests. It doesn't include other work of the same engine.
     pub fn tally(&self) -> &Tally {
         self.tally.get_or_init(Tally::default)
     }

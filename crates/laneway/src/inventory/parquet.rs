@@ -146,7 +146,7 @@ mod reading {
             Field::Null => String::new(),
             Field::Bool(is) => is.to_string(),
             Field::Str(text) => text.clone(),
-            // Some writers don't mark byte columns as texts.
+            // Some writers don't mark columns of text as UTF-8.
             Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).ok()?.to_owned(),
             Field::Int(number) => number.to_string(),
             Field::UInt(number) => number.to_string(),

@@ -1,10 +1,10 @@
-//! Finds out which destinations exist already, for jobs that skip existing destinations. It sends its
-//! requests before the uploads. A page of a listing shows this for up to a thousand neighbouring keys, a HEAD
-//! for only one key.
+//! Finds out which destinations exist, for jobs that skip existing destinations. It sends its requests before
+//! the uploads. A page of a listing shows which of up to a thousand neighbouring keys exist. A HEAD shows
+//! this only for one key.
 //!
-//! Each listed page is remembered as a stretch of the keyspace: an interval of keys, with those in it that
-//! exist. Items come in the order of their keys, so a few stretches are enough for any number of objects.
-//! Each write also has a precondition, because an object may appear after the lookup.
+//! Laneway remembers each listed page as a stretch: an interval of keys, together with the existing keys in
+//! it. Items come in the order of their keys, so a few stretches are enough for any number of objects. Each
+//! write also has a precondition, because an object can appear after the lookup.
 
 use std::collections::VecDeque;
 
@@ -17,16 +17,16 @@ use crate::{CopyRequest, Error};
 
 /// The reason with which a job skips an item whose destination exists.
 pub(crate) const EXISTS: &str = "the destination exists";
-/// The same reason, if the store refused the write because the destination exists, but doesn't permit Laneway
-/// to look it up.
+/// The reason if the store refused the write because the destination exists, and the credentials don't permit
+/// Laneway to look the destination up.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
 /// The maximum number of remembered stretches. They hold about 64,000 keys, which take a few MiB.
 const STRETCHES_MAX: usize = 64;
-/// Laneway requests a page for at least this many unknown keys of one tree. A page costs as much as one or
-/// two HEADs.
+/// The minimum number of keys of one tree for which Laneway requests a page of a listing instead of HEADs. A
+/// page costs as much as one or two HEADs.
 const LISTED_MIN: usize = 2;
-/// Laneway requests a page for at least this many unknown keys that the caller named one by one. Such keys
-/// may lie far apart, so that a page shows only few of them.
+/// The minimum number of keys for which Laneway requests a page of a listing, if the caller named the keys
+/// one by one. Such keys can lie far apart, so that a page shows only few of them.
 const NAMED_LISTED_MIN: usize = 32;
 /// A page is poor if it shows fewer than this many of the wanted keys, because many other objects lie between
 /// them.
@@ -45,8 +45,9 @@ pub(crate) struct ExistingKeys {
     /// The bucket and prefix that the stretches belong to.
     place: (String, String),
     stretches: VecDeque<ListedStretch>,
-    /// True if pages can't show which keys exist: the store lists without order, a listing failed, or a page
-    /// was out of order or ended before the wanted key. Then Laneway sends HEADs.
+    /// True if Laneway must send HEADs because pages can't show which keys exist. The reason is that the
+    /// store lists without order, a listing failed, or a page was out of order or ended before the wanted
+    /// key.
     is_unlisted: bool,
 }
 
@@ -85,15 +86,15 @@ impl ListedStretch {
 }
 
 impl ExistingKeys {
-    /// Returns for each of these objects, which are in the same bucket, if it exists. `tree` is the prefix of
-    /// the tree that they belong to, if any. If a lookup fails, the object counts as missing.
+    /// Returns whether each of these objects exists. All of them must be in the same bucket. If they belong
+    /// to a tree, `tree` is the tree's prefix. If a lookup fails, the object counts as missing.
     pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
         let Some(first) = ids.first() else { return Vec::new() };
         let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
         let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
         keys.sort_unstable();
-        // Use the tree's prefix only if all keys lie below it, which need not hold for the matches of a
-        // pattern.
+        // Use the tree's prefix only if all keys lie below it. The matches of a pattern may also lie
+        // elsewhere.
         let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
         let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
         self.look_at(&first.bucket, prefix);
@@ -116,11 +117,11 @@ impl ExistingKeys {
         }
     }
 
-    /// Requests pages of a listing for the keys, which are in order. Stops when a HEAD for each remaining key
-    /// is cheaper.
+    /// Requests pages of a listing for `keys`, which must be in order. Stops when a HEAD for each remaining
+    /// key is cheaper.
     async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
         let mut poor = 0;
-        // In a listing without order, a key that is missing on a page may follow on a later page. So pages
+        // In a listing without order, a key that is missing on a page may follow on a later page. So a page
         // can't show that a key doesn't exist.
         self.is_unlisted |= !store.lists_in_order(&self.place.0);
         while !self.is_unlisted && poor < POOR_MAX {
@@ -132,8 +133,8 @@ impl ExistingKeys {
             }
             let (bucket, prefix) = &self.place;
             let mut list = List::new(bucket, prefix);
-            // The first page begins at the prefix's start. If the prefix has at most a page of objects, this
-            // page shows all of them.
+            // The first page begins at the prefix's start. If all objects of the prefix fit into one page,
+            // this page shows them all.
             let is_first = self.stretches.is_empty();
             let first = if is_first { prefix } else { *first };
             if !is_first {
@@ -174,9 +175,9 @@ impl ExistingKeys {
     }
 }
 
-/// Ends an item whose destination is an object. If `no_clobber` is set and the destination exists, the failed
-/// write becomes a skipped item. Laneway looks the destination up first, because a store may refuse a write
-/// with the same status for other reasons.
+/// Reports the end of an item whose destination is an object. If `no_clobber` is set and the destination
+/// exists, the failed write becomes a skipped item. Laneway looks the destination up first, because a store
+/// can refuse a write with the same status for other reasons.
 pub(crate) async fn end(
     job: &JobState,
     request: &CopyRequest,
@@ -199,18 +200,18 @@ pub(crate) async fn end(
     }
 }
 
-/// Looks up one object. If the lookup fails, the object counts as missing. The credentials may permit only
-/// writing, and any other problem becomes an error of the write.
+/// Looks up one object. If the lookup fails, the object counts as missing: the credentials may permit only
+/// writing. Any other problem also makes the write fail.
 async fn head(store: Store, id: ObjectId) -> bool {
     store.head(&id, None).await.is_ok()
 }
 
-/// Returns a text that sorts just before a key, for a listing that starts after this text and so includes the
-/// key. Hardly any other key lies between the two. Returns `None` for the empty key.
+/// Returns a text that sorts just before a key. A listing that starts after this text includes the key.
+/// Hardly any other key lies between the text and the key. Returns `None` for the empty key.
 fn before(key: &str) -> Option<String> {
     let (at, last) = key.char_indices().next_back()?;
     let mut before = key[..at].to_owned();
-    // The code points from U+D800 to U+DFFF are surrogates, not characters, so skip them.
+    // Skip the surrogates (U+D800 to U+DFFF), because they aren't characters.
     let less = match last as u32 {
         0 => None,
         0xe000 => char::from_u32(0xd7ff),
@@ -225,7 +226,8 @@ fn before(key: &str) -> Option<String> {
     Some(before)
 }
 
-/// Returns the longest common prefix of ordered keys that ends in a slash, or the empty text.
+/// Returns the longest prefix that ends in a slash and that all of the ordered keys share. Returns the empty
+/// text if they share none.
 fn common_prefix<'a>(keys: &[&'a str]) -> &'a str {
     let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return "" };
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,6 +1,6 @@
 //! Looks up the sizes of objects that the user named one by one. If there are many of them, a listing shows
-//! the sizes sooner than the objects' own answers. With the sizes, Laneway can download small objects without
-//! waiting for large ones.
+//! the sizes sooner than the answers to the objects' own requests. With the sizes, Laneway can download small
+//! objects without waiting for large ones.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use crate::{CopyRequest, Location};
 /// The minimum number of named objects for a listing. Downloads of fewer objects would all have begun before
 /// the listing's answer.
 const NAMED_MIN: usize = 32;
-/// The maximum number of pages to read for each thousand named objects. If that isn't enough, most of the
-/// listed keys aren't wanted, and listing on would be a waste.
+/// The maximum number of pages to read for each thousand named objects. If these pages don't show all named
+/// objects, most of the listed keys aren't wanted, and further pages would be a waste.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
 type SizesByKey = Vec<(String, u64)>;
 
 /// The sizes that a lookup has found so far, for the objects that a request names.
 pub(crate) struct Sizes {
-    /// The sizes that arrive from the lookup, page by page. The first arrive several round trips before the
-    /// last, so they are used before the lookup ends.
+    /// The sizes that arrive from the lookup, page by page. The first sizes arrive several round trips before
+    /// the last ones, so Laneway uses them before the lookup ends.
     coming: Option<mpsc::UnboundedReceiver<SizesByKey>>,
     known: HashMap<String, u64>,
 }
@@ -77,8 +77,8 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Returns the lookup for sources of one object each. Returns `None` if there are too few of them, or if
-    /// they lie in several buckets.
+    /// Returns the lookup for sources that are single objects. Returns `None` if there are too few of them,
+    /// or if they lie in several buckets.
     fn of<'a>(sources: impl Iterator<Item = &'a Location>) -> Option<Self> {
         let (mut place, mut keys): (Option<(Provider, &str)>, Vec<&str>) = (None, Vec::new());
         for source in sources {
@@ -92,8 +92,8 @@ impl Lookup {
         let (first, last) = (keys.iter().min()?, keys.iter().max()?);
         let prefix = common_prefix(first, last);
         let mut list = List::new(bucket, prefix);
-        // Skip the keys before the first wanted one: start after this key without its last character, which
-        // sorts before it.
+        // Skip keys that sort before the first wanted key. Start after this key without its last character,
+        // because the shorter key sorts before it.
         list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
         // `end_before` excludes its key, so append a space. The listing then includes the last wanted key and
         // ends right after it.

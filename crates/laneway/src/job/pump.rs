@@ -1,4 +1,5 @@
-//! Runs a job's items: as many small ones as the memory limit allows, and at the same time a few large ones.
+//! Runs a job's items. It runs as many small items as the memory limit allows, and at the same time a few
+//! large items.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const UNITS_WAITING_MAX: usize = 16;
 /// files of 1 KB then takes less than 96 MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
 const GROUP_MAX: usize = 64;
-/// The number of reserved bytes from which a group of small items is full.
+/// A group of small items is full once it reserves at least this many bytes.
 const GROUP_COST_MAX: usize = 2 << 20;
 
 /// The time for which a cancelled job waits for the small items that are under way.
@@ -33,8 +34,8 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.
 pub(crate) enum Unit {
-    /// Small items that start once `cost` bytes of memory are reserved. When the job is cancelled, they send
-    /// no new requests, and are dropped at the latest after [`GRACE`].
+    /// Small items that start once `cost` bytes of memory are reserved. When the job is cancelled, started
+    /// items may run for at most [`GRACE`], and are then dropped.
     Small { cost: usize, run: BoxFuture<'static, ()> },
     /// A large item. It reserves its own memory, and ends by itself when the job is cancelled, after it has
     /// removed its temporary files.
@@ -135,7 +136,7 @@ impl<T> ItemGroup<T> {
 }
 
 /// Runs a search and the items that it finds, until both have ended. Returns the search's result, or `None`
-/// if the job was cancelled before that.
+/// if the job was cancelled.
 pub(crate) async fn pumped<T, F: Future<Output = T>>(
     job: &JobState,
     search: impl FnOnce(Units) -> F,
@@ -195,8 +196,8 @@ async fn pump(job: &JobState, mut units: mpsc::Receiver<Unit>) {
         }
     }
     drop((reserving, large_waiting, units));
-    // The store may still carry out a request that the job abandons, and the job couldn't report it. So give
-    // the small items time to receive their answers.
+    // If the job abandoned a request, the store might still carry it out, and the job couldn't report the
+    // result. So wait a short time for the answers of the small items.
     let ending = async {
         while !small.is_empty() {
             tokio::select! {
@@ -218,7 +219,8 @@ async fn holding(reservation: Reservation, run: BoxFuture<'static, ()>) {
     drop(reservation);
 }
 
-/// Waits for the future in the slot. Waits forever if there is none, so callers check that first.
+/// Waits for the future in the slot. If the slot is empty, waits forever, so callers must check first that it
+/// isn't.
 pub(crate) async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     match slot {
         Some(future) => future.await,

@@ -1,4 +1,4 @@
-//! Warnings that concern many items. A job reports each kind of warning once, at its end.
+//! Warnings that can concern many items. A job reports each kind of warning once, at its end.
 
 use crate::Warning;
 
@@ -44,12 +44,12 @@ impl Remarks {
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let archived = self.archived.warning(|count, _| match count {
             1 => "skipped: it is archived; restore it first".to_owned(),
-            n => format!("skipped, one of {n} archived objects; restore them first"),
+            n => format!("is one of {n} archived objects, which were skipped; restore them first"),
         });
         let sparse = self.sparse.warning(|count, bytes| match count {
             1 => format!("is sparse: {bytes} bytes of it are holes, which become zeros in the object"),
             n => format!(
-                "is sparse, one of {n} files with holes of {bytes} bytes, which become zeros in the objects"
+                "is one of {n} sparse files; their holes, {bytes} bytes in total, become zeros in the objects"
             ),
         });
         archived.into_iter().chain(sparse).collect()
@@ -73,6 +73,9 @@ mod tests {
         remarks.archived("s3://b/k");
         let shown: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
         assert!(shown[0].starts_with("s3://b/k: skipped: it is archived"), "{shown:?}");
-        assert!(shown[1].starts_with("a: is sparse, one of 2 files with holes of 11 bytes"), "{shown:?}");
+        assert!(
+            shown[1].starts_with("a: is one of 2 sparse files; their holes, 11 bytes in total"),
+            "{shown:?}"
+        );
     }
 }

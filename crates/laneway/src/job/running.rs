@@ -1,4 +1,4 @@
-//! The state that the tasks of a running job share, and the reports of the job's and its items' ends.
+//! The state that the tasks of a running job share. Its methods report how the items and the job have ended.
 //! [`Job`](crate::Job) is the caller's handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use crate::job::{CancelFlag, Canceller, JobEnds};
 use crate::manifest::{JobManifest, Manifest, ManifestRecord, ManifestSubject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// The number of permits for groups of files that are being written. It never limits the groups, because the
-/// memory limit allows fewer. To wait for all groups, the job acquires all permits.
+/// The number of permits for groups of files that are being written. It is never reached, because the memory
+/// limit allows fewer groups. To wait for all groups, the job acquires all permits.
 const WRITES_MAX: u32 = 1 << 16;
 
 /// The maximum number of missing objects for which a job looks for an explanation. Each explanation takes a
@@ -43,7 +43,7 @@ pub(crate) struct JobState {
     /// True if the removal of an object that doesn't exist counts as done (`rm -f`).
     takes_missing: AtomicBool,
     canceller: Canceller,
-    /// Has a permit for each group of files that is being written, so that the job can wait for the last
+    /// Each group of files that is being written holds one of these permits. So the job can wait for the last
     /// group before it ends.
     writes: Arc<Semaphore>,
     events: Option<mpsc::Sender<Event>>,
@@ -53,13 +53,14 @@ pub(crate) struct JobState {
     manifest: OnceLock<JobManifest>,
 }
 
-/// The purpose of a job, which decides under which operation and in which total its items are reported.
+/// The purpose of a job. It determines the operation under which the job's items are reported, and the totals
+/// that count them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     Plain,
     /// Each item is copied, then removed at its source.
     Move,
-    /// Items are copied or removed, and the two are counted separately.
+    /// Items are copied or removed. The summary counts copies and removals separately.
     Sync,
 }
 
@@ -87,18 +88,18 @@ pub(crate) struct ActiveItem {
     pub(crate) start: Duration,
     /// True if there is no precondition, or if the store itself enforces it.
     pub(crate) atomic: bool,
-    /// The attempts that earlier futures of this item made. `laneway_lanes::attempts` counts only those of
-    /// the future that ends the item.
+    /// The number of attempts that earlier futures of this item counted. `laneway_lanes::attempts` counts
+    /// only the attempts of the future that ends the item.
     pub(crate) attempts: u32,
     /// The version or modification time that the source had when the search found it, if the job writes a
     /// manifest.
     pub(crate) state: Option<SourceState>,
-    /// The position of the line that named the item, as `FILE:LINE`, if a list in a file did.
+    /// If a file lists the item, the position of its line, as `FILE:LINE`.
     pub(crate) line: Option<Box<str>>,
 }
 
-/// The state of a source, by which a later run sees if the source has changed: an object's version or a
-/// file's modification time, and the size.
+/// The state of a source, by which a later run detects that the source has changed. It consists of the size
+/// and either an object's version or a file's modification time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceState {
     text: String,
@@ -114,7 +115,7 @@ pub(crate) struct TransferOutcome {
     pub(crate) made: ResultObject,
 }
 
-/// The version and checksums of the object that an item wrote, or downloaded to a file.
+/// The version and checksums of the object that an item wrote, or that it downloaded to a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct ResultObject {
     pub(crate) version: Option<Version>,
@@ -130,7 +131,7 @@ impl ResultObject {
 }
 
 impl JobState {
-    /// Returns the state of a new job. All of its items use the buckets in `common`.
+    /// Returns the state of a new job. All of the job's items use the buckets in `common`.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         ends: JobEnds,
@@ -178,7 +179,7 @@ impl JobState {
     }
 
     /// Returns a digest of the settings that determine properties of new objects, such as their encryption
-    /// key. It is empty for a local destination.
+    /// key. For a local destination, the digest is empty.
     pub(crate) fn added_at(&self, destination: &Location) -> String {
         match destination {
             Location::Object { provider, .. } => {
@@ -250,10 +251,10 @@ impl JobState {
         Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
     }
 
-    /// If the manifest lists an item as done, and its source hasn't changed since, begins the item and
-    /// returns it for [`skip_done`](Self::skip_done). Only plain copies and removals use this. A sync
-    /// compares source and destination instead. A move has removed the source of an item that is done, so a
-    /// source that exists is a new one.
+    /// Returns the item for [`skip_done`](Self::skip_done), if the manifest lists it as done and its source
+    /// hasn't changed since. Only plain copies and removals use the manifest in this way. A sync compares
+    /// source and destination instead. A move has removed the source of each finished item, so a source that
+    /// exists is a new one.
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> ActiveItem) -> Option<ActiveItem> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
@@ -284,8 +285,7 @@ impl JobState {
         self.skip(begun, bytes, DONE_BEFORE).await;
     }
 
-    /// Returns whether an object is missing because an earlier run removed or moved it, as the manifest
-    /// records.
+    /// Returns whether the manifest explains why an object is missing: an earlier run removed or moved it.
     fn was_removed(&self, begun: &ActiveItem, error: &Error) -> bool {
         let removes = matches!(begun.op, Op::Move | Op::Remove);
         removes
@@ -306,8 +306,7 @@ impl JobState {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an item that failed still counts as done, because its object was to be removed and
-    /// doesn't exist.
+    /// Returns whether a failed item counts as done, because it had to remove an object that doesn't exist.
     fn is_fine(&self, begun: &ActiveItem, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object

@@ -1,4 +1,5 @@
-//! Parts that the searches of copy jobs share: uploads, downloads and copies between stores.
+//! Code that several searches of copy jobs share: those for uploads, for downloads, and for copies between
+//! stores.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const ASKED_AT_ONCE: usize = 128;
 /// The result of a HEAD request for an object, or `None` if Laneway sent no such request.
 pub(crate) type HeadOutcome = Option<Result<ObjectMeta, Error>>;
 
-/// The destination of a copy in a store: a key, or a prefix of the new keys.
+/// The destination of a copy to a store: a key, or a prefix of the new keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Prefix<'a> {
     pub(crate) provider: Provider,
@@ -35,8 +36,8 @@ impl Prefix<'_> {
     }
 }
 
-/// Sends a HEAD for each wanted object of a page whose metadata no listing has shown, many at the same time.
-/// Returns the results in the page's order.
+/// Sends a HEAD for each wanted object of a page, if no listing has shown the object's metadata. Many of
+/// these requests run concurrently. Returns the results in the page's order.
 pub(crate) async fn asked(
     store: &Store,
     page: &[SourceObject],
@@ -53,7 +54,8 @@ pub(crate) async fn asked(
 }
 
 /// Returns the sources of a job in their order, and sends a HEAD for each wanted source that is a single
-/// object. The HEADs of the following sources run concurrently. `store` returns the store that sends them.
+/// object. The HEADs for the next sources run concurrently. `store` returns the store to which a HEAD is
+/// sent.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
@@ -103,8 +105,8 @@ impl Search {
         Self { job, request, units, names: TakenNames::new(may_meet), existing }
     }
 
-    /// Returns the order in which the job reads listings. With `no_clobber` this is the order of keys: then
-    /// the destinations that are looked up together are neighbours, and a page shows many of them.
+    /// Returns the order in which the job reads listings. With `no_clobber`, this is the order of keys. Then
+    /// the destinations that are looked up together are neighbours, and one page shows many of them.
     pub(crate) fn order(&self) -> KeyOrder {
         if self.request.no_clobber { KeyOrder::Keys } else { KeyOrder::Arrival }
     }
@@ -116,7 +118,8 @@ impl Search {
     }
 
     /// Returns the targets whose destinations don't exist, and reports the others as skipped. `begin` returns
-    /// a skipped target's item and size. `tree` is the prefix of all destinations if they are part of a tree.
+    /// a skipped target's item and size. If the destinations are part of a tree, `tree` is their common
+    /// prefix.
     ///
     /// # Errors
     /// If the job was cancelled.

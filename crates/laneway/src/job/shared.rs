@@ -53,8 +53,8 @@ impl CommonBuckets {
     /// Returns whether every other item would fail for the same reason.
     pub(crate) fn is_met_by(&self, error: &Error) -> bool {
         let Some(error) = error.as_store() else { return false };
-        // The error of a copy inside a store may concern the bucket of its source or of its destination. So
-        // all items must use both.
+        // The error of a copy inside a store may concern the source's bucket or the destination's bucket. So
+        // it concerns every item only if all items share both buckets.
         let is_about_all = match error.operation() {
             Operation::Copy => self.0.len() > 1,
             _ => bucket_of(error.target()).is_some_and(|(scheme, bucket)| {

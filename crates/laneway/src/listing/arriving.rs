@@ -1,4 +1,5 @@
-//! Requests the pages of a listing that [`Keyspace`] plans, and hands on their entries as they arrive.
+//! Requests the pages of a listing that [`Keyspace`] plans, and passes their entries to the reader as they
+//! arrive.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,9 +20,9 @@ use crate::plan::keyspace::{
 /// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
 /// on the [`Shelf`].
 const WAITING_MAX: usize = 2;
-/// A suffix for the key at which a stretch was cut. A request brings only keys before its end, but the key at
-/// the cut belongs to the stretch before the cut. Keys between the cut and this end belong to the next
-/// stretch.
+/// Laneway cuts a listing into stretches: ranges of keys that it lists in parallel. The key at a cut belongs
+/// to the stretch before the cut, but a request brings only keys before its end. So the end of the request is
+/// the key with this suffix. Keys between the cut and this end belong to the next stretch.
 const BEHIND: char = ' ';
 
 /// The maximum number of returned keys that a listing remembers. If the store turns out to list in no order,
@@ -55,7 +56,7 @@ impl ListingStream {
         Self { arrived, url, is_over: false }
     }
 
-    /// Returns the next batch. Nothing follows an error.
+    /// Returns the next batch. After an error, no more batches follow.
     pub(crate) async fn next(&mut self) -> Option<Result<EntryBatch, Error>> {
         if self.is_over {
             return None;
@@ -78,8 +79,8 @@ pub(crate) fn arriving(store: &Store, list: List, order: KeyOrder) -> ListingStr
     ListingStream { arrived, url, is_over: false }
 }
 
-/// The answer to a request for a page, and the time that it took. The page's objects may have been handed on
-/// while the page arrived.
+/// The answer to a request for a page, and the time that it took. The reader may have received some of the
+/// page's objects before the page was complete.
 type PageArrival = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
 async fn fetch(
@@ -129,7 +130,7 @@ async fn fetch(
                 shelf.put(&mut keyspace, stretch, objects)
             }
             Some(came) = pages.next(), if failure.is_none() => {
-                // Take the page's objects first, which were sent before its end.
+                // Objects of this page may still wait in the channel. Take them before the page is ended.
                 let mut took = Ok(());
                 while let Ok((stretch, objects)) = coming.try_recv() {
                     took = took.and_then(|()| shelf.put(&mut keyspace, stretch, objects));
@@ -152,7 +153,8 @@ async fn fetch(
         };
         let Err(disorder) = took else { continue };
         if disorder.is_of_order() && handed.begins_again() {
-            // Start the same listing again, as one chain of pages whose keys may come in any order.
+            // The store doesn't list in the order of keys. So start the listing again, as one chain of pages
+            // that accepts any order.
             learned.is_unsorted = true;
             store.learn_listing_limits(&list.bucket, learned);
             pages = FuturesUnordered::new();
@@ -175,10 +177,10 @@ fn listed(list: &List) -> ListingBounds {
     }
 }
 
-/// The entries that were handed on.
+/// The entries that were passed to the reader.
 struct PassedEntries {
-    /// Two digests of each key or prefix that was handed on. The value is true once a chain of pages without
-    /// order has brought the entry.
+    /// The keys are two digests of each key or prefix that was passed to the reader. The value is true if the
+    /// entry arrived in an unsorted listing.
     known: HashMap<(u64, u64), bool>,
     digests: (RandomState, RandomState),
     is_sorted: bool,
@@ -194,7 +196,7 @@ impl PassedEntries {
         Self { known: HashMap::new(), digests, is_sorted, was_found_out, has_forgotten: false }
     }
 
-    /// Returns a batch without the entries that were already handed on.
+    /// Returns a batch without the entries that the reader already has.
     ///
     /// # Errors
     /// If a listing without order repeats an entry.
@@ -215,7 +217,8 @@ impl PassedEntries {
         }
     }
 
-    /// Returns whether an entry wasn't handed on yet, or `None` if a chain without order repeats it.
+    /// Returns true if an entry is new, and false if the reader already has it. Returns `None` if an unsorted
+    /// listing repeats the entry.
     fn is_new(&mut self, key: &str) -> Option<bool> {
         if self.is_sorted && self.has_forgotten {
             return Some(true);
@@ -237,9 +240,9 @@ impl PassedEntries {
         Some(true)
     }
 
-    /// Begins to list again, as one chain of pages without order. Returns false if that isn't possible: the
-    /// chain is already without order, or so many entries were handed on that not all are remembered and
-    /// could be skipped.
+    /// Begins the listing again as an unsorted one, with one page after the other. Returns false if that
+    /// isn't possible. It isn't possible if the listing is already unsorted. It also isn't possible if the
+    /// reader already has too many entries: Laneway must skip them, but doesn't remember all of them.
     fn begins_again(&mut self) -> bool {
         let may = self.is_sorted && !self.has_forgotten;
         self.is_sorted &= !may;
@@ -268,11 +271,11 @@ async fn page(
     (ask.stretch, page, asked.elapsed())
 }
 
-/// Batches that have arrived and wait to be handed on.
+/// Batches that have arrived and wait for the reader.
 struct Shelf {
     order: KeyOrder,
-    /// One queue of batches for each stretch if the reader wants the order of keys, otherwise one for all
-    /// stretches.
+    /// The queues of batches. If the reader wants the order of keys, there is one queue for each stretch, and
+    /// otherwise one queue for all stretches.
     lines: HashMap<Option<StretchId>, VecDeque<(StretchId, EntryBatch)>>,
 }
 

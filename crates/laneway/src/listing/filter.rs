@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use crate::Error;
 use crate::location::pattern::{MatchStart, Pattern};
 
-/// Chooses files and objects of a tree by their paths relative to the top of the tree, their sizes and times.
-/// An empty filter includes everything.
+/// Chooses files and objects of a tree by path, size and time. Paths are relative to the top of the tree. An
+/// empty filter includes everything.
 ///
 /// Patterns have the syntax of patterns in keys: `*` and `?` within a component, `**` across components,
 /// `[a-z]`. The first pattern that matches decides. A name that no pattern matches is included, unless all
@@ -110,8 +110,8 @@ impl Filter {
         self
     }
 
-    /// Includes only items that were changed at this time or later. For a file, its modification time counts;
-    /// for an object, the time that the store reports.
+    /// Includes only items that were changed at this time or later. For a file, Laneway uses the modification
+    /// time. For an object, it uses the time that the store reports.
     #[must_use]
     pub fn newer(mut self, time: SystemTime) -> Self {
         self.newer = Some(time);
@@ -163,7 +163,7 @@ impl Filter {
     /// Returns whether the filter excludes everything below a folder. If so, the folder need not be read.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
         let folder = Name { is_folder: true, ..Name::of(folder) };
-        // An earlier rule that includes names may include something below the folder.
+        // If a rule that includes names comes first, it may include a name below this folder.
         let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&folder));
         first.is_some_and(|rule| !rule.takes)
     }
@@ -173,7 +173,7 @@ impl Filter {
         let is_folder = glob.ends_with('/');
         let plain = glob.trim_matches('/');
         if plain.is_empty() {
-            return Err(Error::usage(glob, "is not a pattern of names"));
+            return Err(Error::usage(glob, "is not a pattern: it names nothing"));
         }
         let glob =
             Pattern::parse(plain).map_or_else(|| FilterGlob::Text(plain.to_owned()), FilterGlob::Pattern);

@@ -29,7 +29,7 @@ pub(crate) fn expanded(path: PathBuf) -> Result<Vec<PathBuf>, Error> {
         found = match Pattern::parse(part) {
             _ if part.contains("**") => {
                 let rest = parts[i..].join("/");
-                // This can't fail: a part of a pattern with a wildcard is a pattern.
+                // This can't fail, because `rest` contains the wildcard `**`.
                 let Some(pattern) = Pattern::parse(&rest) else { break };
                 found = below(found, &pattern)?;
                 break;

@@ -26,7 +26,7 @@ impl OrderCheck {
                 Ok(())
             }
             Ordering::Equal => Err(format!("the listing names {name:?} twice")),
-            Ordering::Less => Err(format!("the listing is in no order: {name:?} comes after {last:?}")),
+            Ordering::Less => Err(format!("the listing is unsorted: {name:?} comes after {last:?}")),
         }
     }
 }
@@ -40,6 +40,6 @@ mod tests {
         let mut order = OrderCheck::default();
         assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
         assert!(order.admit("é").unwrap_err().contains("twice"));
-        assert!(order.admit("b").unwrap_err().contains("no order"));
+        assert!(order.admit("b").unwrap_err().contains("unsorted"));
     }
 }

@@ -49,9 +49,10 @@ impl NameList {
                     Ok(file) => Ok(Box::new(file)),
                     Err(e) => Err(Error::local(path, "can't be read", e)),
                 },
-                Location::Object { .. } | Location::Version { .. } => {
-                    Err(Error::usage(&named, "names come from a file or from -"))
-                }
+                Location::Object { .. } | Location::Version { .. } => Err(Error::usage(
+                    &named,
+                    "the list of names must be a local file, or - for standard input; it can't be an object",
+                )),
             };
             // Sending the error fails only if the job has ended.
             let _ = opened
@@ -68,7 +69,7 @@ impl NameList {
     /// Returns the next names, or `None` at the end.
     ///
     /// # Errors
-    /// If the file can't be read, or a line isn't a valid name. Nothing follows an error.
+    /// If the file can't be read, or a line isn't a valid name. After an error, no more names follow.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<ListedName>>, Error> {
         self.0.recv().await.transpose()
     }

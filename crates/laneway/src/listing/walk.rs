@@ -1,5 +1,5 @@
-//! Walks a directory. Hands on files in batches while the walk continues, so memory stays bounded for any
-//! size of tree.
+//! Walks a directory. Passes files to the receiver in batches while the walk continues, so memory stays
+//! bounded for any size of tree.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ pub(crate) enum Links {
     None,
 }
 
-/// The order in which files are handed on.
+/// The order in which the receiver gets the files.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum WalkOrder {
     /// In the order of discovery.
@@ -171,7 +171,7 @@ impl Entries {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
-        // An error ends the reading of a directory, so sort it after the entries, which were read before it.
+        // Reading a directory ends at its first error. So sort the error after all entries.
         entries.sort_by_cached_key(|entry| match entry {
             Ok(entry) => (false, sorted_as(entry, walk)),
             Err(_) => (true, Default::default()),
@@ -253,8 +253,8 @@ impl Walker {
                     }
                 }
             }
-            // If this many directories are open, put off deeper ones. A walk in the order of names must read
-            // them at once.
+            // If this many directories are open, read deeper directories later. A walk in the order of names
+            // can't put them off.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != WalkOrder::Names;
             let Some((directory, entries)) = open.last_mut() else {
@@ -333,7 +333,8 @@ impl Walker {
         let (metadata, is_link) = match metadata {
             Ok(found) => found,
             Err(e) => {
-                let what = if path.is_symlink() { "the link is broken" } else { "can't be looked at" };
+                let what =
+                    if path.is_symlink() { "the link is broken" } else { "its attributes can't be read" };
                 let error = Error::local(&path, what, e);
                 return self.tell(WalkFinding::Failed(path, error)).map(|()| None);
             }

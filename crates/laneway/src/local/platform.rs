@@ -1,9 +1,9 @@
-//! Functions for writing files that depend on the operating system. `docs/platforms.md` describes the
-//! differences on systems that lack them.
+//! Functions for writing files that depend on the operating system. For systems that lack these functions,
+//! `docs/platforms.md` describes the differences.
 //!
-//! - `boot`: a number that changes with every boot of the machine. Bytes that were written without a flush
-//!   are certain to be in the file only until the machine crashes or restarts. Without this number, Laneway
-//!   reads back everything that an earlier run wrote.
+//! - `boot`: a number that changes with every boot of the machine. If bytes were written without a flush,
+//!   they are certain to be in the file only until the machine crashes or restarts. Without this number,
+//!   Laneway reads back everything that an earlier run wrote.
 //! - `rename_new`: renames a file atomically, and fails if the new name exists.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
@@ -27,7 +27,7 @@ use linux as system;
 pub(crate) use system::boot;
 
 /// Renames a file within its directory, and fails if the new name exists. If the system has no such call,
-/// creates a hard link, which also fails then, and removes the old name.
+/// creates a hard link with the new name, which also fails if that name exists. Then removes the old name.
 pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match system::rename_new(directory, from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
@@ -38,8 +38,8 @@ pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr)
     }
 }
 
-/// Flushes a directory's entries to disk. On macOS, `fsync` leaves them in the disk's cache, so this uses the
-/// standard library's `sync_all`, which calls `F_FULLFSYNC` there.
+/// Flushes a directory's entries to disk. On macOS, `fsync` leaves the entries in the disk's cache. So this
+/// uses the standard library's `sync_all`, which calls `F_FULLFSYNC` on macOS.
 pub(crate) fn flush_directory(directory: &OwnedFd) -> io::Result<()> {
     File::from(directory.try_clone()?).sync_all()
 }

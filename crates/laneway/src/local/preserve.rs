@@ -26,9 +26,10 @@ const PERMISSIONS: u32 = 0o777;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preserve {
     Nothing,
-    /// Stores no attributes with objects, but sets modification times from objects' metadata on files.
+    /// Stores no attributes with objects. Sets the modification times of downloaded files from their objects'
+    /// metadata.
     Times,
-    /// Stores modification times, modes and owners with objects, and sets them on files.
+    /// Stores modification times, modes and owners with objects, and sets them on downloaded files.
     All,
 }
 
@@ -69,8 +70,8 @@ impl PosixAttributes {
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
             (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
-            // `ns` counts forward from the second `s`. Before 1970, the text has a minus sign and a fraction
-            // that counts backward, so that -1.25 is `s` = -2 and 750 million ns.
+            // `ns` is always added to `s`, so 1.25 seconds before 1970 are `s` = -2 and `ns` = 750 million.
+            // The text for this time is -1.25, so convert the fraction.
             (_, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
             (_, ns) => format!("{s}.{ns:09}"),
         });

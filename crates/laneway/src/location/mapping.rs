@@ -1,9 +1,8 @@
 //! Maps the names of sources to the names of their copies at a destination.
 //!
-//! A destination is a folder if its text shows it. The text is a whole bucket, ends in a slash, or is a local
-//! path that ends in `.` or `..`. So the result of a command doesn't depend on the existence of the
-//! destination. There is one exception: if a single object is copied to an existing local folder, the copy is
-//! put into the folder.
+//! A destination counts as a folder if it names a whole bucket, ends in a slash, or is a local path whose
+//! last component is `.` or `..`. There is one exception: an existing local folder also counts as a folder,
+//! unless the source is a single tree (`-r`).
 
 use std::path::{Component, Path};
 
@@ -96,7 +95,7 @@ pub(crate) fn check(
                 return Err(Error::usage(source.to_string(), "the source names no bucket"));
             }
             Location::Object { key, .. } if !destination_is_folder && Pattern::parse(key).is_some() => {
-                let message = "a pattern may match several objects and needs a folder: end it with a slash";
+                let message = "a pattern can match several objects, so the destination must be a folder: end it with a slash";
                 return Err(Error::usage(destination.to_string(), message));
             }
             Location::Local(_) | Location::Standard if !destination.is_object() => {

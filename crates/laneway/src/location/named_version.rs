@@ -41,8 +41,8 @@ fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
             asked == Some(generation.to_string().as_str())
         }
         (VersionNames::Generation, _) => false,
-        // In a bucket that has never kept versions, the only version of each object is `null`, and S3's
-        // answers contain no version id.
+        // If a bucket has never kept versions, S3's answers contain no version id. The only version of each
+        // object is then called `null`.
         (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }

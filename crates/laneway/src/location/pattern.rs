@@ -86,8 +86,9 @@ impl Pattern {
         Some(&text[..end])
     }
 
-    /// Returns whether consecutive components of `path` match, from `start` on. After the last of them a `/`
-    /// must follow, so that it is a folder. If `may_be_last` is true, it may also be the end of the path.
+    /// Returns whether the pattern matches consecutive components of `path`. `start` says where the match may
+    /// begin. A `/` must follow the match, so that its last component is a folder. If `may_be_last` is true,
+    /// the match may also end at the end of the path.
     pub(crate) fn matches_components(&self, path: &str, start: MatchStart, may_be_last: bool) -> bool {
         let may_end = |end| if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
         self.first_end(path, start, may_end).is_some()

@@ -114,8 +114,8 @@ impl ManifestSubject {
         match found == *self {
             true => Ok(()),
             false if (Self { settings: self.settings.clone(), ..found.clone() }) == *self => Err(format!(
-                "this manifest belongs to the same job ({}), but run with other settings for the objects or files \
-                 it writes (such as metadata, storage class, gzip, --preserve)",
+                "this manifest belongs to the same job ({}), but that job ran with other settings for the objects or \
+                 files that it writes (such as metadata, storage class, gzip, --preserve)",
                 found.described()
             )),
             false if (Self { endpoints: self.endpoints.clone(), ..found.clone() }) == *self => Err(format!(
@@ -147,7 +147,7 @@ fn from_the_root(at: &Location) -> String {
     match at {
         Location::Local(path) => {
             let text = |path: &Path| path.as_os_str().to_string_lossy().into_owned();
-            // `absolute` keeps a trailing slash or dot, which decides the destination of a tree.
+            // `absolute` keeps a trailing slash or dot, and these change the destination of a tree.
             std::path::absolute(path).map_or_else(|_| text(path), |path| text(&path))
         }
         other => other.to_string(),

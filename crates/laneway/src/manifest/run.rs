@@ -80,7 +80,7 @@ impl RunManifest {
     /// If a line could not be written.
     ///
     /// # Panics
-    /// In a task of a tokio runtime, whose thread must not be blocked.
+    /// Panics in a task of a tokio runtime, because such a task must not block its thread.
     pub fn close(self) -> Result<(), Error> {
         self.0.close_now()
     }
@@ -110,7 +110,7 @@ impl RunCommand {
     /// If the outcome can't be written, or the manifest is closed.
     ///
     /// # Panics
-    /// In a task of a tokio runtime, whose thread must not be blocked.
+    /// Panics in a task of a tokio runtime, because such a task must not block its thread.
     pub fn ended(&self, is_done: bool, took: Duration) -> Result<(), Error> {
         self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
     }

@@ -98,8 +98,8 @@ impl Bucket {
     }
 
     /// Returns the same bucket with a tally. The requests and bytes of its calls are added to `tally`, and no
-    /// longer to an earlier tally. Several calls and jobs can share a tally. So it can count a single call,
-    /// the calls for one user, or a table scan.
+    /// longer to an earlier tally. Several calls and jobs can share a tally. For example, a tally can count a
+    /// single call, all calls for one user, or a table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

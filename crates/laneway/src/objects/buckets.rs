@@ -38,8 +38,8 @@ impl Bucket {
 callable!(CreateBucket, ());
 
 impl CreateBucket {
-    /// Sets where the bucket's objects are stored. On GCS this is a location (`EU`, `us-central1`). On S3 it
-    /// must be the region that the client sends requests to.
+    /// Sets where the bucket's objects are stored. On GCS this is a location (`EU`, `us-central1`). On S3,
+    /// the location must be the region to which the client sends requests.
     pub fn location(mut self, location: impl Into<String>) -> Self {
         self.new.location = Some(location.into());
         self

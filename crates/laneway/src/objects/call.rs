@@ -80,8 +80,8 @@ pub(super) fn awaited<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
-/// Returns a job for the transfer of a single call: its owner, which cancels the job when it is dropped, and
-/// its running state.
+/// Returns a job that carries out the transfer of a single call. The first value owns the job: dropping it
+/// cancels the job. The second value is the job's running state.
 ///
 /// # Errors
 /// If the engine can't start.
@@ -90,8 +90,8 @@ pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<JobState>), Error> {
     Ok((owner, JobState::new(bucket.client().state()?, ends, Purpose::Plain, CommonBuckets::default())))
 }
 
-/// Starts a transfer on the engine's thread that must clean up when it is abandoned. Dropping the returned
-/// future cancels the job. The transfer then still runs until it has cleaned up.
+/// Starts a transfer on the engine's thread. If the caller drops the returned future, the job is cancelled,
+/// but the transfer still runs until it has cleaned up.
 pub(super) fn cleaning<T: Send + 'static>(
     client: &Client,
     owner: Job,
@@ -121,8 +121,8 @@ macro_rules! callable {
     ($verb:ty, $output:ty) => {
         impl $verb {
             /// Limits the time of the call. After this time, the call fails with an error of kind
-            /// [`Timeout`](crate::ErrorKind::Timeout). Without a deadline, a call may take any time as long
-            /// as it makes progress. It fails once the server has made no progress for the client's
+            /// [`Timeout`](crate::ErrorKind::Timeout). Without a deadline, a call that makes progress can
+            /// take any time. It fails once the server has made no progress for the client's
             /// [`retry_for`](crate::ClientBuilder::retry_for).
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);

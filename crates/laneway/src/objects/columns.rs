@@ -3,7 +3,8 @@
 //!
 //! Without reading ahead, a program that reads row groups one after the other waits a round trip for each of
 //! them. The file's footer contains the exact ranges of the same columns in the next row groups, so Laneway
-//! can fetch them ahead. The more row groups were read in this way, the more it fetches ahead.
+//! can fetch these ranges in advance. The longer the program reads in this way, the more row groups Laneway
+//! fetches in advance.
 
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzzing;
@@ -14,23 +15,23 @@ use std::ops::Range;
 
 use self::layout::ColumnLayout;
 
-/// The maximum number of bytes that are fetched ahead for a reader. In tables with the usual row groups of
-/// 128 MiB, they hold a few columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
+/// The maximum number of bytes that Laneway fetches in advance for a reader. With the usual row groups of 128
+/// MiB, these bytes are a few columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
-/// Laneway fetches one more row group ahead for each 4 row groups that were read one after the other. It
-/// begins with one after the second row group. So if the program stops early, the wasted row groups are at
-/// most a quarter of those it has read, plus one.
+/// After the second consecutive row group, Laneway fetches one row group in advance. For every 4 row groups
+/// that the program reads in this way, Laneway fetches one more in advance. If the program stops early, the
+/// number of wasted row groups is at most a quarter of the number that it has read, plus one.
 const EARNED_BY: usize = 4;
 
-/// The layout of a file, and the row groups that were read and fetched ahead so far.
+/// The layout of a file, and the row groups that were read or fetched in advance so far.
 #[derive(Debug)]
 pub(super) struct Columns {
     layout: ColumnLayout,
     /// The range of every column in every row group, in the order of the file: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
     run: Option<ReadRun>,
-    /// The row group after the last one for which a fetch ahead has begun, or 0 if there is none.
+    /// The row group after the last one whose fetch in advance has begun, or 0 if there is none.
     ahead: usize,
 }
 
@@ -44,7 +45,7 @@ struct ReadRun {
 
 impl Columns {
     /// Returns the initial state for a file with these last bytes. Returns `None` if they contain no footer
-    /// with more than two row groups: in smaller files there is nothing to fetch ahead.
+    /// with more than two row groups: smaller files have no row group to fetch in advance.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         ColumnLayout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
     }
@@ -63,14 +64,14 @@ impl Columns {
         Self { layout, places, run: None, ahead: 0 }
     }
 
-    /// Returns whether the last two reads were of consecutive row groups. If not, the row groups that were
-    /// fetched ahead won't be read.
+    /// Returns whether the last two reads were of consecutive row groups. If not, the program won't read the
+    /// row groups that were fetched in advance.
     fn goes_on(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.len > 1)
     }
 
-    /// Records that the program reads these ranges. Returns the ranges to fetch ahead, which are the same
-    /// columns of each following row group. Leaves out row groups for which a fetch has already begun.
+    /// Records that the program reads these ranges. Returns the ranges to fetch in advance: the same columns
+    /// of following row groups, without row groups whose fetch has already begun.
     pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let run = self.located(asked).map(|(group, columns)| match self.run.take() {
             Some(run) if run.columns == columns && run.last + 1 == group => {
@@ -144,8 +145,8 @@ impl Columns {
     }
 }
 
-/// The fetches that were begun ahead, each with the ranges of the read that it predicts. `R` is a fetch;
-/// dropping it cancels the fetch.
+/// The fetches that were begun in advance, each with the ranges of the read that it predicts. `R` is a fetch,
+/// and dropping it cancels the fetch.
 pub(super) struct PredictedReads<R> {
     columns: Option<Columns>,
     waiting: VecDeque<(Vec<Range<u64>>, R)>,
@@ -156,8 +157,8 @@ impl<R> PredictedReads<R> {
         Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
     }
 
-    /// Returns the fetch of these ranges, if it was begun ahead. Also begins the next fetches with `begin`,
-    /// and cancels those whose prediction was wrong.
+    /// Returns the fetch of these ranges, if it was begun in advance. Also begins the next fetches with
+    /// `begin`, and cancels those whose prediction was wrong.
     pub(super) fn take(&mut self, asked: &[Range<u64>], begin: impl Fn(Vec<Range<u64>>) -> R) -> Option<R> {
         let columns = self.columns.as_mut()?;
         let more = columns.read(asked);

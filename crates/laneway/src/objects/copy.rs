@@ -45,8 +45,7 @@ impl Bucket {
 
     /// Renames an object: copies it, then removes the source if it is still the version that was copied. If
     /// another write has replaced the source, or the copy can't be verified, the source stays and the call
-    /// fails. Object stores have no operation for renaming. So this takes two requests, and between them
-    /// other readers see both objects.
+    /// fails. Between the copy and the removal, other readers see both objects.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -166,7 +166,7 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
         .into_iter();
         let outcome = |one: Result<Deletion, Error>| {
             let Deletion { key, .. } = one?;
-            // The store returns one result for each key, so there always is a next one.
+            // The store returns one result for each key, so the results don't run out.
             results.next().map_or_else(|| Err(Error::cancelled(key)), |result| Ok(result?))
         };
         Ok(named.into_iter().map(outcome).collect())

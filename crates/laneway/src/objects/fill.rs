@@ -75,7 +75,7 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
-    // Take the buffer out, so that a request that still runs after an error can't write to it any more.
+    // Take the buffer out. Otherwise a request that still runs after an error could write to it.
     let buffer = lock(&shared).take();
     brought?;
     buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))

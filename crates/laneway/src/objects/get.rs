@@ -34,8 +34,8 @@ pub struct Get {
 impl Bucket {
     /// Reads an object. The call returns a [`Download`] as soon as the object's metadata has arrived. The
     /// download then returns the bytes in order, as they arrive or all together. A small object takes one
-    /// request. Laneway fetches a large object in slices ahead of the caller, over as many connections as
-    /// make it faster. All bytes are of the same version.
+    /// request. Laneway fetches a large object in slices, before the caller asks for them. It uses several
+    /// connections if that is faster. All bytes are of the same version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -235,8 +235,8 @@ impl Download {
         let ended = match coming.get_mut() {
             Some(AnswerStream { taken, ended, .. }) => match taken.blocking_recv() {
                 Some(chunk) => return Ok(Some(chunk.bytes)),
-                // The channel of chunks is closed, so the result is already there or arrives immediately, and
-                // this doesn't block for long.
+                // The channel of chunks is closed. So the result has arrived or arrives immediately, and
+                // `block_on` returns soon.
                 None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
             },
             None => Err(Error::forked(&self.url)),

@@ -15,8 +15,8 @@ use crate::job::running::JobState;
 use crate::plan::PARTS_AT_ONCE;
 use crate::transfer::upload::{ExpectedChecksum, Input, ReadyPart};
 
-/// The channel that brings an object's parts, each of the upload's part length. The flag is true for the last
-/// part.
+/// The channel for an object's parts. Each part except the last one has the upload's part length. The flag is
+/// true for the last part.
 pub(super) type PartReceiver = mpsc::Receiver<(Bytes, bool)>;
 
 /// The input of an upload whose parts arrive over a channel. If the channel closes before the last part, the
@@ -55,8 +55,8 @@ impl Input for ChannelInput {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Reserve memory only after the part has arrived. Otherwise this upload would hold memory that other
-        // transfers need while it waits for the program's next write.
+        // Reserve memory only after the part has arrived. Otherwise this upload would hold the memory while
+        // it waits for the program's next write, and other transfers would lack it.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
         Ok(Some(HeldPart { bytes, is_last, held }))
     }

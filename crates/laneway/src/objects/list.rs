@@ -15,8 +15,8 @@ use crate::engine::runtime::Task;
 use crate::listing::{self, KeyOrder};
 use crate::{Bucket, Error};
 
-/// The number of pages that wait for the caller. At this number, Laneway takes no further page from the
-/// store, but has already requested some.
+/// The maximum number of pages whose entries wait for the caller. While that many wait, Laneway passes on no
+/// entries of further pages. It may already have requested these pages.
 const PAGES_WAITING_MAX: usize = 2;
 
 /// A stream of the objects below a prefix, made by [`Bucket::list`]. It yields objects while pages arrive. It
@@ -43,8 +43,8 @@ pub enum Listed {
 
 impl Bucket {
     /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys. Directory buckets
-    /// of S3, and a few stores such as Storj, list them in no order. The returned keys don't include the
-    /// bucket's own prefix, so they can be passed to the other methods.
+    /// of S3, and a few stores such as Storj, list them in no particular order. The returned keys don't
+    /// include the bucket's own prefix, so they can be passed to the other methods.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -164,7 +164,7 @@ impl Stream for ListDir {
     }
 }
 
-/// The pages of a listing. The engine's thread fetches them ahead of the caller.
+/// The pages of a listing. The engine's thread fetches them before the caller asks for them.
 #[derive(Debug)]
 struct BucketListing {
     bucket: Bucket,
@@ -337,7 +337,7 @@ async fn few(
             match page.next.filter(|_| is_heard) {
                 Some(next) if seen.insert(next.clone()) => list.token = Some(next),
                 Some(_) => {
-                    let message = "the listing goes on with a page that has come before";
+                    let message = "the listing's next page is one that has come before";
                     return Err(Error::integrity(bucket.url(), message));
                 }
                 None => break,
@@ -355,8 +355,8 @@ const PAGE_MAX: u64 = 1000;
 
 /// Returns the number of entries to request for a page if the caller wants `wanted` more.
 fn page_max(lists_start_key: bool, list: &laneway_store::List, wanted: u64) -> u32 {
-    // On such a store, the first page also contains the key `start_after` itself, which is then dropped. So
-    // request one entry more.
+    // If the store counts the key `start_after` as an entry of the first page, request one entry more,
+    // because the listing drops this key.
     let begins_before = lists_start_key && list.start_after.is_some() && list.token.is_none();
     wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
 }

@@ -166,8 +166,8 @@ impl Bucket {
     }
 }
 
-/// The first word of an id, which shows how the store combines the parts' checksums. It is a part of the id,
-/// because the store reports it only when an upload begins.
+/// The first word of an id says how the store combines the parts' checksums: `whole`, `parts` or `none`. The
+/// id contains this word because the store reports the method only when an upload begins.
 const WHOLE: &str = "whole";
 const COMPOSITE: &str = "parts";
 const NONE: &str = "none";
@@ -194,8 +194,8 @@ impl Multipart {
     /// number as an earlier one replaces it.
     ///
     /// # Errors
-    /// When awaited: a number outside this range; the store's error, such as `ErrorKind::NotFound` if the
-    /// upload was already completed or aborted.
+    /// The awaited call fails if the number is outside this range. It also returns the store's errors, such as
+    /// `ErrorKind::NotFound` if the upload was already completed or aborted.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
@@ -206,8 +206,8 @@ impl Multipart {
     /// call before it is done, the object may or may not exist.
     ///
     /// # Errors
-    /// When awaited: two parts with the same number; a part that is too small or that the store doesn't have;
-    /// a stored object that differs from the sent bytes.
+    /// The awaited call fails if two parts have the same number, if a part is too small or the store doesn't
+    /// have it, or if the stored object differs from the sent bytes.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }

@@ -125,7 +125,7 @@ impl Open {
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
-            let message = "the store reports no version, so reads could come from different versions of it";
+            let message = "the store reports no version of the object, so reads could return bytes of different versions";
             return Err(Error::integrity(url, message));
         }
         bucket.relative(&mut meta);

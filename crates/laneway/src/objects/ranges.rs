@@ -51,9 +51,9 @@ impl Bucket {
     /// Laneway joins neighbouring ranges into one request if fetching the bytes between them costs less than
     /// another request. The costs are computed from the measured network path and the store's [`PriceList`].
     /// Laneway splits a range above 16 MiB into several requests. If the object's size is known
-    /// ([`known`](GetRanges::known)) and reading the whole object costs less, it does that instead. It sends
-    /// all requests at the same time. All answers must be of the same version: if the object is replaced
-    /// during the call, the call fails.
+    /// ([`known`](GetRanges::known)) and reading the whole object costs less, Laneway reads the whole object
+    /// instead. It sends up to 100 requests at the same time. All answers must be of the same version: if the
+    /// object is replaced during the call, the call fails.
     ///
     /// - Ranges may repeat or overlap. Each of them returns all its bytes, but Laneway fetches shared bytes
     ///   once.
@@ -63,9 +63,9 @@ impl Bucket {
     ///   empty object, a range that begins at 0 returns no bytes.
     /// - If a range ends before it begins, the call also fails.
     ///
-    /// Several results may share one buffer in memory, which may also hold bytes between the ranges. It never
-    /// holds more unwanted than wanted bytes. No store reports a checksum of a range, so Laneway checks only
-    /// the answer's length, its offset in the object and the object's version.
+    /// Several results may share one buffer in memory. This buffer may also hold bytes between the ranges,
+    /// but at least half of its bytes belong to the ranges. No store reports a checksum of a range, so
+    /// Laneway checks only the answer's length, its offset in the object and the object's version.
     ///
     /// # Examples
     /// ```
@@ -96,8 +96,8 @@ impl Bucket {
     /// with the object's index in the request and its own outcome. If one object can't be read, Laneway still
     /// reads the others.
     ///
-    /// Laneway takes objects from the iterator as fast as the caller takes results. It does so on the
-    /// engine's thread, so an iterator that blocks delays every other call.
+    /// Laneway takes objects from the iterator as fast as the caller takes results. It calls the iterator on
+    /// the engine's thread, so an iterator that blocks delays every other call.
     pub fn get_ranges_of<K, R, O>(&self, objects: O) -> ObjectRanges
     where
         K: AsRef<str>,
@@ -135,8 +135,8 @@ impl Bucket {
                     // Ignore an error: the caller may have dropped the stream.
                     return drop(out.send(None).await);
                 }
-                // Poll the running reads also while results wait for the caller, because a read that isn't
-                // polled keeps memory that other transfers need.
+                // Poll the running reads even while results wait for the caller. A read that isn't polled
+                // keeps memory that other transfers need.
                 tokio::select! {
                     Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
                     room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
@@ -160,9 +160,9 @@ impl GetRanges {
         self
     }
 
-    /// Reads only the version that this metadata describes. If the object was replaced, the call fails.
-    /// Because Laneway then knows the object's size, it can read the whole object if that costs less. It can
-    /// also split long ranges without a request for the size.
+    /// Reads only the version that this metadata describes. If the object was replaced, the call fails. The
+    /// metadata contains the object's size. So Laneway can read the whole object if that costs less, and can
+    /// split long ranges without a request for the size.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         (self.version, self.size) = (meta.version.clone(), Some(meta.size));
         self

@@ -37,7 +37,8 @@ impl Client {
         let (ended, end) = std::sync::mpsc::sync_channel(1);
         let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
         worker.spawn(async move {
-            // Ignore an error: the calling thread drops the receiver if writing to `to` has failed.
+            // Sending fails if the calling thread has dropped the receiver, because writing to `to` failed.
+            // Ignore this error.
             let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
             let _ = ended.send(counted(read).await);
         });
@@ -54,10 +55,10 @@ async fn read(
     out: Chunks,
 ) -> Result<TransferOutcome, Error> {
     let Some((provider, id)) = request.at.as_object() else {
-        return Err(Error::usage(request.at.to_string(), "names no object in a store"));
+        return Err(Error::usage(request.at.to_string(), "is not an object in a store"));
     };
     if id.key.is_empty() {
-        return Err(Error::usage(request.at.to_string(), "names no object"));
+        return Err(Error::usage(request.at.to_string(), "names a bucket, not an object"));
     }
     let store = job.store(provider)?;
     let range = match request.ranges.as_slice() {
@@ -82,8 +83,8 @@ struct RangesReader<'a> {
 impl RangesReader<'_> {
     async fn read(&self, ranges: &[ByteRange]) -> Result<TransferOutcome, Error> {
         let is_version = self.id.version.is_some();
-        // If the ranges' offsets are known and they have few bytes, read them without a request for the
-        // object's metadata.
+        // If the request names no version, gives all ranges as offsets, and asks for at most `TOGETHER_MAX`
+        // bytes, read the ranges without requesting the object's metadata.
         if !is_version
             && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
             && let [ReadStep::Together(ranges)] = steps(offsets).as_slice()
@@ -105,7 +106,8 @@ impl RangesReader<'_> {
             false => steps(ranges),
         };
         if meta.version.is_none() && steps.len() > 1 {
-            let message = "the store reports no version, so ranges could come from different versions of it";
+            let message =
+                "the store reports no version of the object, so ranges could be bytes of different versions";
             return Err(Error::integrity(self.url(), message));
         }
         let mut bytes = 0;
@@ -193,7 +195,7 @@ fn begin(job: &JobState, request: &ReadRequest) -> ActiveItem {
 
 /// Returns the item of a read that succeeded.
 fn item(job: &JobState, begun: ActiveItem, moved: TransferOutcome, attempts: u32) -> Item {
-    // `attempts` is 0 if the ranges were read together, because their tasks count the attempts separately.
+    // If the ranges were read together, `attempts` is 0, because other tasks made and counted the attempts.
     let attempts = attempts.max(1);
     let ActiveItem { op, source, destination, start, .. } = begun;
     let TransferOutcome { bytes, verified, atomic, .. } = moved;

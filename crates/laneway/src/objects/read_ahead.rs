@@ -1,6 +1,5 @@
-//! Decides how many bytes to read ahead of a program that reads an object through a
-//! [`Reader`](super::Reader). After a jump to another offset there are few, and with each read in order there
-//! are more.
+//! Decides how many bytes a [`Reader`](super::Reader) fetches before the program asks for them. After a jump
+//! to another offset, the reader fetches few bytes. With each further read in order, it fetches more.
 
 use std::ops::Range;
 
@@ -11,20 +10,20 @@ const FIRST: u64 = 128 << 10;
 /// fetches most small objects completely.
 pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
 
-/// The factor by which each further read in order is larger. From 512 KiB on, reads use freight lanes, so
-/// that small requests of other calls go first.
+/// Each read in order is this many times as large as the one before. The read after one of 512 KiB is 2 MiB
+/// large. It therefore uses a freight lane, so that small requests of other calls go first.
 const GROWTH: u64 = 4;
 
-/// The maximum size in bytes of a read, which is that of two slices.
+/// The maximum size in bytes of a read: two slices of 8 MiB.
 const MOST: u64 = 16 << 20;
 
-/// The size in bytes of a read from which on Laneway fetches the following bytes before the program asks for
+/// If reads have at least this many bytes, Laneway fetches the following bytes before the program asks for
 /// them.
 const EAGER: u64 = 2 << 20;
 
-/// The maximum number of bytes that Laneway fetches ahead at the same time for all readers together. As many
-/// again may have arrived and wait for the program. If more than four readers share this limit, each fetches
-/// less ahead, but at least [`EAGER`].
+/// The maximum number of bytes that Laneway fetches in advance at the same time, for all readers together.
+/// Another 64 MiB may have arrived and wait for the program. If more than four readers share this limit, each
+/// fetches fewer bytes in advance, but at least [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,8 +54,8 @@ impl ReadAhead {
         self.range(position, self.window.max(len), size)
     }
 
-    /// Returns the range to fetch ahead when the program is at `position` and the bytes up to `end` have
-    /// arrived, or `None` if it is too early.
+    /// Returns the range to fetch in advance when the program is at `position` and the bytes up to `end` have
+    /// arrived. Returns `None` if it is too early for a fetch.
     pub(super) fn next(
         &mut self,
         position: u64,

@@ -24,9 +24,9 @@ use crate::{Bucket, Error};
 /// After the object was replaced, reads fail.
 ///
 /// It also implements [`AsyncRead`] and [`AsyncSeek`]. While a program reads in order, Laneway fetches more
-/// and more bytes ahead. After a jump to another offset it fetches nothing ahead, unless the object was
-/// opened for reading in order. [`again`](Self::again) makes another reader of the same object. Both share
-/// the bytes that came with the opening request.
+/// and more bytes in advance. After a jump to another offset, it fetches nothing in advance at first, unless
+/// the object was opened for [reading in order](super::Open::in_order). [`again`](Self::again) makes another
+/// reader of the same object. Both share the bytes that came with the opening request.
 pub struct Reader {
     object: Arc<ReaderObject>,
     deadline: Option<Duration>,
@@ -39,8 +39,8 @@ pub struct Reader {
     /// Held while this reader reads far ahead. The engine counts the readers that hold a clone, because they
     /// share the memory for reading ahead.
     reading_on: Option<OfProcess<Arc<()>>>,
-    /// The columns of a Parquet file that are fetched ahead. `None` before the first call of `stream_ranges`
-    /// or `stream_ranges_into`.
+    /// The columns of a Parquet file that are fetched in advance. `None` before the first call of
+    /// `stream_ranges` or `stream_ranges_into`.
     columns: Mutex<Option<PredictedReads<Ranges>>>,
 }
 
@@ -79,8 +79,8 @@ impl Reader {
     }
 
     /// Limits the time of each read. After this time, the read fails with an error of kind
-    /// [`Timeout`](crate::ErrorKind::Timeout). If bytes are fetched ahead, the time begins with that fetch,
-    /// which is before the caller's read. Without a deadline, a read fails once the server has made no
+    /// [`Timeout`](crate::ErrorKind::Timeout). If Laneway fetches bytes in advance, the time begins with that
+    /// fetch, which is before the caller's read. Without a deadline, a read fails once the server has made no
     /// progress for the client's [`retry_for`](crate::ClientBuilder::retry_for).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
@@ -132,7 +132,7 @@ impl Reader {
     /// that isn't a `Vec`, such as another language's buffer. Laneway writes the bytes to the buffer directly
     /// as they arrive on the connections, and keeps no other copy. It fetches a long range with several
     /// concurrent requests. If the future fails or is dropped, a request may still write to the buffer for a
-    /// moment. Only then is the buffer dropped, so its `Drop` shows when the memory can be freed.
+    /// moment. The buffer is dropped only after that, so its `Drop` shows when the memory can be freed.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -171,10 +171,10 @@ impl Reader {
     /// Reads ranges as [`GetRanges::stream`] does. The stream yields each range as it arrives, in no
     /// particular order, with its index in the request.
     ///
-    /// In a Parquet file whose footer came with the opening request ([`Open::footer`](super::Open::footer)),
-    /// Laneway fetches row groups ahead. After a program has read the same columns of two consecutive row
-    /// groups, Laneway fetches these columns of the next row group ahead. The more row groups the program has
-    /// read in this way, the more are fetched ahead, up to 16 MiB.
+    /// If the footer of a Parquet file came with the opening request ([`Open::footer`](super::Open::footer)),
+    /// Laneway predicts the program's next reads. After a program has read the same columns of two
+    /// consecutive row groups, Laneway fetches these columns of the next row group in advance. The longer the
+    /// program reads in this way, the more row groups Laneway fetches in advance, up to 16 MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
         let ranges: Vec<_> = ranges.into_iter().collect();
         self.ahead(&ranges).unwrap_or_else(|| self.object.stream(ranges, self.deadline))
@@ -187,9 +187,9 @@ impl Reader {
     /// buffer is longer than its range, Laneway fills its beginning. After an error, the remaining buffers
     /// are dropped, and their content is undefined.
     ///
-    /// In three cases, Laneway itself holds the bytes first and then copies them to the buffers. These are
-    /// bytes that came with the opening request, columns that were fetched ahead, and objects of a store that
-    /// reports no version.
+    /// In three cases, Laneway itself holds the bytes first and then copies them to the buffers. It does so
+    /// for bytes that came with the opening request, for columns that were fetched in advance, and for
+    /// objects of a store that reports no version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -214,13 +214,14 @@ impl Reader {
         self.object.stream_into(ranges, buffers, ahead, self.deadline)
     }
 
-    /// Returns the stream of these ranges, if they are columns for which a fetch was begun ahead.
+    /// Returns the stream of these ranges, if they are columns whose fetch was begun in advance.
     fn ahead(&self, ranges: &[Range<u64>]) -> Option<Ranges> {
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let begun =
             columns.get_or_insert_with(|| PredictedReads::new(self.object.footer(), self.object.meta.size));
-        // If the fetch ahead has failed, return `None`, so that the caller reads the ranges again.
+        // If the early fetch of these ranges has failed, return `None`, so that the caller fetches them
+        // again.
         begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
 
@@ -312,7 +313,7 @@ impl Reader {
     /// time.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
         let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
-        // The opening request fetched either the first bytes of the object or the last. Only the first ones
+        // The opening request fetched either the object's first bytes or its last bytes. Last bytes don't
         // count here.
         let end = if opened.start == 0 { have.max(opened.end) } else { have };
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
@@ -363,8 +364,8 @@ impl ReaderObject {
         deadline: Option<Duration>,
     ) -> RangesInto<B> {
         let ranges_by_copy = match (ahead, &self.meta.version) {
-            // Without a version, don't write directly into the buffers. If a body broke off, the retry's
-            // answer could be of another version.
+            // Without a version, don't write directly into the buffers. If a body broke off, the retry could
+            // return bytes of another version, behind bytes that are already in the buffer.
             (None, None) => Some(self.stream(ranges.clone(), deadline)),
             (ahead, _) => ahead,
         };
@@ -430,8 +431,8 @@ impl ReaderObject {
             return Ok((0, buffer));
         }
         let read = (end - offset) as usize;
-        // The opening request fetched bytes at the object's beginning or end. So the missing bytes lie either
-        // all after them or all before them.
+        // The opening request fetched bytes at the object's beginning or at its end. So the missing bytes are
+        // one range, after or before the fetched bytes.
         let opened = self.opened.range();
         let here = opened.start.max(offset)..opened.end.min(end);
         let missing = match here.is_empty() {

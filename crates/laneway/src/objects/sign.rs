@@ -1,4 +1,4 @@
-//! Signs URLs, which users without credentials can use for a request.
+//! Signs URLs. A user without credentials can send a request with such a URL.
 
 use std::time::{Duration, SystemTime};
 
@@ -85,8 +85,8 @@ impl Sign {
         self
     }
 
-    /// Sets the time of the signature, from which the lifetime counts. The default is the time of the call.
-    /// With the same credentials, options and time, the call returns the same URL.
+    /// Sets the time of the signature, at which the URL's lifetime begins. The default is the time of the
+    /// call. With the same credentials, options and time, the call returns the same URL.
     pub fn at(mut self, time: SystemTime) -> Self {
         self.now = Some(time);
         self

@@ -24,10 +24,11 @@ use crate::{Bucket, Canceller, Error, Written};
 /// Writes an object from the bytes that the caller writes to it, made by [`Bucket::writer`].
 ///
 /// The writer collects bytes until they fill a part of 16 MiB. While Laneway sends a part, the program can
-/// fill the next one. If the store allows parts of different sizes, later parts are larger, beginning with 32
-/// MiB after 18 GiB, so that their number is enough for a large object. An object of at most one part takes
-/// one request. The object isn't visible before [`finish`](Self::finish) has succeeded. If the writer is
-/// dropped or [aborted](Self::abort), Laneway aborts the upload, and no object is written.
+/// fill the next one. If the store allows parts of different sizes, the parts grow: after 18 GiB, they are 32
+/// MiB large. So 10,000 parts, the maximum of S3 and GCS, hold up to 6 TiB. Otherwise they hold 156 GiB. An
+/// object of at most one part takes one request. The object isn't visible before [`finish`](Self::finish) has
+/// succeeded. If the writer is dropped or [aborted](Self::abort), Laneway aborts the upload, and no object is
+/// written.
 pub struct Writer {
     bucket: Bucket,
     key: String,
@@ -101,8 +102,8 @@ impl Writer {
         self.crc32c = value;
     }
 
-    /// Writes bytes. If a part is full while the upload still sends earlier ones, waits until the upload
-    /// takes it.
+    /// Writes bytes. If a part is full while the upload is still sending earlier parts, this method waits
+    /// until the upload takes the full part.
     ///
     /// # Errors
     /// The store's error for a part that was sent. After an error, the writer can't be used any more.
@@ -136,7 +137,8 @@ impl Writer {
         // In a forked child, do nothing: only the parent may abandon the upload that it began.
         if let Some(WriterUpload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
-            // Because the channel closes before the last part, the upload cleans up and ends as cancelled.
+            // The channel is now closed without a last part. So the upload cleans up and ends as cancelled.
+            // Wait for this.
             drop(ended.await);
         }
     }
@@ -217,8 +219,8 @@ impl Writer {
             let parts = PartsUpload::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
-        // Start the upload now, so that it sends parts while the program fills others and nothing polls
-        // `ended`.
+        // Start the upload now. It then sends parts while the program fills further parts, although nothing
+        // polls `ended` meanwhile.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
         Ok(WriterUpload { cut, sender, room: None, ended })
     }

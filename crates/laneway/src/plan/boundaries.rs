@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Returns the parts of an object of `size` bytes, if all of `count` parts but the last have `first` bytes.
-/// Nearly every program divides its uploads like this. Returns `None` if such parts can't make up `size`
+/// Returns the `count` parts of an object of `size` bytes, if all parts but the last have `first` bytes.
+/// Nearly every program divides its uploads in this way. Returns `None` if such parts can't make up `size`
 /// bytes.
 pub(crate) fn even(size: u64, first: u64, count: u32) -> Option<Vec<Range<u64>>> {
     if first == 0 || size.div_ceil(first) != u64::from(count) {
@@ -34,8 +34,8 @@ pub(crate) enum RangeSection {
     Bytes(Range<u64>),
 }
 
-/// Divides a range into the claims that lie within it, and the bytes between them. The claims are in order
-/// and don't overlap.
+/// Divides a range into the claims that lie within it, and the bytes between these claims. `claims` must be
+/// in order and must not overlap.
 pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<RangeSection> {
     let mut stretches = Vec::new();
     let mut at = range.start;

@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::location::identity::FileIdentity;
 
-/// An upload counts as abandoned after this time without progress. By then GCS has ended the session, and
+/// An upload is abandoned if it has made no progress for this time. By then GCS has ended the session, and
 /// S3's usual lifecycle rule removes the parts.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Identifies an upload by its file, its destination and its settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct UploadSubject {
-    /// The file's path, absolute; bytes that aren't ASCII are escaped.
+    /// The file's absolute path. Bytes that aren't ASCII are escaped.
     pub(crate) path: String,
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: FileIdentity,
-    /// A checksum of the object's properties, such as its metadata and those that the store adds. The
-    /// object's bytes are not included.
+    /// A checksum of the object's properties, such as its metadata, and of the store's settings that change
+    /// it, such as an encryption key. It doesn't include the object's bytes.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
 
-/// Says what a new upload does with an unfinished one in a journal.
+/// The action of a new upload on the unfinished upload of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum UnfinishedAction {
     /// Continue the unfinished upload: it sends the same file in the same state to the same object.
     GoOn,
-    /// Abort the unfinished upload: it sends the same file to the same object, but with other settings, from
-    /// a changed file, or too long ago.
+    /// Abort the unfinished upload: it sends the same file to the same object, but its settings differ, the
+    /// file has changed, or it made no progress for too long.
     Abort,
     /// Leave the unfinished upload alone: it belongs to another file or object.
     Nothing,
@@ -50,8 +50,8 @@ pub(crate) fn worth(left: &UploadSubject, subject: &UploadSubject, idle: Duratio
     }
 }
 
-/// Returns the parts that need not be sent again, of an object of `size` bytes in parts of `part_len`. The
-/// journal must have recorded them, the store must list them, and both must agree.
+/// Returns the parts that need not be sent again. The object has `size` bytes, in parts of `part_len`. The
+/// journal must have recorded such a part, the store must list it, and both must agree.
 pub(crate) fn believed(
     recorded: &BTreeMap<u32, Part>,
     listed: &[StoredPart],
@@ -108,8 +108,8 @@ mod tests {
         assert_eq!(worth(&subject(), &subject(), idle), UnfinishedAction::Abort);
     }
 
-    /// Tests random records and lists. A part may count as sent only if both contain it and agree about it,
-    /// and it has the length that its number requires.
+    /// Tests random records and lists. A part may be treated as sent only if both contain it and agree about
+    /// it, and it has the length that its number requires.
     #[test]
     fn a_part_is_believed_only_where_journal_store_and_plan_agree() {
         let mut some = 0;

@@ -1,18 +1,19 @@
-//! Decides how a listing reads a bucket's keys. It cuts the keys into stretches (ranges of neighbouring keys)
-//! that are read in parallel, each page by page.
+//! Decides how a listing reads a bucket's keys. It cuts the keys into stretches (ranges of neighbouring
+//! keys). Laneway reads the stretches in parallel, each one page by page.
 //!
-//! A listing begins as one stretch, from its first key to its last. After two full pages, if pages take long
-//! enough for parallel requests to pay off, it cuts the rest of a stretch at invented keys ([`cuts`]). The
-//! listing then also continues from each of these keys, in parallel. The caller asks this state machine which
+//! A listing begins as one stretch, from its first key to its last. After two full pages, the plan cuts the
+//! rest of a stretch at invented keys ([`cuts`]), if pages take long enough for parallel requests to pay off.
+//! From each of these keys, the listing then continues in parallel. The caller asks this state machine which
 //! page to request next, and reports what arrives.
 //!
 //! A key that exists during the whole listing is returned exactly once. Stretches don't overlap. A page's
-//! keys must lie after the keys of the pages before. Keys behind a stretch's end are dropped, because the
-//! next stretch returns them.
+//! keys must lie after the keys of the stretch's earlier pages. The caller drops keys behind a stretch's end,
+//! because the next stretch returns them.
 //!
-//! **Costs.** Each cut costs at most one request, for a page that ends before it is full. There are at most
-//! two cuts for each arrived page, up to [`CUTS_MAX`] cuts, and then one for each further [`PAGES_A_CUT`]
-//! pages. So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, for any keys.
+//! **Costs.** Each cut costs at most one request, for a page that ends before it is full. The number of cuts
+//! has a limit. Each full page permits two cuts, up to [`CUTS_MAX`] cuts in total. In addition, every
+//! [`PAGES_A_CUT`] full pages permit one cut. So a listing of N full pages takes at most N + 1 + min(2 N,
+//! 24) + N / 4 requests, for any keys.
 
 mod alphabet;
 mod cuts;
@@ -33,42 +34,43 @@ pub(crate) use stretch::{End, EntryKind, StretchId};
 /// 16 ms for a page, 50 pages arrive in 3 or 4 rounds of requests. More concurrent requests would only take
 /// connections that objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
-/// If even the fastest page took longer than this, pages are requested by their token instead of the last
-/// key. For tokens, MinIO copies the rest of the listing on the server, once for each stretch. Ten pages cost
-/// 1.1 s of a core by tokens, and 0.31 s by keys. But for a page by key, MinIO reads the folder from its
-/// beginning, so tokens are better for a huge folder.
+/// If even the fastest page took longer than this, Laneway requests the next pages by their tokens instead of
+/// by the last key. With tokens, MinIO copies the rest of the listing on the server, once for each stretch.
+/// Ten pages then take 1.1 s of CPU time, instead of 0.31 s with keys. But for each page that is requested by
+/// key, MinIO reads the folder from its beginning, so tokens are better for a huge folder.
 const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
-/// The number of concurrent page requests before it is known whether concurrency slows them down.
+/// The number of concurrent page requests until pages have shown whether concurrency slows them down.
 const AT_ONCE_FIRST: f64 = 6.0;
 /// The number of concurrent page requests is at most the time of the fastest page divided by this time. A
-/// page of a thousand keys costs about 5 ms of a core at either end, and concurrent requests save only the
-/// round trip.
+/// page of a thousand keys takes about 5 ms of CPU time at the client, and as much at the server. Concurrent
+/// requests save only the round trip.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
 /// The maximum number of pages that are under way or wait for their reader, in multiples of [`AT_ONCE_MAX`].
-/// Waiting pages don't burden the store, so even a slow store with fewer requests at once has this limit.
+/// Waiting pages don't burden the store. So the limit also holds for a slow store, from which fewer pages are
+/// requested at once.
 const PAGES_HELD_EACH: usize = 4;
-/// The number of cuts that even a short listing may have. A long listing may have more cuts: see
-/// [`PAGES_A_CUT`].
+/// The maximum number of cuts in a short listing. A long listing may have more cuts: see [`PAGES_A_CUT`].
 const CUTS_MAX: u64 = 24;
-/// The number of full pages that permit one further cut in a long listing.
+/// Each time this many full pages have arrived, the listing may have one more cut.
 const PAGES_A_CUT: u64 = 4;
 /// The number of full pages that must arrive before the first cut.
 const PAGES_MIN: u64 = 2;
-/// The base-2 logarithm of a number of pages. Stretches of up to this number are cut evenly. Larger ones are
-/// cut in growing steps, because a page's keys say little about keys far away.
+/// The base-2 logarithm of a number of pages. Stretches with at most this many pages are cut evenly. Larger
+/// stretches are cut in growing steps, because a page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// The base-2 logarithm of a number of pages. If the first key behind a cut is fewer pages away from it, the
-/// stretch before the cut is assumed to have keys up to its end.
+/// The base-2 logarithm of a number of pages. If the first key behind a cut is fewer pages away from the cut,
+/// Laneway assumes that the stretch before the cut has keys up to its end.
 const NEAR_PAGES_LOG2: f64 = 1.0;
-/// One of this many keys of a page is kept as a mark. The marks show how dense the keys are.
+/// Laneway keeps every n-th key of a page as a mark, where n is this number. The marks show how dense the
+/// keys are.
 const MARK_KEYS: usize = 20;
-/// One of this many keys is inspected for its characters, which saves time.
+/// To save time, Laneway inspects the characters of every n-th key only, where n is this number.
 const OBSERVED_KEYS: usize = 8;
 
 /// The order in which the caller wants keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeyOrder {
-    /// In byte order. Keys that arrive far ahead of the reader wait.
+    /// In byte order. Keys wait if they arrive long before the reader needs them.
     Keys,
     /// As they arrive.
     Arrival,
@@ -99,14 +101,15 @@ pub(crate) struct PageRequest {
 pub(crate) struct Keyspace {
     listed: ListingBounds,
     order: KeyOrder,
-    /// True if the store lists in the order of its keys. Otherwise there is one stretch, and no order to
-    /// check.
+    /// True if the store lists in the order of its keys. Otherwise the listing has only one stretch, and
+    /// Laneway doesn't check the order of the keys.
     is_sorted: bool,
     /// True if stretches may be cut.
     may_cut: bool,
-    /// True if a listing may also continue after a key instead of by a token.
+    /// True if pages may be requested by the last key instead of by a token.
     by_key: bool,
-    /// The number of concurrent page requests that the store answers without slowing down, and a little more.
+    /// The number of concurrent page requests. It is a little above the number that the store answers without
+    /// slowing down.
     at_once: f64,
     /// True once the store has begun a page right behind a cut, as requested.
     cuts_hold: bool,
@@ -122,8 +125,8 @@ pub(crate) struct Keyspace {
     /// The number of entries of the fullest page so far.
     page_entries: u64,
     cuts: u64,
-    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the base-2
-    /// logarithm of that factor, for the last two pages of a stretch.
+    /// The base-2 logarithm of the factor by which the last two pages of a stretch lie further apart than the
+    /// keys within a page suggest.
     apart_log2: f64,
     /// The time of the fastest page.
     page_time: Option<Duration>,
@@ -131,7 +134,7 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     /// Returns the plan of a listing. With `by_key`, the plan may also request a page by the last key instead
-    /// of a token.
+    /// of by a token.
     pub(crate) fn new(listed: ListingBounds, order: KeyOrder, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
@@ -265,7 +268,7 @@ impl Keyspace {
     ) -> Result<(), Disorder> {
         let at_once = self.asked;
         self.asked = self.asked.saturating_sub(1);
-        // An abandoned stretch doesn't continue.
+        // The stretch was abandoned, so it doesn't continue.
         let Some(at) = self.place(id) else { return Ok(()) };
         let stretch = &mut self.stretches[at];
         if std::mem::take(&mut stretch.page.is_void) {
@@ -288,9 +291,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Notes that the store has denied permission for a page. Returns whether the request had a longer prefix
-    /// than the caller's, or a limit of keys, which may be the reason. Then this page is requested again, and
-    /// from now on all requests have the caller's own prefix.
+    /// Records that the store has denied permission for a page. Returns true if the request had a longer
+    /// prefix than the caller's, or a limit of keys, because either can be the reason. In that case, the page
+    /// is requested again. This and all later requests have the caller's own prefix and no limit.
     pub(crate) fn refused(&mut self, id: StretchId) -> bool {
         let Some(at) = self.place(id) else { return false };
         let page = &mut self.stretches[at].page;
@@ -307,8 +310,8 @@ impl Keyspace {
     fn time(&mut self, took: Duration, at_once: usize) {
         let least = self.page_time.map_or(took, |least| least.min(took));
         self.page_time = Some(least);
-        // Pages that wait in the store's queue take longer than a page alone. So the ratio of these times
-        // shows how many pages the store works on at once.
+        // If the store works on fewer pages at once than are requested, some pages wait and take longer. So
+        // the ratio of a page's time to the shortest time shows how many pages the store works on at once.
         let slower = took.as_secs_f64() / least.as_secs_f64().max(1e-6);
         let wanted = 1.0 + 1.5 * at_once as f64 / slower;
         match slower < 1.5 {
@@ -317,7 +320,7 @@ impl Keyspace {
         }
     }
 
-    /// Notes that the reader has taken a page of a stretch to its end.
+    /// Records that the reader has taken all keys of a page.
     pub(crate) fn taken(&mut self, id: StretchId) {
         if let Some(at) = self.place(id) {
             self.held = self.held.saturating_sub(1);
@@ -345,9 +348,9 @@ impl Keyspace {
         most.min((self.at_once as usize).max(1))
     }
 
-    /// Returns the maximum number of pages that the stretch at this index and the stretches before it may
-    /// hold together. Stretches further ahead may hold fewer pages, so the stretch that is read first always
-    /// has room.
+    /// Returns a limit for the pages that all stretches hold together. The stretch at this index may request
+    /// a page only while all stretches hold fewer. For stretches that are read later the limit is lower, so
+    /// the stretch that is read first always has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
@@ -362,7 +365,7 @@ impl Keyspace {
         is_free && !stretch.is_asked && !stretch.is_over
     }
 
-    /// Returns how many more cuts there may be.
+    /// Returns how many more cuts the listing may have now.
     fn cuts_left(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         if pages < PAGES_MIN {
@@ -400,8 +403,8 @@ impl Keyspace {
             long.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         }
         for (i, left) in long {
-            // The first pages of the new stretches are requested immediately, so they need room among the
-            // held pages.
+            // Laneway requests the first pages of the new stretches immediately, so the limit of held pages
+            // must have room for them.
             let most = most.min(self.held_max(i + 1).saturating_sub(self.held));
             if most == 0 {
                 continue;
@@ -460,7 +463,8 @@ impl Keyspace {
 
     fn rest<'a>(&'a self, stretch: &'a Stretch) -> Option<StretchRest<'a>> {
         let prefix = self.listed.prefix.as_str();
-        // If the end lies behind all keys of the prefix, the stretch reaches to the end of the prefix.
+        // An end that doesn't begin with the prefix lies behind all its keys. The stretch then reaches to the
+        // prefix's last key.
         let end = stretch.end.key().filter(|end| end.starts_with(prefix));
         Some(StretchRest {
             prefix,
@@ -472,7 +476,7 @@ impl Keyspace {
         })
     }
 
-    /// Guesses how much is left of the stretch at an index.
+    /// Guesses how many pages are left of the stretch at an index.
     fn guess(&mut self, place: usize) {
         let stretch = &self.stretches[place];
         let left = match self.may_cut && !stretch.is_over {
@@ -485,8 +489,8 @@ impl Keyspace {
         }
     }
 
-    /// Judges the stretch before a cut by the first key behind the cut. If that key is near the cut, the
-    /// stretch before the cut is assumed to have keys up to its end.
+    /// Judges the stretch before a cut by the first key behind the cut. If that key is near the cut, this
+    /// function assumes that the stretch has keys up to its end.
     fn learn_of_first(&mut self, place: usize, first: &str) {
         self.stretches[place].is_new_cut = false;
         let Some(before) = place.checked_sub(1) else { return };
@@ -507,8 +511,8 @@ impl Keyspace {
         let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
         let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        // The cuts can't be dropped if the first stretch has skipped keys behind a cut, because these keys
-        // don't come again. The stretch may have skipped them in its current page, or by requesting a page
+        // If the first stretch has skipped keys behind a cut, it won't get these keys again. The cuts can't
+        // be dropped then. The stretch may have skipped keys in its current page, or by requesting a page
         // only up to a cut.
         let went_on = |first: &Stretch| match first.is_asked {
             true => !first.page.is_beyond && first.page.asked.as_ref() == Some(&whole),

@@ -4,12 +4,12 @@ use laneway_store::{PartRules, Store};
 
 /// The usual size of a part in bytes.
 pub(crate) const PART_USUAL: u64 = 16 << 20;
-/// GCS requires the chunks of a resumable upload to be multiples of this many bytes. The usual part is such a
+/// GCS requires the chunks of a resumable upload to be multiples of this many bytes. [`PART_USUAL`] is such a
 /// multiple.
 pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
 /// If an upload's length is unknown, the size of its parts doubles each time this percentage of the allowed
-/// parts has been sent. With 10,000 allowed parts, the first 18 GiB are sent in parts of the usual size. The
-/// largest part has 4 GiB, and all parts together hold 6 TiB.
+/// number of parts has been sent. With 10,000 allowed parts, the first 18 GiB are sent in parts of the usual
+/// size. The largest part has 4 GiB, and all parts together hold 6 TiB.
 const DOUBLING_PERCENT: u64 = 12;
 
 /// Returns the size of all parts but the last, for an upload of `size` bytes.
@@ -21,21 +21,21 @@ pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
 /// The sizes of the parts into which a stream is cut. The stream's length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
-    /// The size of the first part, and of all parts if they must be equal.
+    /// The size of the first part. If all parts must have the same size, their size.
     first: u64,
     grows: bool,
     rules: PartRules,
 }
 
 impl Cut {
-    /// If the store accepts `unequal` parts, they grow, so that 10,000 parts hold up to 6 TiB. Otherwise all
-    /// parts have one size. With the usual size they hold 156 GiB, so they are larger if the `expected` size
-    /// requires it.
+    /// If the store accepts `unequal` parts, the parts grow, so that 10,000 parts hold up to 6 TiB. Otherwise
+    /// all parts have the same size. Parts of the usual size hold 156 GiB in total, so the parts are larger
+    /// if the `expected` size requires it.
     fn new(rules: PartRules, unequal: bool, expected: Option<u64>) -> Self {
         Self { first: part_len(expected.unwrap_or(0), rules), grows: unequal, rules }
     }
 
-    /// Returns the cut of an upload to `store`.
+    /// Returns how to cut an upload to `store`.
     pub(crate) fn of(store: &Store, expected: Option<u64>) -> Self {
         Self::new(store.capabilities().parts, store.takes_unequal_parts(), expected)
     }
@@ -53,7 +53,7 @@ impl Cut {
         (before < count_max).then(|| self.first.max(grown).min(self.rules.bytes_max))
     }
 
-    /// Returns how many bytes all parts hold together.
+    /// Returns how many bytes all parts can hold together.
     pub(crate) fn holds(self) -> u64 {
         (1..).map_while(|number| self.len(number)).sum()
     }

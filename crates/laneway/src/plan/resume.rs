@@ -1,10 +1,10 @@
 //! Computes the bytes that an interrupted download still needs. A journal's claims are the ranges that were
-//! written. This module decides which claims count, and finds the gaps between them.
+//! written. This module decides which claims are valid, and finds the gaps between them.
 
 use std::ops::Range;
 
-/// Returns the claims that count, in order: within the object's `size`, and without overlaps. If two claims
-/// overlap, the one that begins first stays. If both begin at the same offset, the longer one stays.
+/// Returns the valid claims in order. They lie within the object's `size`, and don't overlap. If two claims
+/// overlap, the one that begins first is valid. If both begin at the same offset, the longer one is valid.
 pub(crate) fn settled<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Range<u64>) -> Vec<C> {
     claims.retain(|claim| {
         let range = range(claim);
@@ -26,7 +26,8 @@ pub(crate) fn settled<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Ra
     claims
 }
 
-/// Returns the ranges of an object outside `done`, whose ranges are in order and don't overlap.
+/// Returns the ranges of an object that `done` doesn't cover. The ranges in `done` must be in order and must
+/// not overlap.
 pub(crate) fn missing(done: impl IntoIterator<Item = Range<u64>>, size: u64) -> Vec<Range<u64>> {
     let mut gaps = Vec::new();
     let mut at = 0;

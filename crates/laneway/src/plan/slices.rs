@@ -1,22 +1,23 @@
-//! Divides a large download among streams. The opener (the first GET, which may have begun without knowing
-//! the size) fetches the object from the front. Other streams take ranges from its end.
+//! Divides a large download among streams. The opener is the first GET, which can begin before the size is
+//! known. It fetches the object from the first byte on. Other streams take ranges from the object's end.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::SMALL_DOWNLOAD_MAX;
 
-/// The smallest usual slice in bytes, except at an object's end. At S3 and GCS, range requests of 8 to 16 MiB
-/// have the highest throughput.
+/// The usual minimum size of a slice, in bytes. At S3 and GCS, range requests of 8 to 16 MiB have the highest
+/// throughput. Near an object's end, slices can be smaller.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
-/// The largest usual slice in bytes. Requesting a slow slice of this size again costs little.
+/// The usual maximum size of a slice, in bytes. A slow slice of this size can be requested again at little
+/// cost.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// The length of a claim in a download's journal. Slices are cut at its multiples.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 
 /// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of the range.
-/// Each of the two ranges must be worth a request, and large enough to count as bulk. For a small request,
-/// the dispatcher would open connections and slow bulk down.
+/// Each of the two ranges must be worth a request, and large enough to be bulk (above 1 MiB). For a small
+/// request, the dispatcher would open connections and slow bulk down.
 pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     let half = (left.end - left.start) / 2;
     let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
@@ -24,26 +25,27 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Returns the length of the first range that another stream takes over, on a path with this round trip. The
-/// range is as long as what 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter range
+/// Returns the length of the first range that another stream takes over, on a path with this round trip. It
+/// is the number of bytes that 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter range
 /// would end before the stream's congestion window is fully open.
 pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
 
-/// A second stream pays off if the first one will run for this many more round trips. A new connection takes
-/// three round trips to its first byte. On HTTP/1.1, the first stream also loses its connection when its
-/// range is cut short. When this number was 8, a path of 200 ms was half empty at the end of a download.
+/// A second stream pays off if the first stream will run for more round trips than this. A new connection
+/// takes three round trips to its first byte. On HTTP/1.1, the first stream also loses its connection when
+/// its range is cut short. With 8 instead of 4, a download over a path of 200 ms filled only half of the path
+/// at its end.
 pub(crate) const HELP_PAYS: u32 = 4;
 
-/// One more connection pays off for an object that will take this many more round trips. At 200 ms and 1
-/// Gbit/s, a new connection needs eight round trips to reach its share of the rate. Eight connections that
+/// One more connection pays off if the object's download will take more round trips than this. At 200 ms and
+/// 1 Gbit/s, a new connection needs eight round trips to reach its share of the rate. Eight connections that
 /// were opened 1 s before the end lengthened a download from 5.2 s to 6.9 s.
 pub(crate) const CONNECTION_PAYS: u32 = 10;
 
-/// Returns whether a stream will run longer than `help` takes. The stream brought `brought` bytes in the time
-/// `since`, and `left` bytes are left. If the stream brought nothing, its rate is unknown, and another stream
-/// is assumed to pay off.
+/// Returns whether a stream will run for longer than `help`. In the time `since`, the stream brought
+/// `brought` bytes, and `left` bytes are left. If the stream brought nothing, its rate is unknown, and the
+/// result is true.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Duration) -> bool {
     brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
 }
@@ -53,11 +55,13 @@ pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }
 
-/// The bytes of an object that no stream fetches yet, and the bytes that its opener has still to fetch.
+/// The bytes of an object that no stream fetches yet, and the bytes that the object's opener must still
+/// fetch.
 ///
-/// A stream requests everything that it may have to fetch, so it never pauses. Other streams take over the
-/// ends of the longest ranges, if that pays off. Every byte is always in exactly one of four places: in
-/// `left`, claimed by a stream, still to be fetched by the opener, or fetched by it.
+/// The request of a stream covers all bytes that the stream may have to fetch, so the stream never pauses
+/// between requests. Other streams take over the ends of the longest ranges, if that pays off. Each byte is
+/// always in exactly one of four states. It is in `left`, a stream has claimed it, the opener must still
+/// fetch it, or the opener has fetched it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
     /// Ranges that no stream fetches, in no particular order. [`claim`](Self::claim) takes the one with the
@@ -85,7 +89,7 @@ impl Slices {
         Some(self.left.swap_remove(at))
     }
 
-    /// Returns how many bytes the opener has still to fetch.
+    /// Returns how many bytes the opener must still fetch.
     pub(crate) fn before_opener(&self) -> u64 {
         self.opener.as_ref().map_or(0, |before| before.end - before.start)
     }
@@ -95,8 +99,9 @@ impl Slices {
         split(self.opener.as_mut()?, most)
     }
 
-    /// Counts `bytes` more that the opener has received, and returns how many of them lie in its range. If
-    /// fewer than `bytes` do, another stream fetches the others, and the opener must end.
+    /// Counts `bytes` further bytes that the opener has received, and returns how many of them lie in its
+    /// range. If the result is less than `bytes`, another stream fetches the other bytes, and the opener must
+    /// end.
     pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
         let Some(before) = &mut self.opener else { return 0 };
         let own = bytes.min(before.end - before.start);
@@ -109,7 +114,7 @@ impl Slices {
         self.opener.as_ref().map(|before| before.end)
     }
 
-    /// Notes that the opener has ended, complete or broken. Other streams fetch the rest of its range.
+    /// Records that the opener has ended, complete or broken. Other streams fetch the rest of its range.
     pub(crate) fn opener_ended(&mut self) {
         if let Some(before) = self.opener.take().filter(|before| !before.is_empty()) {
             self.left.push(before);

@@ -33,8 +33,8 @@ enum Bounds {
 }
 
 impl ByteRange {
-    /// Makes a range from two offsets, of which the second is excluded. If it reaches beyond the object's
-    /// end, a read returns the bytes up to the end.
+    /// Makes a range from the offset `range.start` up to, but not including, `range.end`. If it reaches
+    /// beyond the object's end, a read returns the bytes up to the end.
     ///
     /// # Errors
     /// `ErrorKind::Usage` if the range is empty or reversed.
@@ -101,7 +101,7 @@ impl FromStr for ByteRange {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = || Error::usage(text, "a range is A-B, A- or -N, in bytes");
+        let wrong = || Error::usage(text, "a range must be A-B, A- or -N, in bytes");
         let (first, last) = text.split_once('-').ok_or_else(wrong)?;
         let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
             true => digits.parse::<u64>().map_err(|_| wrong()),
@@ -112,7 +112,7 @@ impl FromStr for ByteRange {
             ("", n) => Self::last(number(n)?),
             (a, "") => Ok(Self::starting_at(number(a)?)),
             (a, b) => match (number(a)?, number(b)?) {
-                // No object has 2^64 bytes, so a saturated end still includes its last byte.
+                // No object has 2^64 bytes, so even the saturated end lies behind every object's last byte.
                 (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
                 _ => Err(Error::usage(text, "the range ends before it begins")),
             },

@@ -1,4 +1,4 @@
-//! Checks of requests that need no request to a store.
+//! Checks of requests that are possible without contacting a store.
 
 use laneway_store::capabilities_of;
 
@@ -21,12 +21,13 @@ fn check_inventory(
         _ if is_named => refused("an inventory and a list of names can't be combined"),
         [place @ Location::Object { .. }] if !place.is_pattern() && recursive => Ok(()),
         [Location::Object { .. }] if !recursive => refused("an inventory needs -r"),
-        _ => refused("an inventory replaces the listing of one bucket or prefix"),
+        _ => refused("an inventory can only replace the listing of one bucket or prefix"),
     }
 }
 
 /// The error for `--all-versions` with an inventory or a list of names, which contain no versions.
-const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
+const NO_VERSIONS: &str =
+    "--all-versions needs a listing, and can't be combined with a list of names or an inventory";
 
 /// The error for a filter with a list of names. A filter may need sizes and times, which such a list doesn't
 /// contain. If Laneway ignored the filter, it would remove or copy too much.
@@ -34,7 +35,7 @@ const NAMES_OR_FILTERS: &str =
     "a list of names and filters can't be combined: remove unwanted names from the list";
 
 impl ListRequest {
-    /// Checks the request before any request to a store.
+    /// Checks the request without contacting a store.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -47,7 +48,7 @@ impl ListRequest {
 }
 
 impl CopyRequest {
-    /// Checks the request without a request to a store. [`Client::copy`](crate::Client::copy) also calls
+    /// Checks the request without contacting a store. [`Client::copy`](crate::Client::copy) also calls
     /// this, and reports the error as the job's first item.
     ///
     /// # Errors
@@ -82,9 +83,10 @@ impl CopyRequest {
     fn check_files_from(&self) -> Result<(), Error> {
         let Some(names) = &self.files_from else { return Ok(()) };
         match &self.sources[..] {
-            _ if names.is_object() => {
-                Err(Error::usage(names.to_string(), "names come from a file or from -"))
-            }
+            _ if names.is_object() => Err(Error::usage(
+                names.to_string(),
+                "the list of names must be a local file, or - for standard input; it can't be an object",
+            )),
             _ if !self.filter.is_empty() => Err(Error::usage(names.to_string(), NAMES_OR_FILTERS)),
             _ if !self.recursive => Err(Error::usage(names.to_string(), "a list of names needs -r")),
             [Location::Local(path)] if !path.is_dir() => {
@@ -98,10 +100,10 @@ impl CopyRequest {
         }
     }
 
-    /// Returns whether the sources are copied into the destination as a folder, under their own names. For a
-    /// single tree, this depends only on the destination's text. So a command means the same when it is
-    /// repeated, although the folder then exists. Other sources are also copied into a local folder if it
-    /// exists.
+    /// Returns whether the destination counts as a folder, into which the sources are copied under their own
+    /// names. For a single tree, the result depends only on the destination's text. So a repeated command has
+    /// the same meaning, even though the destination exists by then. For other sources, an existing local
+    /// folder also counts as a folder.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
@@ -117,7 +119,7 @@ impl CopyRequest {
         for source in &self.sources {
             let Location::Local(path) = source else { continue };
             if !self.destination.is_written_as_folder() && glob::is_pattern(path) {
-                let message = "a pattern may match several files and needs a folder: end it with a slash";
+                let message = "a pattern can match several files, so the destination must be a folder: end it with a slash";
                 return Err(Error::usage(self.destination.to_string(), message));
             }
         }
@@ -134,8 +136,8 @@ impl CopyRequest {
         }
     }
 
-    /// Checks that a request with decompression downloads into files. Standard output gets bytes before they
-    /// are compared.
+    /// Checks that a request with decompression downloads into files. It can't write to standard output,
+    /// which gets bytes before Laneway compares their checksum.
     fn check_decompress(&self) -> Result<(), Error> {
         let is_download =
             matches!(self.destination, Location::Local(_)) && self.sources.iter().all(Location::is_object);
@@ -159,7 +161,8 @@ impl CopyRequest {
         if !self.gzip.is_empty()
             && let Some(encoding) = &self.put.content_encoding
         {
-            let why = format!("the content encoding {encoding:?} can't be set on files that are compressed");
+            let why =
+                format!("the content encoding {encoding:?} can't be set on files that Laneway compresses");
             return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())
@@ -175,12 +178,10 @@ impl CopyRequest {
             Location::Object { provider, .. }
                 if capabilities_of(*provider).is_some_and(|can| expected > can.object_bytes_max) =>
             {
-                refused("are more than an object may have in this store")
+                refused("is more than this store's maximum size of an object")
             }
             Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
-            _ => {
-                refused("can't be the expected size, which is only for uploads from standard input or a pipe")
-            }
+            _ => refused("an expected size is only for uploads from standard input or a pipe"),
         }
     }
 
@@ -213,7 +214,7 @@ impl CopyRequest {
 }
 
 impl RemoveRequest {
-    /// Checks the request without a request to a store. [`Client::remove`](crate::Client::remove) also calls
+    /// Checks the request without contacting a store. [`Client::remove`](crate::Client::remove) also calls
     /// this, and reports the error as the job's first item.
     ///
     /// # Errors
@@ -224,7 +225,10 @@ impl RemoveRequest {
                 return Err(Error::usage("-a", NO_VERSIONS));
             }
             (Some(names), _) if names.is_object() => {
-                return Err(Error::usage(names.to_string(), "names come from a file or from -"));
+                return Err(Error::usage(
+                    names.to_string(),
+                    "the list of names must be a local file, or - for standard input; it can't be an object",
+                ));
             }
             (Some(names), _) if !self.filter.is_empty() => {
                 return Err(Error::usage(names.to_string(), NAMES_OR_FILTERS));

@@ -5,7 +5,8 @@ use laneway_store::RestoreOptions;
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Restores objects from S3's archives, so that they can be read.
+/// A request to restore objects. On S3, it makes archived objects readable again. On GCS, it restores deleted
+/// objects.
 ///
 /// ```
 /// use laneway::{RestoreOptions, RestoreRequest};
@@ -18,21 +19,22 @@ use crate::{Error, Filter, Location};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RestoreRequest {
-    /// Objects, versions, patterns, or prefixes with [`recursive`](Self::recursive).
+    /// The objects, versions and patterns to restore. With [`recursive`](Self::recursive), also prefixes.
     pub targets: Vec<Location>,
-    /// The form of the restorations.
+    /// The options of each restoration, such as the number of days and the tier.
     pub options: RestoreOptions,
-    /// Restores all archived objects under prefixes.
+    /// Restores all archived (S3) or deleted (GCS) objects below the prefixes in `targets`.
     pub recursive: bool,
-    /// Only reports what would be restored.
+    /// Only reports the objects that a real job would restore.
     pub dry_run: bool,
-    /// Chooses which objects under prefixes are restored, by their names below the prefix. Objects that are
-    /// targets themselves are always restored.
+    /// Chooses which objects below a prefix are restored. The filter sees each object's name relative to the
+    /// prefix. Objects that are targets themselves are always restored.
     pub filter: Filter,
 }
 
 impl RestoreRequest {
-    /// Restores these objects, and the objects that match these patterns.
+    /// Returns a request that restores these targets. A target is an object, a version, or a pattern for
+    /// objects.
     pub fn new(targets: Vec<Location>, options: RestoreOptions) -> Self {
         Self { targets, options, recursive: false, dry_run: false, filter: Filter::default() }
     }
@@ -43,8 +45,8 @@ impl RestoreRequest {
         filter: Filter,
     }
 
-    /// Checks the request before any request to a store. [`Client::restore`](crate::Client::restore) does so
-    /// by itself, and reports the error as its first item.
+    /// Checks the request without contacting a store. [`Client::restore`](crate::Client::restore) also calls
+    /// this, and reports the error as the job's first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -53,7 +55,7 @@ impl RestoreRequest {
             return Err(Error::usage("", "there is nothing to restore"));
         }
         if self.options.days == Some(0) {
-            return Err(Error::usage("", "a restored copy stays for at least one day"));
+            return Err(Error::usage("", "a restored copy must stay for at least one day"));
         }
         for target in &self.targets {
             let why = match target {

@@ -1,8 +1,8 @@
 //! The macro that defines the setters of requests.
 
-/// Defines methods that set fields of a request. The method of `name: Type` takes the field's value. For an
-/// optional field, that of `name: some Type` takes a `Type`, and that of `name: into Type` takes a value that
-/// converts into a `Type`.
+/// Defines methods that set fields of a request. For `name: Type`, the method takes the field's value. For
+/// `name: some Type`, the field is optional and the method takes a `Type`. For `name: into Type`, the field
+/// is optional and the method takes any value that converts into a `Type`.
 macro_rules! setters {
     () => {};
     ($field:ident: some $value:ty $(, $($rest:tt)*)?) => {

@@ -24,7 +24,8 @@ pub(crate) struct CompositeLayout {
     is_certain: bool,
 }
 
-/// The result of comparing our digest, which was computed for an assumed layout, with the store's digest.
+/// The result of the comparison of our digest with the store's digest. Our digest was computed for an assumed
+/// layout.
 pub(crate) enum CompositeVerdict {
     /// The bytes are equal, or can't be compared.
     Settled(Verified),
@@ -58,8 +59,8 @@ pub(crate) async fn layout(
     }
     let version = meta.version.as_ref();
     if stored.digest.algorithm() != PartsAlgorithm::Md5 {
-        // The caller may lack the separate permission for this request, and some stores don't support it. So
-        // if this request fails, request the lengths of single parts instead.
+        // This request needs a permission of its own, and some stores don't support it. If it fails, request
+        // the lengths of single parts instead.
         let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
         let lens = listed.ok().flatten();
         if let Some(layout) = lens.and_then(|lens| CompositeLayout::certain(meta.size, &lens, stored)) {
@@ -104,9 +105,9 @@ async fn each(
     Ok(CompositeLayout::certain(meta.size, &lens, stored))
 }
 
-/// Compares our digest of the bytes, which was computed for a layout, with the store's digest. If the store's
-/// digest is an ETag, a difference proves an error only once another ETag of this store has matched. Not
-/// every store computes ETags from the MD5s of the parts.
+/// Compares the store's digest with our digest, which was computed for `layout`. Not every store computes
+/// ETags from the MD5s of the parts. So if the store's digest is an ETag, a difference proves an error only
+/// at Amazon, or once another ETag of this store has matched.
 ///
 /// # Errors
 /// `ErrorKind::Integrity` if the digests differ, provided that the store's digest can be trusted and the

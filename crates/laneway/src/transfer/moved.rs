@@ -34,7 +34,7 @@ pub(crate) async fn remove_object(
 /// Converts the store's result of deleting a move's source. A source that is already gone counts as removed.
 ///
 /// # Errors
-/// If the source is still there, or another object is in its place.
+/// If the source still exists, or another object has replaced it.
 pub(crate) fn removed_object(
     store: &Store,
     id: &ObjectId,
@@ -58,7 +58,8 @@ pub(crate) fn remove_file(path: &Path, copied: FileIdentity) -> Result<(), Error
         Ok(now) if !FileIdentity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
-        // The path may be a symbolic link whose target was moved before. Remove the link all the same.
+        // Nothing is found if the path is a symbolic link and its target was moved before. Remove the link
+        // all the same.
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }

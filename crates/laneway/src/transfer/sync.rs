@@ -71,7 +71,8 @@ pub(crate) async fn run(job: Arc<JobState>, request: SyncRequest) {
 #[derive(Default)]
 struct DeferredWork {
     removals: Removals,
-    /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
+    /// Copies that wait for a removal, because a file is where they need a folder, or a folder is where they
+    /// need a file.
     blocked: Vec<SideEntry>,
     /// The number of names in the source that the filter includes.
     taken: u64,
@@ -154,8 +155,8 @@ async fn merge(
             let mut destination = side(job, request, SideRole::Destination)?;
             refuse_a_second_copy(job, request, &mut source, &mut destination).await?;
             let merged = merging.merge(&mut source, &mut destination).await;
-            // A bucket without objects is no error, because it exists if it can be listed. A prefix without
-            // objects may be mistyped.
+            // A prefix without objects is an error, because it may be mistyped. A bucket that can be listed
+            // exists, so an empty one isn't an error.
             let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
             let is_missing = is_prefix && source.is_empty && !source.has_itself;
             if merged.is_ok() && is_missing && !request.allow_empty {
@@ -294,7 +295,7 @@ impl SyncMerge<'_> {
         let Location::Local(root) = &self.request.destination else { return false };
         let at = root.join(&entry.name);
         let is_below = match self.is_named {
-            // With a list of names, removals aren't known before the last name is read. So look for the
+            // With a list of names, the removals are known only once the last name is read. So look for the
             // obstacle on disk.
             true => folder::file_in_the_way(&at).is_some(),
             false => self.in_the_way.is_below(&entry.name),
@@ -302,7 +303,8 @@ impl SyncMerge<'_> {
         self.rules.delete && (is_below || at.is_dir())
     }
 
-    /// Notes a name of the source, so that a name at the destination that differs only in case isn't removed.
+    /// Records a name of the source, so that the sync doesn't remove a name at the destination that differs
+    /// only in case.
     fn spares(&mut self, name: &str) {
         if let Some(folded) = &mut self.folded {
             folded.spare(name);
@@ -339,8 +341,8 @@ async fn clean_up(job: &Arc<JobState>, request: &Arc<SyncRequest>, found: Deferr
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
-                    // A dry run reports a blocked copy only if the planned removals would clear its
-                    // destination. Otherwise the copy is tried, and fails with the reason.
+                    // If the planned removals would clear the destination, a dry run only reports the copy.
+                    // Otherwise try the copy: it fails, and the error names the obstacle.
                     let sent = match request.dry_run && is_cleared {
                         true => carrier.plan(job, entry).await,
                         false => carrier.copy(entry).await,
@@ -384,8 +386,8 @@ async fn may_remove(job: &JobState, request: &SyncRequest, removals: &Removals, 
 }
 
 /// Returns an error if the sync would copy the source a second time and then remove an earlier copy of it.
-/// The earlier copy is a folder with the source's name. To save requests, this lists folders only if the
-/// first names on both sides make an earlier copy likely.
+/// The earlier copy is a folder with the source's name. To save requests, this function lists folders only if
+/// the first names on both sides make an earlier copy likely.
 async fn refuse_a_second_copy(
     job: &JobState,
     request: &SyncRequest,
@@ -405,7 +407,8 @@ async fn refuse_a_second_copy(
     if !request.delete || request.force || !destination.peek(job).await?.is_some_and(is_below) {
         return Ok(());
     }
-    // [`may_remove`] refuses an empty source. A source that has a folder of that name too isn't refused.
+    // Go on if the source is empty, because [`may_remove`] refuses it. Go on too if the source itself has a
+    // folder with this name.
     if source.peek(job).await?.is_none_or(is_below) {
         return Ok(());
     }
@@ -433,7 +436,7 @@ async fn first_names(job: &JobState, at: &Location, folder: &str) -> Result<Vec<
         Location::Object { provider, bucket, key } => {
             let prefix = format!("{}{folder}", folder_prefix(key));
             let list = List::new(bucket, prefix.clone());
-            // An object with exactly the prefix as its key is left out below, so request one name more.
+            // Request one name more, because an object with exactly the prefix as its key is left out below.
             let max = Some(NAMES as u32 + 1);
             let mut list = List { delimiter: Some("/".to_owned()), max, ..list };
             while names.len() < NAMES {
@@ -460,7 +463,7 @@ async fn first_names(job: &JobState, at: &Location, folder: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns which links of the source are followed.
+/// Returns the rule for the source's links: which of them the sync follows.
 fn links(request: &SyncRequest) -> Links {
     match (request.follow_symlinks, request.ignore_symlinks) {
         (_, true) => Links::None,

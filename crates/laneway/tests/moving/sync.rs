@@ -508,7 +508,7 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
     let directory = Location::object(Provider::S3, "lake--use1-az4--x-s3", "p");
     let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), directory).delete(true));
     let (class, why) = report.failure();
-    assert!(class == "refused" && why.contains("no order"), "{class}: {why}");
+    assert!(class == "refused" && why.contains("unsorted"), "{class}: {why}");
     // At other stores the order of the listed keys shows it.
     let stage = Stage::with(DIALECTS[1], Config { habits: Habits::storj(), ..Config::default() });
     stage.file("tree/a", "a");
@@ -516,7 +516,7 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
     for _ in 0..2 {
         let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true));
         let (class, why) = report.failure();
-        assert!(class == "refused" && why.contains("no order") && why.contains("cp -r"), "{class}: {why}");
+        assert!(class == "refused" && why.contains("unsorted") && why.contains("cp -r"), "{class}: {why}");
     }
     assert_eq!(stage.keys(), ["p/az", "p/ba", "p/cm"]);
 }

@@ -317,7 +317,7 @@ fn a_size_is_expected_only_of_what_goes_into_a_store_and_may_be_as_large() {
     let up = CopyRequest::new(vec![Place::from(&path).0], stage.url("f"));
     assert!(up.clone().expect_size(5 << 40).check().is_ok());
     let beyond = up.expect_size((5 << 40) + 1);
-    assert!(beyond.check().unwrap_err().to_string().contains("more than an object may have"));
+    assert!(beyond.check().unwrap_err().to_string().contains("maximum size of an object"));
     let down = CopyRequest::new(vec![stage.url("f")], Place::from(&path).0);
     assert!(down.expect_size(1).check().unwrap_err().is_usage());
 }
@@ -331,7 +331,7 @@ fn a_sparse_file_goes_as_zeros_and_that_is_told_once() {
     }
     let report = stage.cp_r(stage.path("tree"), stage.url("t"));
     report.all_verified();
-    assert!(report.warnings[0].contains("is sparse, one of 2 files"), "{:?}", report.warnings);
+    assert!(report.warnings[0].contains("is one of 2 sparse files"), "{:?}", report.warnings);
     assert_eq!(report.warnings.len(), 1);
     let stored = stage.stored("t/a");
     assert!(stored.len() == 20 << 20 && stored.starts_with(b"begins") && stored.ends_with(&[0; 1000]));

@@ -56,7 +56,7 @@ fn what_differs_is_missing_or_is_extra_is_told_and_reported() {
         for part in [
             "q/content: its ",
             "q/missing: the source has it",
-            "2 bytes, and 1",
+            "2 bytes at the destination, and 1 at the source",
             "p/extra: the destination has it",
         ] {
             assert!(failures.contains(part), "{part}: {failures}");

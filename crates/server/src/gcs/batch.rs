@@ -93,7 +93,8 @@ fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<Resp
     let (head, body) = answer.into_parts();
     out.extend_from_slice(format!("--{ANSWER_BOUNDARY}\r\nContent-Type: application/http\r\n").as_bytes());
     if let Some(id) = content_id {
-        // The id of an answer is the id of its call with the prefix `response-`. Clients match the two by it.
+        // The id of an answer is the id of its call with the prefix `response-`. Clients use it to match answers to
+        // calls.
         let id = id.trim_start_matches('<').trim_end_matches('>');
         out.extend_from_slice(format!("Content-ID: <response-{id}>\r\n").as_bytes());
     }

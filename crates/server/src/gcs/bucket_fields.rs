@@ -121,7 +121,7 @@ fn set(
                 settings.versioning = Some(if is_on { Versioning::Enabled } else { Versioning::Off });
                 Ok(())
             }
-            // A PATCH with an empty object changes nothing, and an UPDATE turns versioning off.
+            // For an empty `versioning` object, a PATCH changes nothing, and an UPDATE turns versioning off.
             None if kind == Kind::Update && settings.versioning.is_some() => {
                 settings.versioning = Some(Versioning::Off);
                 Ok(())
@@ -189,7 +189,7 @@ fn set(
                 _ => Err(Problem::invalid("The hierarchical namespace of a bucket cannot be changed.")),
             }
         }
-        // A feature that is switched off needs nothing.
+        // Switching Autoclass off is accepted and needs no action.
         "autoclass" => match flag(value, name, "enabled")? {
             Some(true) => refuse(name),
             _ => Ok(()),

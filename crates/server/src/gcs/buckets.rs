@@ -31,7 +31,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let prefix = call.query.value("prefix").unwrap_or_default();
     let after = call.query.value("pageToken").unwrap_or_default();
     let mut buckets = call.state.objects.buckets();
-    // Without soft deletion, no deleted bucket is left.
+    // This server doesn't keep deleted buckets, so their list is empty.
     if call.query.is_true("softDeleted") {
         buckets.clear();
     }

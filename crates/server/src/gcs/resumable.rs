@@ -189,8 +189,8 @@ impl Session {
 
     fn left(objects: &Objects, left: LeftSession) -> io::Result<Self> {
         let OwnedSaid { mut session, total, done } = serde_json::from_value(left.said)?;
-        // If the server was killed at this moment, it may have created the object without saving that the session has
-        // finished.
+        // If the server was killed while it finished the session, it may have created the object but not recorded the
+        // session's end.
         let made = |data: &Arc<DataFile>| {
             let object = objects.find(&session.bucket, &session.key).ok();
             object.filter(|object| object.content.is_in(data)).map(|object| without_content(&object))
@@ -413,8 +413,7 @@ impl ChunkRange {
         let text = value.to_str().unwrap_or_default();
         let mut range = ChunkRange::parse(text)
             .ok_or_else(|| Problem::invalid(format!("Invalid Content-Range: '{text}'")))?;
-        // Before any bytes have arrived, `bytes */0` isn't only a question for the state: it also uploads an empty
-        // object.
+        // Before any bytes have arrived, `bytes */0` does more than ask for the state: it uploads an empty object.
         if range.first.is_none() && range.total == Some(0) && headers.contains_key(CONTENT_LENGTH) {
             range.first = Some(0);
         }

@@ -98,7 +98,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     bytes.extend(u32::to_ne_bytes((HEADER_BYTES + 56) as u32));
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-    // The message's sequence number, and the netlink port of the kernel.
+    // These bytes are the message's sequence number and the kernel's netlink port. Both are 0.
     bytes.extend([0; 8]);
     let attributes = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
     let family = if near.is_ipv4() { AF_INET } else { AF_INET6 };
@@ -115,7 +115,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
         }
         bytes.extend(address);
     }
-    // Match any network interface, without a cookie.
+    // Interface 0 matches any network interface. The bytes after it mean that the query has no socket cookie.
     bytes.extend([0; 4]);
     bytes.extend([0xff; 8]);
     bytes

@@ -106,7 +106,8 @@ impl Link {
     /// Tells the simulated sender that the receiver has taken bytes.
     fn taken(&self, line: &Line, len: usize) {
         let mut flow = lock(&line.flow);
-        // If a time for more room is known, the tasks already sleep until that time. Otherwise they must be woken here.
+        // If it is known when there will be more room, the tasks already sleep until then. Otherwise they must be woken
+        // here.
         let now = self.now();
         let is_awaited = flow.next_room(now + TIMER_SLACK).is_some();
         flow.taken(now, len);

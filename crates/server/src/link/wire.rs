@@ -18,7 +18,8 @@ pub(crate) struct Wire {
     /// The number of segments until the next random loss.
     until_lost: u64,
     random: u64,
-    /// The number of segments that were dropped or lost at random. Each of them is sent again.
+    /// The number of segments that didn't reach the other side, because the queue was full or because of a random loss.
+    /// Each of these segments is sent again.
     lost: u64,
 }
 

@@ -335,8 +335,8 @@ mod heap {
     #![allow(unsafe_code, reason = "the allocator has no safe interface for it")]
 
     pub(super) fn give_back() {
-        // SAFETY: any thread may call it at any time. Its only argument is a number, and it changes only memory that is
-        // already free.
+        // SAFETY: any thread may call `malloc_trim` at any time. Its only argument is a number, and it changes only
+        // memory that is already free.
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         unsafe {
             libc::malloc_trim(0);

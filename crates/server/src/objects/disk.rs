@@ -232,7 +232,7 @@ impl Disk {
                         Some(_) => found.noncurrent.push(object),
                     }
                 }
-                // A leftover of an interrupted write.
+                // This file is left over from an interrupted write.
                 _ => fs::remove_file(&path)?,
             }
         }
@@ -308,7 +308,7 @@ impl Disk {
             let path = entry?.path();
             let id = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if path.extension().is_none_or(|kind| kind != "json") {
-                // A leftover of an interrupted write.
+                // This file is left over from an interrupted write.
                 fs::remove_file(&path)?;
                 continue;
             }

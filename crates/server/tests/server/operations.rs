@@ -25,19 +25,21 @@ pub(crate) struct Probe {
 const DIFFERENCES: &str = "
 Done with a difference:
 
-- Everybody may do everything, and owns everything: the account is `000000000000`. Signatures are verified where they are
-  sent.
-- Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
-  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing. Lists in
-  headers are taken then, and `?acl` stays 501.
-- DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
+- Every client may do everything, and the account `000000000000` owns everything. If a request has a signature, the store
+  verifies it.
+- The store refuses bucket policies, lifecycles, GCS `iam`, and canned access control lists that grant access to others
+  (501). With `--accept-unenforced`, it stores and returns them, but doesn't enforce them. It then also accepts access
+  control lists in headers, and still refuses `?acl` (501).
+- DeleteObjects accepts `x-amz-bypass-governance-retention` for every bucket. S3 refuses this header for a bucket without
+  Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
 - A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
-- Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory.
-- Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
+- Only buckets that were made with a hierarchical namespace have folders. The store keeps the folders in memory.
+- Headers of Google's XML API can't set locks of objects (501). Holds and retentions set through the JSON API also protect
+  objects from requests of the XML API.
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
-- PostObject passes over the fields `acl` and `tagging` of its form.
-- A full disk is 507 in every dialect.
+- PostObject ignores the fields `acl` and `tagging` of its form.
+- If the disk is full, the store answers 507, both to S3 and to GCS requests.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
   and the objects of `--seed` again.
 ";
@@ -135,9 +137,9 @@ impl Probe {
 fn page() -> String {
     let mut page = String::from(
         "# Operations\n\nThis page lists the operations of Amazon S3 and Google Cloud Storage, and marks those that the embedded \
-         store has.\n`tests/server/operations.rs` asks for each, and fails where the page differs from the answers. \
-         `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. The store refuses operations without a \"yes\" with the status \
-         given here, and they change\nnothing.\n",
+         store supports.\n`tests/server/operations.rs` tries each operation, and fails if an answer differs from this page. \
+         `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. If an operation isn't marked \"yes\", the store refuses it with the \
+         status in the table. A refused\nrequest changes nothing.\n",
     );
     page.push_str(DIFFERENCES);
     let sections: [(&str, &[Probe], bool); 3] = [

@@ -1,4 +1,4 @@
-//! The syntax of AWS's shared files, by its reference guide
+//! The syntax of AWS's shared files, as AWS's reference guide describes it
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html>).
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ pub(super) struct Section {
 
 /// Reads a file's text.
 ///
-/// Returns the number of the first line, from 1, that is neither a section, a setting nor a comment. The error doesn't
-/// contain the line's text, because it may be a secret.
+/// If a line is neither a section, a setting nor a comment, the error is the line's number, counted from 1. The error
+/// doesn't contain the line's text, because the text may be a secret.
 pub(super) fn parse(text: &str) -> Result<Sections, usize> {
     let mut sections = Sections::new();
     let mut section: Option<&mut Section> = None;

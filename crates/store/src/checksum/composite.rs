@@ -24,7 +24,7 @@ pub struct Composite {
 pub enum PartsDigest {
     /// The CRC32C of CRC32Cs.
     Crc32c(u32),
-    /// The CRC32 of CRC32s, which boto3 and the AWS CLI upload.
+    /// The CRC32 of CRC32s. boto3 and the AWS CLI upload with this checksum.
     Crc32(u32),
     /// The SHA-256 of SHA-256s.
     Sha256([u8; 32]),

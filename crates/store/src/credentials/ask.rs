@@ -12,8 +12,8 @@ use percent_encoding::percent_decode_str;
 use crate::judge::retry_after;
 use crate::secrets::{LEFT_OUT, Secrets};
 
-/// If a server has sent nothing for this long, the request is tried again, unless the time limit of `--retry-for` is
-/// closer.
+/// If a server sends nothing for this long, Laneway tries the request again. The time limit is at most half of
+/// `--retry-for`.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// The secret fields of forms and JSON documents.

@@ -14,12 +14,14 @@ use crate::Error;
 /// waiting uploads would query the metadata server one after another.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
-/// The minimum time between two replacements of a credential. If a store refuses two credentials within this time, it
-/// would refuse a third too. Nor is a source asked again this soon while the credential that it issued is valid.
+/// The minimum time between two replacements of a credential. If a store refuses two credentials within this time, the
+/// second refusal is final, because the store would refuse a third credential too. While a credential is valid, Laneway
+/// waits at least this long before it asks the source again.
 const APART: Duration = Duration::from_secs(5);
 
-/// A credential is replaced when one part in this many of its lifetime is left: 15 minutes of an hour, for example. If
-/// a credential is valid for one minute, a slow source still has 15 s to issue the next one.
+/// A credential is replaced when the rest of its lifetime is the whole lifetime divided by this number: the last 15
+/// minutes of an hour, for example. If a credential is valid for one minute, a slow source still has 15 s to issue the
+/// next one.
 const MARGIN_SHARE: u32 = 4;
 
 /// A credential is replaced at most this long before it expires. Metadata servers issue credentials for hours, and a
@@ -44,7 +46,7 @@ pub(super) trait Source: Send + Sync + 'static {
     }
 }
 
-/// The current time by two clocks: the calendar's, by which credentials expire, and a monotonic one.
+/// The current time on two clocks: the system's clock, by which credentials expire, and a monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     date: SystemTime,
@@ -92,7 +94,7 @@ pub(super) struct Cache<S: Source> {
 /// The state of the cache.
 struct Held<C> {
     found: Option<Found<C>>,
-    /// The time from which the next credential is to be fetched. `None` if the present one never expires.
+    /// The time at which to fetch the next credential. `None` if the present one never expires.
     due: Option<SystemTime>,
     /// The time of the last request to the source.
     asked: Option<Instant>,
@@ -130,7 +132,7 @@ impl<C: Ends> Held<C> {
     }
 }
 
-/// Returns the time from which a credential, issued at `now` and valid until `ends`, is to be replaced.
+/// Returns the time at which to replace a credential that was issued at `now` and is valid until `ends`.
 fn due(now: SystemTime, ends: SystemTime) -> SystemTime {
     let life = ends.duration_since(now).unwrap_or_default();
     now + life.saturating_sub((life / MARGIN_SHARE).min(MARGIN_MAX))
@@ -185,7 +187,7 @@ impl<S: Source> Cache<S> {
 
     /// Fetches a credential from the source.
     async fn refresh(&self) -> Result<Found<S::Credential>, Lacking> {
-        // Boxed, because otherwise the future of every request would contain the large futures of all sources.
+        // This future is boxed. Otherwise the future of every request would contain the large futures of all sources.
         let loaded = Box::pin(self.source.load()).await;
         let now = self.source.now();
         self.change(|held| {
@@ -207,8 +209,8 @@ impl<S: Source> Cache<S> {
         })
     }
 
-    /// Asks the source on a new thread, unless it is already being asked. It doesn't use the caller's runtime, because
-    /// that may end before the source answers, and because a provider may block.
+    /// Asks the source on a new thread, unless it is already being asked. The caller's runtime isn't used, because it
+    /// may end before the source answers. A provider may also block it.
     fn refresh_behind(self: &Arc<Self>) {
         let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
         let cache = Arc::clone(self);
@@ -226,9 +228,9 @@ impl<S: Source> Cache<S> {
         let _ = thread::Builder::new().spawn(ask);
     }
 
-    /// Discards the credential of this number, because a store refused it. Returns true if the caller is to repeat its
-    /// request with a newer credential. This holds for every request that the old credential signed. If the store
-    /// refuses the new credential too within [`APART`], the refusal is final and the result is false.
+    /// Discards the credential of this number, because a store refused it. Returns true if the caller should repeat its
+    /// request with a newer credential. Every request that the old credential signed gets this result. If the store
+    /// also refuses the new credential within [`APART`], the refusal is final and the result is false.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
         self.change(|held| {
@@ -280,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A source that returns the test's answers, when the test permits it, at the time that the test sets.
+    /// A source for tests. The test sets the answers, the moment of each answer, and the clock.
     struct Script {
         start: Now,
         after: Mutex<Duration>,
@@ -311,7 +313,7 @@ mod tests {
     }
 
     impl Cache<Script> {
-        /// Makes the source issue a token that lasts this long from now on.
+        /// Makes the source issue a token that is valid for this long, counted from now.
         fn hands_out(&self, name: &'static str, lasts: impl Into<Option<Duration>>) {
             let ends = lasts.into().map(|lasts| self.source.now().date + lasts);
             self.answers(Ok(Token { name, ends }));

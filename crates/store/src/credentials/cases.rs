@@ -306,7 +306,7 @@ async fn an_mfa_code_is_asked_for_and_shown() {
     assert_eq!(who.as_deref(), Some("one.K.mfa-21"));
 }
 
-/// The keys that were given or found assume the role, and AWS sees no keys of another service.
+/// Keys from the settings or from a search assume the role. AWS must not see the keys of another service.
 #[tokio::test]
 async fn keys_assume_the_role_of_the_settings() {
     let stage = Stage::new();
@@ -375,9 +375,10 @@ fn table(cases: &Cases) -> String {
         "# Whose credentials\n\n\
          This page shows which credentials Laneway, botocore and google-auth find in the same files and variables.\n\
          `crates/store/tests/credentials/cases.json` holds the files and variables of each case. The test\n\
-         `cargo test -p laneway-store credentials::cases` checks Laneway's answers and this page, and `interop/credentials.py` the others'.\n\n\
-         An answer names the signer: a key by its ID, a role or token together with the credentials that obtained it. `one.two.K` is the\n\
-         role `one`, assumed by the role `two`, assumed by the key `K`.\n",
+         `cargo test -p laneway-store credentials::cases` checks Laneway's answers and this page. `interop/credentials.py` checks the answers\n\
+         of botocore and google-auth.\n\n\
+         An answer names the credentials that sign requests. A key appears as its ID. A role or token appears together with the credentials\n\
+         that obtained it: in `one.two.K`, the key `K` assumes the role `two`, and the role `two` assumes the role `one`.\n",
     );
     for (title, other, cases) in [("AWS", "botocore", &cases.aws), ("Google", "google-auth", &cases.google)] {
         let _ = write!(
@@ -401,13 +402,16 @@ fn table(cases: &Cases) -> String {
 
 /// The text about client certificates in `docs/credentials.md`. The table there shows only the requests for tokens.
 const OF_CERTIFICATES: &str = "
-Laneway requests a token for a certificate over mutual TLS, at `token_url` (default: `sts.mtls.googleapis.com`). Impersonation does the
-same if its server asks for a certificate. The certificate's files are read for each connection.
+If an external account has a certificate, Laneway requests its token over mutual TLS, at `token_url` (default: `sts.mtls.googleapis.com`).
+To impersonate a service account, Laneway also presents the certificate if that server asks for one. Laneway reads the certificate's files
+again for each connection.
 
-GCS itself is reached as google-auth and google-cloud-storage reach it. The variables `GOOGLE_API_CERTIFICATE_CONFIG` and
-`CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH` or gcloud's `certificate_config.json` may name a workload's certificate. Requests
-then go to `storage.mtls.googleapis.com` with this certificate, which tokens need that an administrator has bound to certificates.
-`GOOGLE_API_USE_CLIENT_CERTIFICATE=false`, `GOOGLE_API_USE_MTLS_ENDPOINT=never` or an endpoint of your own turns this off.
+For requests to GCS itself, Laneway uses a workload's certificate if google-auth and google-cloud-storage would use one. A configuration file
+names this certificate. The path of this file is in `GOOGLE_API_CERTIFICATE_CONFIG` or
+`CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH`. If both are unset, it is gcloud's `certificate_config.json`. Requests then go to
+`storage.mtls.googleapis.com` with this certificate. GCS requires the certificate only for tokens that an administrator has bound to
+certificates. To send requests to `storage.googleapis.com` without the certificate, set `GOOGLE_API_USE_CLIENT_CERTIFICATE=false` or
+`GOOGLE_API_USE_MTLS_ENDPOINT=never`. If you set an endpoint of your own, Laneway doesn't use the certificate either.
 ";
 
 fn words(said: &Said) -> String {

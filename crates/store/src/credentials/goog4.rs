@@ -26,7 +26,7 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) expires_s: u64,
 }
 
-/// A URL that lacks only its signature, and the text to sign.
+/// A URL without its signature, and the text to sign.
 pub(crate) struct Prepared {
     pub(crate) string_to_sign: String,
     url: String,

@@ -19,8 +19,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// The pauses between connection attempts to a server that refuses them, on a machine of another cloud.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(700)];
 
-/// The pauses on a machine that belongs to the server's own cloud. They also follow attempts that nothing answered,
-/// because a Kubernetes agent that replaces the server may start after the pod that needs it.
+/// The pauses between attempts on a machine of the server's own cloud. There, Laneway also tries again after an attempt
+/// without any answer. A Kubernetes agent that replaces the server may start after the pod that needs it.
 const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_millis(300),
     Duration::from_millis(700),

@@ -56,8 +56,8 @@ pub(super) fn sign(
     Ok(())
 }
 
-/// Returns the URL of a request, signed over host, headers, path and query for a number of seconds. `token` is the
-/// session token with its name in the query.
+/// Returns the signed URL of a request. The signature covers host, headers, path and query, and is valid for
+/// `expires_s` seconds. `token` is the session token with its name in the query.
 ///
 /// # Errors
 /// Returns the part that can't be signed.
@@ -101,7 +101,8 @@ pub(super) fn presign(
 /// # Errors
 /// Fails for a time outside the calendar.
 pub(super) fn written(time: SystemTime) -> Result<(String, String), String> {
-    iso8601_basic(time).ok_or_else(|| "the clock shows no time that can be written".to_owned())
+    iso8601_basic(time)
+        .ok_or_else(|| "the clock's time is outside the range of a signature's timestamp".to_owned())
 }
 
 fn signature(key: &AccessKey, time: &str, scope: &str, canonical: &str) -> String {

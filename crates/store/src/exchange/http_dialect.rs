@@ -59,7 +59,7 @@ pub(crate) trait HttpDialect: Send + Sync {
     /// Returns the kind of error for a failure.
     fn kind(&self, failure: &Failure) -> ErrorKind;
 
-    /// Learns from a failure (a region, a stale token) of a request that `credential` signed. Returns true if another
-    /// attempt can now succeed.
+    /// Learns from the failure of a request that `credential` signed, for example the region or that the token is
+    /// stale. Returns true if another attempt can now succeed.
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool;
 }

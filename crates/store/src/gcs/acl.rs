@@ -32,7 +32,7 @@ impl Gcs {
             .and("fields", "acl(entity,role)");
         let sent = exchange.send(&Outgoing::new(Method::GET, format!("{}{query}", object_path(id)))).await?;
         let list: AccessList = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer holds no access control list: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an access control list: {e}")))?;
         let grant = |entry: AccessEntry| AccessGrant { grantee: entry.entity, permission: entry.role };
         Ok(list.acl.into_iter().map(grant).collect())
     }

@@ -21,7 +21,7 @@ pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, St
     match version {
         None => Ok(None),
         Some(Version::Generation(generation)) => Ok(Some(generation.to_string())),
-        Some(Version::ETag(_)) => Err("GCS pins objects by generation, not by ETag".to_owned()),
+        Some(Version::ETag(_)) => Err("GCS compares generations, not ETags".to_owned()),
     }
 }
 
@@ -34,8 +34,8 @@ pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Resul
     }
 }
 
-/// Returns a request whose condition is the state that the reader already has. The JSON API has no condition on time,
-/// so the caller must compare the answer's time itself.
+/// Returns a request on the condition that the object isn't in the state that the reader already has. The JSON API has
+/// no condition on time, so the caller must compare the time in the answer.
 pub(super) fn unless_known(
     method: Method,
     path: String,

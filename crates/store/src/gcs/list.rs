@@ -73,8 +73,8 @@ pub(super) struct Arriving {
     /// Objects that arrived before the answer's kind was known. Normally there are none, because stores send the kind
     /// first.
     held: Vec<ObjectMeta>,
-    /// Searches for the kind in the text outside the entries. Only the end of the page checks that it is the value of
-    /// `kind`.
+    /// Searches for the kind in the text outside the entries. At the end of the page, Laneway also checks that this
+    /// text is the value of `kind`.
     names_kind: Sought,
 }
 
@@ -112,7 +112,7 @@ impl Reader for Arriving {
         }
         let answer: Answer = serde_json::from_slice(&rest).map_err(|e| e.to_string())?;
         if answer.kind.as_deref() != Some(OBJECTS) {
-            return Err(format!("it is not of the kind {OBJECTS}"));
+            return Err(format!("its kind isn't {OBJECTS}"));
         }
         if answer.items.is_some_and(|items| !items.is_empty()) {
             return Err("its entries can't be read".to_owned());

@@ -67,17 +67,17 @@ impl Gcs {
     pub(crate) async fn begin_upload(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
         if !options.condition.is_none() {
-            let message = "GCS multipart uploads take no preconditions; a resumable upload does";
+            let message = "GCS multipart uploads don't support preconditions; resumable uploads do";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         if options.is_protected() {
-            let message = "GCS multipart uploads take no retention; a resumable upload does";
+            let message = "GCS multipart uploads don't support retention; resumable uploads do";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if !fits_headers(options) {
-            let message = "GCS multipart uploads carry no capitals in the names of metadata, and in values only ASCII \
-                           without spaces around it; a resumable upload carries all";
+            let message = "GCS multipart uploads can't carry metadata names with capitals, or values that aren't ASCII or have \
+                           spaces at their ends; resumable uploads can";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if !Dialect::supports_multipart(self) {
@@ -145,7 +145,7 @@ impl Gcs {
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Complete, &upload.id);
         if !condition.is_none() {
-            let message = "GCS multipart uploads take no preconditions; a resumable upload does";
+            let message = "GCS multipart uploads don't support preconditions; resumable uploads do";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let size = parts.iter().map(|part| part.size).sum();
@@ -180,7 +180,8 @@ impl Gcs {
                 described => return described,
             }
         }
-        // In this answer, these headers describe the XML body and not the object.
+        // In the answer to a completion, Content-Length, Content-Type and so on describe the XML body and not the
+        // object.
         meta.size = size;
         meta.content_type = None;
         meta.etag = None;
@@ -190,7 +191,7 @@ impl Gcs {
 }
 
 /// Adds the header `x-goog-api-client`, by which servers with both dialects recognise a request of GCS's XML API. The
-/// paths look like S3's.
+/// path alone doesn't show this, because S3's paths look the same.
 fn in_xml(mut outgoing: Outgoing) -> Outgoing {
     outgoing.headers.insert(
         HeaderName::from_static("x-goog-api-client"),

@@ -29,7 +29,7 @@ fn boundary() -> String {
 /// The error for tags.
 pub(super) const NO_TAGS: &str = "objects on GCS have no tags, only metadata";
 
-/// Checks that GCS has all properties of a new object.
+/// Checks that GCS supports all properties that a new object should get.
 ///
 /// # Errors
 /// Names a property that GCS lacks.

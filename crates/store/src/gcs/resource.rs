@@ -233,7 +233,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.encryption = text("x-goog-encryption-algorithm").map(|algorithm| format!("customer {algorithm}"));
     meta.customer_key = text("x-goog-encryption-key-sha256");
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-    // The answer to a write contains no user metadata, which must not be taken for an object without any.
+    // If there are no such headers, the metadata is unknown: the answer to a write never contains it.
     let metadata: BTreeMap<_, _> = head
         .headers
         .iter()

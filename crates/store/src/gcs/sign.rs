@@ -31,7 +31,8 @@ impl Gcs {
             ));
         }
         let mut query = options.own_query("X-Goog-").map_err(invalid)?.to_vec();
-        // The query parameter `userProject` takes the place of the header, so that the URL's user needn't send it.
+        // The query parameter `userProject` takes the place of the header, so that the URL's user needn't send the
+        // header.
         if let Some(project) = self.headers.get("x-goog-user-project").and_then(|value| value.to_str().ok()) {
             query.push(("userProject".to_owned(), project.to_owned()));
         }

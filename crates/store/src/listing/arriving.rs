@@ -16,8 +16,8 @@ use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 
-/// The assumed size of a page until it has arrived. A request of this size counts as small, so large transfers yield to
-/// it.
+/// The assumed size of a page until it has arrived. Laneway treats a request of this size as small, and slows large
+/// transfers down for it.
 pub(crate) const PAGE_ASSUMED: u64 = 64 * 1024;
 
 /// Parses one answer chunk by chunk.
@@ -90,7 +90,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
         }
     };
     take(&mut answers, arrived.take())?;
-    // Find the attempt that delivered the complete answer: the one whose number of bytes is equal.
+    // Find the attempt that delivered the complete answer: its number of bytes equals that of the final response.
     let whole = answers.into_iter().flatten().rfind(|answer| answer.bytes == sent.response.sunk);
     let nonsense = |e| exchange.nonsense(&sent, format!("the answer isn't a listing: {e}"));
     let mut page = match whole {

@@ -191,8 +191,8 @@ impl Json {
         1
     }
 
-    /// Does the same inside a string, up to and including the closing quote or a backslash, or for the one character
-    /// after a backslash.
+    /// Returns how many of the next bytes belong to a string. The function stops after the closing quote, after a
+    /// backslash, and after the one character that follows a backslash.
     fn follow_string(&mut self, bytes: &[u8]) -> usize {
         if self.is_escaped && !bytes.is_empty() {
             self.is_escaped = false;

@@ -10,7 +10,8 @@ pub(crate) const CHUNKS: [usize; 4] = [usize::MAX, 1, 7, 64];
 pub(crate) fn page_in_any_chunks<R: Reader>(list: &List, body: &[u8], reader: impl Fn() -> R) {
     let whole = page(list, body, CHUNKS[0], reader());
     for chunk_bytes in &CHUNKS[1..] {
-        // A page with several errors may report another one for other chunks, so only the fact of an error is compared.
+        // If a page has several errors, the chunk length may decide which one is reported. So the errors themselves
+        // aren't compared.
         assert_eq!(
             page(list, body, *chunk_bytes, reader()).ok(),
             whole.clone().ok(),

@@ -1,5 +1,6 @@
 //! Access control lists of objects: GetObjectAcl and PutObjectAcl
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html>). New buckets of Amazon's have none.
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html>). By default, Amazon disables them in new
+//! buckets.
 
 use http::Method;
 use serde::Deserialize;
@@ -61,7 +62,7 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Access, id);
         let sent = exchange.send(&Outgoing::new(Method::GET, acl_target(id))).await?;
         let policy: AccessControlPolicy = xml::answer(&sent.response.body, &["AccessControlPolicy"])
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer holds no access control list: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an access control list: {e}")))?;
         Ok(policy.access_control_list.grant.into_iter().map(AccessGrant::from).collect())
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Address {
 struct Variant {
     /// Use the endpoints that have IPv6 as well as IPv4 addresses.
     dualstack: bool,
-    /// Use the endpoints whose cryptography is validated to FIPS 140.
+    /// Use the endpoints whose cryptography is validated under FIPS 140.
     fips: bool,
     /// Use the Transfer Acceleration endpoints, at the edge of Amazon's network.
     accelerate: bool,
@@ -84,7 +84,7 @@ impl Address {
         }
     }
 
-    /// Returns whether this is an endpoint of Amazon or Google, which accept parts of different sizes in one upload.
+    /// Returns true if this is an endpoint of Amazon or Google. Both accept parts of different sizes in one upload.
     pub(super) fn takes_unequal_parts(&self) -> bool {
         self.endpoint.as_ref().is_none_or(|endpoint| {
             let host = endpoint.origin.host.to_ascii_lowercase();
@@ -102,8 +102,8 @@ impl Address {
         self.endpoint.is_none()
     }
 
-    /// Returns true if requests need the bucket's region and its name doesn't contain it. ARNs contain the region, and
-    /// names of directory buckets contain the zone.
+    /// Returns true if requests need the bucket's region and the bucket's name doesn't contain the region. ARNs contain
+    /// the region, and names of directory buckets contain the zone.
     pub(super) fn has_regions(&self, bucket: &str) -> bool {
         self.is_aws() && !is_arn(bucket) && !is_directory(bucket)
     }

@@ -27,9 +27,9 @@ pub(super) struct ChecksumSupport {
     pub(super) bodies: Ladder<Guard>,
     /// The forms for the parts of multipart uploads.
     pub(super) parts: Ladder<PartChecksums>,
-    /// For multipart uploads with a checksum that the caller chose. There is no other form of it.
+    /// The form for multipart uploads with a checksum that the caller chose. It has no alternative.
     pub(super) chosen: Ladder<PartChecksums>,
-    /// For reads that request an object's checksum.
+    /// The forms for reads that request an object's checksum.
     pub(super) reads: Ladder<bool>,
 }
 
@@ -134,14 +134,14 @@ pub(super) fn demands_checksum(error: &Error) -> bool {
     error.is_invalid() && names_one && message.contains("required")
 }
 
-/// Returns true if an error may be the refusal of an unknown header. R2 refused it with `NotImplemented`. Backblaze B2
-/// returns `InvalidArgument` with a message that names the header. The answer to a HEAD has no message, so it may also
-/// mean expired credentials. Trying the next form shows which it is.
+/// Returns true if an error may be the refusal of an unknown header. R2 refused the checksum header with
+/// `NotImplemented`. Backblaze B2 returns `InvalidArgument` with a message that names the header. The answer to a HEAD
+/// has no message, so the cause may also be expired credentials. The next form then fails too.
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
     // The answer 400 to a HEAD has no body. Laneway reports it as expired credentials or, over plain HTTP, as the
-    // answer of a TLS port.
+    // answer of a TLS port. So both errors may be the refusal of a header.
     let is_of_tls = error.is_unreachable() && error.operation() == Operation::Head;
     let is_silent = (error.is_unauthenticated() || is_of_tls)
         && error.code().is_none()

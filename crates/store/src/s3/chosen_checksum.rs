@@ -1,6 +1,7 @@
-//! The checksum that the caller chose instead of CRC32C. The store computes it of the bytes it receives, compares it with
-//! the request's and keeps it. The CRC32C of the same bytes is compared with the caller's on the way, so that one stands
-//! for the other.
+//! The checksum that the caller chose instead of CRC32C. The store computes it from the bytes that it receives,
+//! compares it with the request's checksum, and keeps it. While Laneway computes the checksum, it also computes the
+//! CRC32C of the same bytes and compares it with the caller's. So if the chosen checksum is right, the caller's CRC32C
+//! is right too.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::{
     PartsDigest,
 };
 
-/// A body above this size is digested on a thread of its own.
+/// The digest of a body above this size is computed on a new thread.
 const AT_ONCE_MAX: u64 = 1 << 20;
 
 /// The digest of a body.
@@ -36,12 +37,13 @@ impl ChosenDigest {
         outgoing.header(self.header, &self.value)
     }
 
-    /// Returns whether the store's digest, which its answer repeats, is this one. `None` means that it doesn't say.
+    /// Returns true if the store's answer repeats this digest, and false if it contains another one. Returns `None` if
+    /// it contains none.
     pub(super) fn is_repeated(&self, answer: &Head) -> Option<bool> {
         answer.header(self.header).map(|stored| stored.trim() == self.value)
     }
 
-    /// Adds the CRC32C of the bytes that were sent to a description that can't hold their SHA-256.
+    /// Adds the CRC32C of the sent bytes to `meta` if the answer repeats their SHA-256, for which `meta` has no field.
     ///
     /// # Errors
     /// Returns `Integrity` if the store's digest differs.
@@ -65,7 +67,7 @@ impl ChosenDigest {
     }
 }
 
-/// The digests of an upload's parts, by number, in base64, and what the whole object must have.
+/// The SHA-256s of an upload's parts in base64, by part number, and the digest that the whole object must have.
 #[derive(Default)]
 pub(super) struct PartSha256s {
     pub(super) by_number: BTreeMap<u32, String>,
@@ -73,7 +75,7 @@ pub(super) struct PartSha256s {
 }
 
 impl PartSha256s {
-    /// Adds the CRC32C of all bytes to the description of an object whose digest is that of these parts.
+    /// Adds the CRC32C of all bytes to an object's metadata, if the object's digest is that of these parts.
     pub(super) fn prove(&self, mut meta: ObjectMeta, sent: &Checksums) -> ObjectMeta {
         let stored = meta.checksums.parts.map(|parts| parts.digest);
         if stored.is_some() && stored == self.whole {
@@ -82,7 +84,7 @@ impl PartSha256s {
         meta
     }
 
-    /// Returns whether the object's digest is another one.
+    /// Returns true if the object has a SHA-256 of its parts' SHA-256s, and this digest isn't that of these parts.
     pub(super) fn contradict(&self, meta: &ObjectMeta) -> bool {
         let stored = meta.checksums.parts.map(|parts| parts.digest);
         let stored = stored.filter(|digest| digest.algorithm() == PartsAlgorithm::Sha256);
@@ -91,10 +93,10 @@ impl PartSha256s {
 }
 
 impl S3 {
-    /// Returns the chosen digest of a body, unless the choice is CRC32C.
+    /// Returns a body's digest by the algorithm that the caller chose, or `None` if that is CRC32C.
     ///
     /// # Errors
-    /// Returns `Integrity` if the body isn't the one whose CRC32C was computed.
+    /// Returns `Integrity` if the body can't be read, or isn't the one whose CRC32C was computed.
     pub(super) async fn chosen_digest(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -117,15 +119,19 @@ impl S3 {
                 Ok(Some(ChosenDigest { header, value: STANDARD.encode(value), is_sha256 }))
             }
             Some(_) => Err(exchange.error(ErrorKind::Integrity, "the bytes changed before they were sent")),
-            None => Err(exchange.error(ErrorKind::Integrity, "the bytes can't be read for their checksum")),
+            None => {
+                let message = "the bytes can't be read to compute their checksum";
+                Err(exchange.error(ErrorKind::Integrity, message))
+            }
         }
     }
 
-    /// Returns the digests of an upload's parts that S3 demands at its completion. The listing has them, also of parts
-    /// that an earlier run has sent. Each was compared when its part was sent.
+    /// Returns the SHA-256s of an upload's parts, which S3 demands when the upload is completed. They come from the
+    /// store's list of the parts, which includes parts that an earlier run sent. Laneway compared each digest when it
+    /// sent the part.
     ///
     /// # Errors
-    /// The error of the listing.
+    /// Returns the error of the request for the list of parts.
     pub(super) async fn part_sha256s(
         &self,
         upload: &Multipart,
@@ -149,7 +155,7 @@ impl S3 {
     }
 }
 
-/// Returns a body's SHA-256 or CRC64/NVME, and its CRC32C. Returns `None` if its file can't be read.
+/// Returns a body's SHA-256 or CRC64/NVME, and its CRC32C. Returns `None` if the body's file can't be read.
 fn digest(body: &Body, is_sha256: bool) -> Option<(Vec<u8>, u32)> {
     let mut crc32c = Digest::new(CrcAlgorithm::Crc32Iscsi);
     let digest = if is_sha256 {

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// If S3 refuses a request without a reason, and the clocks differ by at least this many seconds, Laneway takes the
-/// clock for the reason. The answers to HEADs have no reason, because they have no body. The value is a minute less
+/// If S3 refuses a request without a reason and the clocks differ by at least this many seconds, Laneway assumes that
+/// the clock is the cause. The answer to a HEAD never has a reason, because it has no body. The value is a minute less
 /// than S3's tolerance.
 const SKEW_SILENT_S: i64 = 14 * 60;
 

@@ -5,7 +5,7 @@ use crate::unless::http_date;
 use crate::{Condition, Unless, Version};
 
 /// The error for a condition on a generation, which exists only on GCS.
-pub(super) const NO_GENERATIONS: &str = "S3 pins objects by ETag, not by generation";
+pub(super) const NO_GENERATIONS: &str = "S3 compares ETags, not generations";
 
 /// Adds the headers of a write's precondition.
 pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outgoing, String> {
@@ -19,7 +19,7 @@ pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outg
 }
 
 /// Adds the headers that pin a read to a version. `If-Match` uses strong comparison, so it can't carry a weak entity
-/// tag. A weak tag is only compared with the answer's.
+/// tag. For a weak tag, Laneway sends no condition, but compares the tag in the answer.
 pub(super) fn on_read(
     outgoing: Outgoing,
     version: Option<&Version>,

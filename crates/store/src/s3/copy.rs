@@ -34,8 +34,8 @@ const HEADERS_FOR_COPIES: [(&str, &str); 2] =
 /// Root elements of the answers to copies of objects and of parts. Some servers use one name for both.
 pub(super) const COPY_RESULTS: [&str; 2] = ["CopyObjectResult", "CopyPartResult"];
 
-/// Returns the header value for a copy's source. An object of an access point is named by an ARN, which is encoded as a
-/// whole.
+/// Returns the header value for a copy's source. For an object of an access point, the value is the object's ARN,
+/// encoded as a whole.
 fn copy_source(from: &ObjectId) -> String {
     let ObjectId { bucket, key, version } = from;
     let source = match bucket.starts_with("arn:") {
@@ -198,7 +198,8 @@ impl S3 {
     }
 
     /// Sends the request for a copy. `onto` is the condition on the destination, and `condition` the condition on the
-    /// source. `build` makes the request with that condition on the destination that the endpoint supports.
+    /// source. `build` makes the request. It gets the condition on the destination, or [`Condition::None`] if the
+    /// endpoint refuses such conditions.
     pub(super) async fn send_copy(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -218,8 +219,8 @@ impl S3 {
                     }
                 }
             }
-            // The condition that failed may be the source's. Then the error doesn't show whether the endpoint supports
-            // conditions on the destination.
+            // The failed condition may be the one on the source. Then the error doesn't show whether the endpoint
+            // supports conditions on the destination.
             let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
             match exchange.send(&outgoing).await {
                 Err(error)

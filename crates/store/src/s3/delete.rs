@@ -24,8 +24,8 @@ pub(super) fn is_weak(version: Option<&Version>) -> bool {
 
 impl Deletes for S3 {
     /// Deletes an object. If the endpoint may ignore a condition on deletes, or refuses this one, Laneway first reads
-    /// the object's metadata and compares it. S3 answers 403 to `If-Match` if the caller isn't allowed `GetObject`.
-    /// Then too the object is compared, and deleted without the condition.
+    /// the object's metadata and compares it. S3 answers 403 to `If-Match` if the caller isn't allowed `GetObject`. In
+    /// this case too, Laneway first compares the object, and then deletes it without the condition.
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {

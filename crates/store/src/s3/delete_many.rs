@@ -126,7 +126,8 @@ fn settled(object: &Deletion, errors: &Errors) -> Fate {
     }
     let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
     match failure::kind(&failure) {
-        // The store may refuse only the condition. A separate delete can then compare the object first and send no
+        // Perhaps the store refused only the condition, not the delete itself. So Laneway deletes this object with a
+        // separate request. If the store refuses the condition again, Laneway compares the object's state itself and sends no
         // condition.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
             Fate::Alone { may_be_gone: false }

@@ -9,11 +9,11 @@ use crate::checksum::{PartsAlgorithm, md5_of_part};
 use crate::partition::Partition;
 use crate::{Checksums, ObjectId, ObjectMeta};
 
-/// The domain of Fastly's object storage, whose ETags are no MD5s
+/// The domain of Fastly's object storage, whose ETags aren't MD5s
 /// (<https://docs.fastly.com/en/guides/working-with-object-storage>).
 const FASTLY: &str = ".object.fastlystorage.app";
 
-/// The first digits of the ETags that VAST makes of other facts than an object's bytes
+/// The first digits of those ETags that VAST doesn't compute from an object's bytes
 /// (<https://kb.vastdata.com/documentation/docs/handling-object-etags-1>).
 const VAST: &str = "48ed760a74";
 
@@ -25,7 +25,7 @@ const OPAQUE: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Etags {
     meaning: AtomicU8,
-    /// True while a put is being compared, or once one was.
+    /// True once Laneway has begun to compare the ETag of a put with the MD5 of the put's bytes.
     is_compared: AtomicBool,
 }
 
@@ -44,9 +44,9 @@ impl Etags {
         self.meaning.load(Ordering::Relaxed) == OPAQUE
     }
 
-    /// Learns from the answer to a put. The store must have compared the CRC32C, so that it holds the bytes that were
-    /// sent. Only then a different MD5 shows that the ETag is none. One put of the process is compared, because an MD5
-    /// costs more than all else together.
+    /// Learns from the answer to a put if the endpoint's ETags are MD5s. The stored CRC32C must be that of the sent
+    /// bytes, which proves that the store holds these bytes. Only then does a different MD5 show that the ETag isn't an
+    /// MD5. Laneway compares only one put, because computing an MD5 costs more than everything else in a put.
     pub(super) async fn learn(&self, stored: &Checksums, sent: &Checksums, body: Body) {
         let is_proven = stored.crc32c.is_some() && stored.crc32c == sent.crc32c;
         let (Some(named), true) = (stored.md5, is_proven) else { return };
@@ -61,7 +61,8 @@ impl Etags {
         self.meaning.store(meaning, Ordering::Relaxed);
     }
 
-    /// Returns the metadata without digests from an ETag that is no MD5.
+    /// Returns the metadata. If the endpoint's ETags aren't MD5s, the digests that were read from the ETag are left
+    /// out.
     pub(super) fn read(&self, meta: ObjectMeta) -> ObjectMeta {
         if self.are_opaque() { without_digests(meta) } else { meta }
     }
@@ -83,7 +84,7 @@ fn without_digests(mut meta: ObjectMeta) -> ObjectMeta {
     meta
 }
 
-/// Returns whether an ETag of 32 digits is known to be no MD5, whatever the endpoint.
+/// Returns true if an ETag of 32 digits is known not to be an MD5, at any endpoint.
 pub(super) fn is_made_up(etag: &str) -> bool {
     etag.starts_with(VAST)
 }

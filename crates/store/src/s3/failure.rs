@@ -99,8 +99,8 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "AuthorizationHeaderMalformed",
         ) => ErrorKind::Unauthenticated,
         None if failure.is_silent && failure.status == StatusCode::BAD_REQUEST => ErrorKind::Unauthenticated,
-        // Another write was in progress. This doesn't show if the object fulfils the condition, so it isn't a failed
-        // precondition.
+        // Another write was in progress. The error doesn't show if the object fulfils the condition, so it isn't
+        // reported as a failed precondition.
         Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Server,
         // Some S3-compatible stores return 412 if the bytes don't match their checksum.
         _ if failure.status == StatusCode::PRECONDITION_FAILED && names_a_digest(&failure.message) => {

@@ -14,9 +14,9 @@ impl S3 {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// Returns whether a put may be sent with its condition although the caller isn't allowed the HEAD before it. It
-    /// may while nothing has shown how the service treats conditions, or if another put has just shown that the service
-    /// enforces them.
+    /// Returns true if Laneway sends a put with its condition although the caller isn't allowed the HEAD before it.
+    /// Laneway does so while nothing has shown how the service treats conditions. It also does so if another put has
+    /// just shown that the service enforces them.
     fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
         let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
         is_unproven || self.is_kept(write, condition)
@@ -48,8 +48,8 @@ impl S3 {
         }
         match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
-            // Credentials that can only write can't check the object. So rely on the service, which may enforce the
-            // condition.
+            // Credentials that permit only writes can't read the object first. So send the condition, and rely on the
+            // service to enforce it.
             (Err(error), _) if self.goes_by_its_word(write, condition) && error.is_permission() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),

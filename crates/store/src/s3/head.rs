@@ -66,7 +66,8 @@ impl S3 {
         self.head_answer(id, version, unless, keyed).await.map(|(meta, _)| meta)
     }
 
-    /// Does the same, and also returns the answer's head, for headers that [`ObjectMeta`] has no field for.
+    /// Returns an object's metadata and the answer's head. The head contains headers that [`ObjectMeta`] has no field
+    /// for.
     pub(super) async fn head_answer(
         &self,
         id: &ObjectId,

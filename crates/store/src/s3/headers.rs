@@ -140,7 +140,7 @@ pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
     Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
 }
 
-/// Checks that S3 has all properties of a new object.
+/// Checks that S3 supports all properties that a new object should get.
 ///
 /// # Errors
 /// Names a property that S3 lacks.
@@ -184,8 +184,8 @@ pub(super) fn describe(
     for (name, value) in &options.metadata {
         let unsendable = || Unsendable(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-amz-meta-{name}")).map_err(|_| unsendable())?;
-        // The signature covers the value as text. Other characters than ASCII could be decoded differently by the
-        // server, so they aren't sent.
+        // The signature covers the value as text. A server could decode non-ASCII characters differently, so they
+        // aren't sent.
         let value = HeaderValue::from_str(value).ok().filter(|value| value.to_str().is_ok());
         outgoing.headers.insert(header, value.ok_or_else(unsendable)?);
     }

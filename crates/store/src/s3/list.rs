@@ -91,7 +91,7 @@ fn is_ordered(list: &List) -> bool {
     !is_directory(&list.bucket) && !list.is_unsorted
 }
 
-/// Returns a prefix up to its last slash.
+/// Returns a prefix up to and including its last slash, or an empty prefix if it has no slash.
 fn folder(prefix: &str) -> &str {
     &prefix[..prefix.rfind('/').map_or(0, |slash| slash + 1)]
 }
@@ -147,7 +147,7 @@ impl Content {
         })?;
         let size = size.ok_or("an entry has no Size")?;
         content.key = key.ok_or("an entry has no Key")?;
-        content.size = size.trim().parse().map_err(|_| format!("{size:?} is no size"))?;
+        content.size = size.trim().parse().map_err(|_| format!("{size:?} isn't a size"))?;
         content.restore_status = restore.filter(|restore| *restore != RestoreStatus::default());
         Ok(content)
     }
@@ -193,7 +193,7 @@ impl Arriving {
 
     fn name(&self, text: String) -> Result<String, String> {
         match self.encoded {
-            true => decode_listed(&text).ok_or_else(|| format!("{text:?} is no key")),
+            true => decode_listed(&text).ok_or_else(|| format!("{text:?} isn't a key")),
             false => Ok(text),
         }
     }
@@ -287,7 +287,9 @@ impl Arriving {
             None => list.start_after.as_deref(),
         };
         match is_ordered(list) && before.is_some_and(|before| end.as_str() <= before) {
-            true => Err(format!("the listing says that it is truncated, but doesn't go on behind {end:?}")),
+            true => Err(format!(
+                "the listing says that it is truncated, but its next page would begin at {end:?} again"
+            )),
             false => Ok(end),
         }
     }
@@ -371,8 +373,8 @@ impl S3 {
         form: ListForm,
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        // Directory buckets contain nothing archived. Other stores than Amazon's may ignore the option. Then a missing
-        // status would not prove that an object isn't restored.
+        // Directory buckets contain nothing archived. Stores other than Amazon's may ignore the request for the restore
+        // status. In their listings, a missing status wouldn't prove that an object isn't restored.
         let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
         let asks = tells && !is_directory(&list.bucket);
         if asks {

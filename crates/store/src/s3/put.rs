@@ -78,8 +78,8 @@ impl S3 {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
                 Err(error) if digest.is_none() && climb.descend(&error) => {}
                 sent => {
-                    // Keep the request only if it may be sent again as a probe. Otherwise every put would keep its
-                    // memory until the end.
+                    // Keep the request only if it may be sent again as a probe. Otherwise every put would keep its body
+                    // in memory until the end.
                     let is_kept = self.is_kept(write, &options.condition);
                     break (sent, (!is_kept).then(|| Box::new(outgoing)));
                 }

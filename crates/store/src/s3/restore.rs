@@ -43,7 +43,8 @@ fn outcome(answered: Result<StatusCode, Error>) -> Result<Restoration, Error> {
         // The answer to the first attempt was lost.
         Err(error) if error.code() == Some(UNDER_WAY) && error.is_uncertain() => Ok(Restoration::Begun),
         Err(error) if error.code() == Some(UNDER_WAY) => Ok(Restoration::UnderWay),
-        // S3 says so of an object that is in no archive. A read of one that is in an archive gets the same code.
+        // For a restoration, this error code means that the object isn't in an archive. For a read, the same code means
+        // that it is in one.
         Err(error) if error.kind() == ErrorKind::Archived => Ok(Restoration::NotNeeded),
         Err(error) => Err(error),
     }

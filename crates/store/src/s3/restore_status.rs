@@ -45,9 +45,9 @@ impl RestoreStatus {
     }
 }
 
-/// Applies the restore status to an object whose storage class is known. If the status is missing, the object isn't
-/// restored only if the listing requested the status (`asked` is true). A store that doesn't know the option leaves it
-/// out too, so `asked` must then be false.
+/// Applies the restore status to an object whose storage class is known. `asked` is true if the listing requested the
+/// status. If the status was requested but is missing, the object isn't restored. A store that doesn't know the option
+/// also sends no status, so `asked` must be false for it.
 pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked: bool) {
     let in_archive = meta.storage_class.as_deref().is_some_and(is_archive);
     let is_readable = status.as_ref().is_some_and(RestoreStatus::is_readable);

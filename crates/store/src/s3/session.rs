@@ -37,7 +37,7 @@ type Slot = tokio::sync::Mutex<Option<Session>>;
 pub(super) struct Session {
     pub(super) key: Arc<AccessKey>,
     pub(super) number: u64,
-    /// The time from which the session is to be replaced. `ends` is the time at which it expires.
+    /// The time at which to replace the session. `ends` is the time at which it expires.
     renewed: Instant,
     ends: Instant,
 }

@@ -53,7 +53,7 @@ fn document(tags: &BTreeMap<String, String>) -> Option<String> {
 }
 
 impl S3 {
-    /// Replaces an object's tags. S3 takes an empty set too.
+    /// Replaces an object's tags. S3 also accepts an empty set.
     pub(super) async fn write_tags(
         &self,
         id: &ObjectId,
@@ -76,7 +76,7 @@ impl S3 {
         let outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new().and("tagging", "")));
         let sent = exchange.send(&outgoing).await?;
         let answer: Tagging = xml::answer(&sent.response.body, &["Tagging"])
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer holds no tags: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of tags: {e}")))?;
         Ok(answer.tag_set.tag.into_iter().map(|tag| (tag.key, tag.value)).collect())
     }
 }

@@ -84,7 +84,7 @@ impl Reader for Arriving {
         let answer: Answer = xml::answer(&rest, &["ListVersionsResult"])?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let name = |text: String| match is_encoded {
-            true => decode_listed(&text).ok_or_else(|| format!("{text:?} is no key")),
+            true => decode_listed(&text).ok_or_else(|| format!("{text:?} isn't a key")),
             false => Ok(text),
         };
         let is_inside = |key: &str| list.end_before.as_deref().is_none_or(|end| key < end);

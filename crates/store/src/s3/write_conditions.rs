@@ -1,9 +1,9 @@
-//! Knows how an endpoint treats conditional writes. Amazon enforces all conditions. Other stores refuse requests with
-//! conditions, or ignore the conditions silently, which would only be noticed when another writer's object is lost.
-//! Laneway therefore expects the treatment that the host and the headers of answers suggest, until an answer shows a
-//! different one. If the treatment is uncertain, it checks the object before and after the write. The name `AmazonS3`
-//! in an answer counts only at Amazon's own hosts, because stores that ignore conditions use it too. If nothing
-//! identifies a service, Laneway probes it with the first conditional put.
+//! Knows how an endpoint treats conditional writes. Amazon enforces all conditions. Some other stores refuse requests
+//! with conditions, or silently ignore the conditions. An ignored condition would only be noticed when another writer's
+//! object is lost. Laneway therefore expects the treatment that the host and the headers of answers suggest, until an
+//! answer shows a different one. If the treatment is uncertain, it checks the object before and after the write.
+//! Laneway recognises Amazon only by its hosts, not by the name `AmazonS3` in an answer, because stores that ignore
+//! conditions use this name too. If nothing identifies a service, Laneway probes it with the first conditional put.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 

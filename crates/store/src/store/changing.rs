@@ -15,8 +15,8 @@ impl Store {
         self.dialect.changing(id, change).await
     }
 
-    /// Begins an upload that will replace an object by itself with the changed metadata. If `checked` is true, the
-    /// store keeps checksums for the upload. Not every store can copy parts into an upload with checksums.
+    /// Begins an upload that will replace an object with the same bytes and the changed metadata. If `checked` is true,
+    /// the store keeps checksums for the upload. Not every store can copy parts into an upload with checksums.
     ///
     /// # Errors
     /// `Unsupported` on GCS, or if the store has no such upload.

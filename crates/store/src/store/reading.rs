@@ -46,8 +46,8 @@ impl Store {
         self.dialect.head(id, version, unless, self.read).await
     }
 
-    /// Returns a URL, signed at `now`, with which anybody can make one kind of request for the object. No request
-    /// checks if the object exists, or if the credentials permit the request.
+    /// Returns a URL, signed at `now`, with which anybody can make one kind of request for the object. Laneway doesn't
+    /// check if the object exists, or if the credentials permit the request.
     ///
     /// # Errors
     /// `Invalid` for a time or a name that can't be signed, `Unauthenticated` without credentials that can sign.
@@ -89,19 +89,20 @@ impl Store {
         self.dialect.part_lens(id, version, self.read).await
     }
 
-    /// Returns true if an ETag of the form `digest-number` proves different bytes when it isn't the MD5 of the parts'
-    /// MD5s.
+    /// Returns true if this store is known to compute ETags of the form `digest-number` as the MD5 of the parts' MD5s. If
+    /// so, a different MD5 proves that the bytes differ.
     pub fn trusts_md5s_of_parts(&self) -> bool {
         self.dialect.trusts_md5s_of_parts()
     }
 
-    /// Records that such an ETag has matched. From now on, a different one proves different bytes.
+    /// Records that an ETag of the form `digest-number` has matched. From now on, an ETag of this form that doesn't match
+    /// proves that the bytes differ.
     pub fn trust_md5s_of_parts(&self) {
         self.dialect.trust_md5s_of_parts();
     }
 
-    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings. Laneway learns it
-    /// from a put.
+    /// Returns true if this store's ETags of 32 hexadecimal digits are known not to be MD5s. This also applies to the
+    /// ETags in listings. Laneway learns it from the endpoint's host or from a put.
     pub fn has_opaque_etags(&self) -> bool {
         self.dialect.has_opaque_etags()
     }
@@ -109,22 +110,22 @@ impl Store {
     /// Returns the permissions that an object's access control list grants.
     ///
     /// # Errors
-    /// `NotFound`; `Permission`, since the request needs a permission of its own.
+    /// `NotFound`; `Permission`, because the request needs a separate permission.
     pub async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
         self.dialect.access_list(id).await
     }
 
-    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end, or with
-    /// [`GetRange::Last`] before its start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived,
-    /// and the object's size.
+    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end stops at the
+    /// end. If [`GetRange::Last`] is longer than the object, the whole object arrives. [`Got::range`] is the range that
+    /// arrived, and [`Got::meta`] contains the object's size.
     ///
     /// Laneway retries only until the first byte has reached a sink. Each attempt gets a new sink.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object isn't in the state `version`; `NotModified` if it is in the state of
-    /// [`Get::unless`]. `InvalidRange` for a range that starts at or beyond the end. An empty object accepts a range
-    /// from 0 and its last bytes, and returns nothing. A body that broke off after bytes were delivered is an error
-    /// that [`is_interrupted`](Error::is_interrupted).
+    /// [`Get::unless`]. `InvalidRange` for a range that starts at or beyond the end. For an empty object, a range that
+    /// starts at 0 and [`GetRange::Last`] succeed, and return no bytes. A body that broke off after bytes were
+    /// delivered is an error that [`is_interrupted`](Error::is_interrupted).
     pub async fn get(&self, get: Get<'_>) -> Result<Got, Error> {
         if get.range.as_ref().is_some_and(GetRange::is_empty) {
             let message = "the range holds no byte";

@@ -41,7 +41,8 @@ class Ahead:
         self._is_new = True
         self._begun: frozenset[str] | None = None
         self._said: frozenset[str] = frozenset()
-        # For a footer that is longer than the bytes read so far: the range of the rest, and the bytes after it.
+        # Set if the footer is longer than the bytes read so far: the range of the missing bytes, and the bytes after
+        # them.
         self._footer: tuple[Range, bytes] | None = None
         self._begin_anew()
 

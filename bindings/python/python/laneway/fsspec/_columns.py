@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 # A Parquet file ends with its footer, the footer's length in four bytes, and these bytes.
 MAGIC = b"PAR1"
 TAIL = 8
-# Numbers of bytes to read ahead: until a second row group is read, directly after that, and at most. If the program
-# doesn't need the bytes, they cost time and memory for nothing.
+# The number of bytes to read ahead is `WINDOW_GUESSED` until a second row group is read. It is then `WINDOW_FIRST`, and
+# grows up to `WINDOW_MAX`. If the program doesn't need the bytes, they cost time and memory for nothing.
 WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
@@ -26,7 +26,7 @@ WINDOW_MAX = 32 << 20
 TOGETHER = 16
 # The maximum number of row groups of a file that are looked at. Each takes some microseconds.
 GROUPS_MAX = 10_000
-# The maximum numbers of folders whose columns, and of files whose layouts, are remembered.
+# This module remembers the columns of at most this many folders, and the layouts of at most this many files.
 FOLDERS_MAX = 64
 LAYOUTS_MAX = 16
 
@@ -46,12 +46,12 @@ class Layout:
         self.groups = min(metadata.num_row_groups, GROUPS_MAX)
         self.columns = metadata.num_columns
         self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
-        # For the row groups that were looked at last: the columns by their first byte.
+        # Maps the row groups that were used last to their columns, by the columns' first bytes.
         self._places: OrderedDict[Hashable, dict[int, int]] = OrderedDict()
 
     @staticmethod
     def can_be_told() -> bool:
-        """Returns whether layouts can be read. It needs pyarrow, which the program must have imported."""
+        """Returns whether layouts can be read. Reading them needs pyarrow, which the program must have imported."""
         return "pyarrow.parquet" in sys.modules
 
     @classmethod
@@ -116,9 +116,9 @@ def folder_of(path: str) -> str:
 
 
 class Folders:
-    """Knowledge from files that were read, for other files of the same folder and for later reads.
+    """Remembers facts about files that were read, for later reads of these files and of others in the same folder.
 
-    It remembers the columns that were read of the last file in each folder. It also remembers the layouts of files,
+    For each folder, it remembers the columns that were read of the last file. It also remembers the layouts of files,
     because pyarrow opens a file twice but reads its footer only once.
     """
 
@@ -209,8 +209,8 @@ class Columns:
         return [chunks for chunks in fetched if chunks]
 
     def read(self, asked: Range) -> list[list[Range]]:
-        """Returns the columns to fetch, for each row group, when the program reads these bytes. The columns that it
-        reads may be among them.
+        """Returns the columns to fetch, for each row group, when the program reads these bytes. The columns that the
+        program reads now may be among them.
         """
         located = self._layout.locate(asked)
         if located is None:
@@ -229,8 +229,7 @@ class Columns:
             window = self._window if len(self._groups) > 1 else WINDOW_GUESSED
             first = min(self._groups)
             if group > self._next + TOGETHER or self._next == 0:
-                # The program skipped row groups, or this is the first time that it is expected to go on to the next
-                # ones.
+                # The program skipped row groups, or Laneway predicts its next row groups for the first time.
                 self._next = group if self._next else first
                 self._waiting.clear()
                 self._waiting_bytes = 0

@@ -64,8 +64,8 @@ def open_file(
 
 
 def said(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Returns those of a caller's options that are properties of the new object. Options for the sizes of parts are
-    ignored, because the engine chooses them.
+    """Returns the caller's options that are properties of the new object. Options for the sizes of parts are ignored,
+    because the engine chooses them.
     """
     return {name: value for name, value in kwargs.items() if name in ("attributes", "tags")}
 

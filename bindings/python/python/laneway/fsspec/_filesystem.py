@@ -172,8 +172,8 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Downloads files. If it is a whole directory, one job of Laneway does this, as in `laneway.copy`. Otherwise
-        fsspec downloads file by file.
+        """Downloads files. One job of Laneway downloads a whole directory, as in `laneway.copy`. Otherwise fsspec
+        downloads file by file.
         """
         path = self._strip_protocol(rpath)
         is_job = recursive and maxdepth is None and not (kwargs.keys() - {"batch_size"}) and _is_plain(rpath, lpath)
@@ -209,8 +209,7 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Uploads files. If it is a whole directory, one job of Laneway does this. Otherwise fsspec uploads file by
-        file.
+        """Uploads files. One job of Laneway uploads a whole directory. Otherwise fsspec uploads file by file.
         """
         self._check_writable(str(rpath))
         is_job = recursive and maxdepth is None and kwargs == said(kwargs) and _is_plain(lpath, rpath)
@@ -222,7 +221,7 @@ class LanewayFileSystem(Listing):
         try:
             await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
         finally:
-            # Do this even if the job fails, because it has uploaded all other files.
+            # Do this even if the job fails, because it has then uploaded all files but the failed ones.
             folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
             for folder in folders:
                 self._made.add(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))

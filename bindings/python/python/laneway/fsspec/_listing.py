@@ -210,8 +210,8 @@ def _folder(key: str) -> str:
 
 
 def _may_be_folder(key: str) -> bool:
-    """Returns whether a path may be a folder, so that it is worth to look for both at the same time. Names of files
-    usually have an extension.
+    """Returns whether a path may be a folder. If so, it is worth looking for a file and a folder at the same time.
+    Names of files usually have an extension.
     """
     return "." not in key.rpartition("/")[2]
 

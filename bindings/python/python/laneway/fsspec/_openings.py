@@ -171,8 +171,8 @@ class Openings:
         """
         for one in _ALL.valuerefs():
             openings = one()
-            # `_order` lists a file before its request is sent. If it lists none now, all later requests see the new
-            # content.
+            # `_order` adds a file before the request that opens it is sent. So if it has no file now, all later
+            # requests see the new content.
             if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
                 openings._written.append(name)
 

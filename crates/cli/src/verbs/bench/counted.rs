@@ -50,7 +50,8 @@ impl Findings for Counted {
 ///
 /// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects or GCS's batches, all at once; and Laneway.
 /// Methods that know the keys are compared with each other, and so are methods that first list a prefix. By default, the store runs in this
-/// process and is measured with both protocols. There, installed programs are measured too: s5cmd, rclone, aws, gcloud and obstore.
+/// process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud and obstore
+/// if they are installed.
 #[derive(Args, Debug)]
 pub(super) struct CleanBench {
     #[command(flatten)]
@@ -107,9 +108,10 @@ impl CommitBench {
 /// Upload many small files by five other methods and with Laneway
 ///
 /// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
-/// per file. They use a new connection for each file, one kept-alive connection, all connections at once, or one HTTP/2 connection. The
-/// store runs in this process, with TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads
-/// to another store. Only these common options apply: those for output, --ca-cert, --anonymous and --gcs-endpoint.
+/// per file. Two of them upload one file after another: on a new connection for each file, or on a single kept-alive connection. Two
+/// upload all files at once: on a new connection for each file, or on a single HTTP/2 connection. The store runs in this process, with
+/// TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to another store. Only these
+/// common options have an effect: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]
 pub(super) struct LadderBench {
     #[command(flatten)]
@@ -157,8 +159,8 @@ pub(super) fn speaks(target: &Target) -> bool {
 /// Half of the keys lie in one folder, a quarter in folders named after days, and the rest in many small folders. The first method fetches
 /// one page after another. The second also does, but requests the next page early. The third lists all folders at once, and is given their
 /// names. Laneway is given only the prefix. It lists once in key order, and once in the order in which keys arrive. By default, the store
-/// runs in this process and is measured with both protocols. There, installed programs are measured too: s5cmd, rclone, aws, gcloud and
-/// obstore.
+/// runs in this process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud
+/// and obstore if they are installed.
 #[derive(Args, Debug)]
 pub(super) struct ListBench {
     #[command(flatten)]
@@ -183,10 +185,11 @@ impl ListBench {
 
 /// Read hundreds of ranges of one object: scattered ranges, and columns of a table
 ///
-/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three of fifty columns in each of 64 row
-/// groups, as in a Parquet file. The other methods read one range after another, use a pool of 50 connections, join ranges that are less
-/// than 1 MiB apart, or read the whole object. Laneway reads them with one call of its library. A method that returns wrong bytes counts as
-/// failed. The store runs in this process, unless you give an endpoint or a URL.
+/// There are two jobs. The first reads ranges of 4 to 64 KiB anywhere in the object. The second reads a footer, and then three of fifty
+/// columns in each of 64 row groups, as in a Parquet file. The other methods read one range after another, use a pool of 50 connections,
+/// join ranges that are at most 1 MiB apart, or read the whole object. Laneway reads each group of ranges with one call of its library:
+/// all scattered ranges, the footer, or all columns. A method that returns wrong bytes counts as failed. The store runs in this process,
+/// unless you give an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct RangesBench {
     #[command(flatten)]

@@ -17,11 +17,12 @@ use crate::exit::Exit;
 
 /// Move small and large objects at once, and measure how long the small ones wait
 ///
-/// A few large and hundreds of small GETs start together: over a pool of 50 HTTP/1.1 connections, an unbounded pool, one HTTP/2 connection,
-/// and Laneway. With --arrivals, small objects are also requested at random times while large ones are moved. This is compared with the
-/// same requests on an idle link. Latencies count from the start of each GET. The other methods fetch large objects in ranges of 8 MiB, as
-/// SDKs' transfer managers do, and upload each as one stream. The store runs in this process, unless you give an endpoint or a URL. It
-/// imitates a bottleneck with a queue in each direction. Its connections have a slow start, and then send as TCP with BBR does.
+/// Each method starts to move a few large and hundreds of small objects at the same time. The methods are a pool of 50 HTTP/1.1
+/// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, they also request small objects at random times
+/// while large ones are moved, and the same small objects on an idle link. A latency is the time from an object's request until the
+/// object is complete. The other methods download large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one
+/// stream. The store runs in this process, unless you give an endpoint or a URL. The store in this process imitates a bottleneck with a
+/// queue in each direction. Its connections have a slow start, and then send as TCP with BBR does.
 #[derive(Args, Debug)]
 pub(super) struct MixedBench {
     #[command(flatten)]
@@ -37,7 +38,7 @@ pub(super) struct MixedBench {
     /// Move N small objects, of 32 to 512 KiB
     #[arg(long, value_name = "N", default_value_t = 200)]
     small: usize,
-    /// Also request small objects at random times while large ones are moved: 50/s
+    /// Also request small objects at this rate while large ones are moved, such as 50/s
     #[arg(long, value_name = "RATE", value_parser = parse_arrivals)]
     arrivals: Option<f64>,
     /// Upload instead of downloading
@@ -115,7 +116,7 @@ impl Findings for Mixed {
 /// each link, a command that measures it with more methods.
 #[derive(Args, Debug)]
 pub(super) struct LinksBench {
-    /// Measure this link instead of the eight: 20ms,1Gbit/s,256KiB,0.1%; repeat for more
+    /// Measure this link instead of the eight, such as 20ms,1Gbit/s,256KiB,0.1%; repeat for more
     ///
     /// The fields are round trip, rate, queue and loss.
     #[arg(long = "link", value_name = "LINK", value_parser = parse_link)]
@@ -136,8 +137,9 @@ impl LinksBench {
 
 impl Findings for Links {
     fn heading(&self) -> String {
-        "Four large objects and many small ones of 32 to 512 KiB together over each link (round trip, rate, queue, loss): Laneway's \
-         medians, also as multiples of the shortest possible time, and compared with a pool of 50 HTTP/1.1 connections"
+        "Four large objects are moved together with many small ones of 32 to 512 KiB. Each line is a link: round trip, rate, queue and \
+         loss. Figures are Laneway's medians. Next to each are its multiple of the shortest possible time, and a comparison with a \
+         pool of 50 HTTP/1.1 connections."
             .to_owned()
     }
 

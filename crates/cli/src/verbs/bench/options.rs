@@ -25,7 +25,7 @@ pub(super) struct StoreOptions {
     /// Bucket or prefix to work in, instead of a store in this process
     #[arg(value_name = "URL")]
     target: Option<OsString>,
-    /// Use this server, which speaks GCS's JSON API, or S3's with an s3:// URL
+    /// Use this server; it must speak GCS's JSON API, or S3's API if you give an s3:// URL
     ///
     /// If you don't also name a bucket, Laneway creates one on this server.
     ///
@@ -36,7 +36,7 @@ pub(super) struct StoreOptions {
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration,
           conflicts_with_all = ["target", "endpoint"])]
     rtt: Option<Duration>,
-    /// Imitate this rate in each direction, shared by all connections: 100MB/s [default: 1Gbit/s]
+    /// Imitate this rate in each direction of all connections together, such as 100MB/s [default: 1Gbit/s]
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
@@ -45,11 +45,11 @@ pub(super) struct StoreOptions {
     #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size,
           conflicts_with_all = ["target", "endpoint"])]
     queue: Option<u64>,
-    /// Lose this share of packets: 0.5%
+    /// Lose this share of packets, such as 0.5%
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss,
           conflicts_with_all = ["target", "endpoint"])]
     loss: Option<f64>,
-    /// Limit each connection to this rate: 90MB/s
+    /// Limit each connection to this rate, such as 90MB/s
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     connection_bandwidth: Option<u64>,
@@ -128,7 +128,7 @@ impl StoreOptions {
             }));
         }
         if provider == Provider::S3 && bucket.is_none() {
-            return Err(BadUsage::new("s3://bucket: name a bucket of the endpoint").into());
+            return Err(BadUsage::new("an S3 endpoint needs a bucket: add s3://BUCKET").into());
         }
         let endpoint = endpoint.or_else(|| variable(variables)).unwrap_or_else(|| match provider {
             Provider::Gcs => Remote::GOOGLE.to_owned(),

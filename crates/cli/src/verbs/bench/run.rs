@@ -90,7 +90,7 @@ fn progress(event: &Event<'_>, shows_progress: bool) {
         }
         Event::Begun { bench, store, rtt } if shows_progress => {
             let rtt = rtt.as_secs_f64() * 1000.0;
-            say(&format!("{bench}: {store}, {rtt:.1} ms away"));
+            say(&format!("{bench}: {store}, round trip {rtt:.1} ms"));
         }
         Event::Ran { rung, run, runs, result } if shows_progress => {
             let result = match result {
@@ -132,5 +132,5 @@ pub(crate) fn exit(all_done: bool) -> Exit {
 
 /// Returns the end of a heading: the round trip, and the shortest possible time.
 pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
-    format!("round trip {:.1} ms, least possible {floor_s:.3} s", rtt_s * 1000.0)
+    format!("round trip {:.1} ms, shortest possible time {floor_s:.3} s", rtt_s * 1000.0)
 }

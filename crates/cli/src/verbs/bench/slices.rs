@@ -15,13 +15,13 @@ use crate::exit::Exit;
 
 /// Download one object in one stream, in five fixed parts, and with Laneway
 ///
-/// One stream and Laneway verify bytes as they arrive. The five parts are written to their positions in the file, which
-/// is then read back for its checksum. The store runs in this process, behind three links in turn. The first has 20 ms,
-/// 1 Gbit/s and a deep queue, the second 80 ms and 300 Mbit/s. The third has 20 ms and 1 Gbit/s, with at most 50 MB/s
-/// for each connection. If you give options for the link, an endpoint or a URL, only that link is measured. All three
-/// links take about two and a half minutes. Installed programs are measured too if you give a link or a size. Each run
-/// is a process of its own; the tables show its processor time, its memory, and the segments that the imitated link
-/// lost and sent again.
+/// The method with one stream and Laneway verify bytes as they arrive. The method with five parts writes them to their
+/// positions in the file, and then reads the file back to compute its checksum. The store runs in this process, behind
+/// three links in turn. The first has a round trip of 20 ms, 1 Gbit/s and a deep queue. The second has 80 ms and 300
+/// Mbit/s. The third has 20 ms and 1 Gbit/s, with at most 50 MB/s for each connection. If you give options for the
+/// link, an endpoint or a URL, only that link is measured. All three links take about two and a half minutes. Installed
+/// programs are measured too if you give a link or a size. Each run is a process of its own. The tables show its
+/// processor time, its memory, and the segments that the imitated link lost and the store sent again.
 #[derive(Args, Debug)]
 pub(super) struct SlicesBench {
     #[command(flatten)]

@@ -22,8 +22,8 @@ const SYNCED_FILES: usize = 12;
 const LARGE_BYTES: usize = 17 << 20;
 const SMALL_BYTES: usize = 30_000;
 const SLOW_BYTES: usize = 64 << 10;
-/// Number of concurrent readers of the hot object. With three or four, one reader could get the third request
-/// for credentials twice.
+/// Number of concurrent readers of the hot object. With three or four, one reader could send the third
+/// request for credentials twice.
 const READERS: usize = 2;
 
 /// A kind of work.
@@ -67,7 +67,7 @@ pub(super) struct Write {
 pub(super) struct Worker {
     kind: WorkKind,
     program: Program,
-    /// Its own credential server. It hangs at every third request, so one command meets at most one.
+    /// Its own credential server. It hangs at every third request, so a command meets at most one hang.
     tokens: Tokens,
     folder: PathBuf,
     retry_for: &'static str,

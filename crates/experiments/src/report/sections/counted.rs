@@ -29,39 +29,47 @@ fn words(bench: Bench) -> [&'static str; 4] {
             "Uploading many small files",
             "Every method starts without an open connection.",
             "Seconds until the last file is stored",
-            "The line is the shortest possible time: TCP, TLS and all uploads in one round trip.",
+            "The line shows the shortest possible time. It includes one round trip for each handshake (TCP and TLS), and the round trips \
+             that TCP needs for the largest file. It assumes that all files are uploaded at the same time.",
         ],
         Bench::Commit => [
             "Changing many objects",
-            "Each object is read, changed, and written back if no other client has changed it. Commits of lakehouse tables do this.",
+            "Each method reads each object, changes it, and writes it back if no other client has changed it. Commits to lakehouse \
+             tables do this.",
             "Seconds until the last write is acknowledged",
-            "The line is the shortest possible time: TCP, TLS, all reads in one round trip, all writes in another.",
+            "The line shows the shortest possible time. It includes one round trip for each handshake (TCP and TLS), one for all reads \
+             together, and one for all writes together.",
         ],
         Bench::Clean => [
             "Deleting thousands of objects",
             "Some methods know the keys. Others know a prefix and list it first, which takes more round trips. The two groups are \
              compared separately.",
             "Seconds until the last object is gone",
-            "The line is the shortest possible time if the keys are known: TCP, TLS and one request.",
+            "The line shows the shortest possible time for a client that knows the keys. It includes one round trip for each handshake \
+             (TCP and TLS), and one for all deletes together.",
         ],
         Bench::List => [
             "Listing many keys",
-            "Half of the keys lie in one folder, a quarter in folders of days, and the rest in many small ones. Laneway knows only \
-             the prefix. The method with a chain for each folder knows all folders.",
+            "Half of the keys lie in one folder, a quarter in folders named after days, and the rest in many small folders. Laneway is \
+             given only the prefix. The methods that list all folders at once are given the names of the folders.",
             "Seconds until the last key has arrived",
-            "The line is the shortest possible time for one page: TCP, TLS and one request.",
+            "The line shows the shortest possible time for a single page of keys. It includes one round trip for each handshake (TCP and \
+             TLS), and one for the request.",
         ],
         Bench::Ranges => [
             "Reading scattered ranges of one object",
-            "The ranges have 4 to 64 KiB and lie anywhere in the object. Readers of an index make such requests.",
+            "The ranges are 4 to 64 KiB long and lie anywhere in the object. Readers of an index make such requests.",
             "Seconds until the last range has arrived",
-            "The line is the shortest possible time: TCP, TLS, all ranges in one round trip, and their bytes.",
+            "The line shows the shortest possible time. It includes one round trip for each handshake (TCP and TLS), one for all ranges \
+             together, and the time to move their bytes if the link's rate is known.",
         ],
         Bench::Columns => [
             "Reading columns of a table",
-            "First comes a footer, then three of fifty columns in each of 64 row groups. Queries of Parquet files make such requests.",
+            "Each method reads a footer, and then three of fifty columns in each of 64 row groups. Queries of Parquet files make such \
+             requests.",
             "Seconds until the last column has arrived",
-            "The line is the shortest possible time: TCP, TLS, the footer in one round trip, all columns in another, and their bytes.",
+            "The line shows the shortest possible time. It includes one round trip for each handshake (TCP and TLS), one for the footer, \
+             one for all columns together, and the time to move the bytes if the link's rate is known.",
         ],
     }
 }

@@ -11,11 +11,11 @@ pub(in crate::report) fn links(found: &Links) -> Section {
         id: "links",
         title: "Small and large objects at once, link by link".to_owned(),
         programs: Vec::new(),
-        text: "Four large objects are moved together with 60 to 200 small ones of 32 to 512 KiB, sized so that the link carries them \
-               in some seconds. Each line is an imitated link, given by its round trip, its rate, the size of its queue, and the share of \
-               packets that it loses. Each figure is Laneway's median. It is also given as a multiple of the shortest possible \
-               time (three round trips, and the bytes at the link's rate, the smallest objects first), and compared with a pool \
-               of 50 HTTP/1.1 connections."
+        text: "Four large objects are moved together with 60 to 200 small ones of 32 to 512 KiB. Their sizes are chosen so that the link \
+               carries all of them in a few seconds. Each line is an imitated link: its round trip, its rate, the size of its queue, and \
+               the share of packets that it loses. Each figure is Laneway's median. Next to it are its multiple of the shortest possible \
+               time, and a comparison with a pool of 50 HTTP/1.1 connections. The shortest possible time consists of three round trips \
+               and the time to move the bytes at the link's rate, the smallest objects first."
             .to_owned(),
         parts: tables.into_iter().chain([Part::Table(found.commands())]).collect(),
         scores: found.found.iter().flat_map(scores).collect(),

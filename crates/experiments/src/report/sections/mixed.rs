@@ -14,9 +14,11 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
     let rows = &found.together;
     let caption = match found.link.and_then(|link| link.bandwidth) {
         Some(_) => {
-            "The line is the shortest possible time: the smallest objects first, at the link's full speed."
+            "The line shows the shortest possible time. It assumes that the smallest objects are moved first, at the link's full speed."
         }
-        None => "The line counts round trips only, because the link's rate is unknown.",
+        None => {
+            "The line shows the shortest possible time. It includes only the round trips, not the time to move the bytes, because the link's rate is unknown."
+        }
     };
     let mut parts = vec![
         against_floor(
@@ -28,7 +30,7 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
         ),
         Part::Table(found.table()),
         Part::Table(found.verdicts()),
-        latencies(rows, |figures: &Figures| &figures.latencies, (&found.floors, "least possible")),
+        latencies(rows, |figures: &Figures| &figures.latencies, (&found.floors, "shortest possible time")),
     ];
     let traces = ["pool-50", "laneway"].into_iter().filter_map(|name| {
         let row = rows.iter().find(|row| row.rung == name)?;

@@ -21,7 +21,7 @@ pub(crate) struct AckSample {
     pub(crate) delivered_when_sent: u64,
     /// The delivery rate since that packet was sent, in bytes per second.
     pub(crate) rate: f64,
-    /// True if the sender had nothing more to send at that time.
+    /// True if the sender had nothing more to send at the time when that packet was sent.
     pub(crate) is_app_limited: bool,
     pub(crate) in_flight: u64,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Bbr {
     rates: [f64; 10],
     rounds: u64,
     round_ends: u64,
-    /// The rate when it last grew by a quarter, and the number of rounds since.
+    /// The rate at the time when it last grew by a quarter, and the number of rounds since then.
     grown: f64,
     rounds_since: u32,
     /// In the phase `Steady`, the present eighth of the gain cycle, and its start.
@@ -257,7 +257,8 @@ impl Bbr {
     }
 }
 
-// CUBIC (RFC 9438), a loss-based sender. Its slow start ends by HyStart, which uses the delay and trains of acknowledgements.
+// CUBIC (RFC 9438), a loss-based sender. HyStart can end its slow start before a loss. It does so when the round trips of a round have
+// become longer, or when a train of acknowledgements lasts more than half a round trip.
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
@@ -267,8 +268,8 @@ pub(crate) struct Cubic {
     top: f64,
     cut: Option<Nanos>,
     shortest: Nanos,
-    /// The present round: the position that ends it, its start, and the end of its train of acknowledgements. Then the shortest round trip
-    /// in it, and the number of samples.
+    /// The present round: the position that ends it, its start, the end of its train of acknowledgements, its shortest round trip, and its
+    /// number of samples.
     round_ends: u64,
     round_began: Nanos,
     train: Nanos,

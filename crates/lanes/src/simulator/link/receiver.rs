@@ -12,7 +12,7 @@ const WINDOW_FIRST: u64 = 64 << 10;
 /// The initial value for the bytes per round trip, which is the sender's initial window.
 const MEASURED_FIRST: u64 = 10 * MSS;
 
-/// This many acknowledgements are sent without delay. Later ones wait for a second segment.
+/// The first acknowledgements, up to this number, are sent without delay. Later ones wait for a second segment.
 const QUICK: u32 = 16;
 
 /// The maximum delay of an acknowledgement.
@@ -28,21 +28,22 @@ struct Chunk {
 #[derive(Debug)]
 pub(super) struct Receiver {
     chunks: VecDeque<Chunk>,
-    /// The end of the bytes received without a gap, the blocks received after a gap, and the end of the bytes that the program has read.
+    /// `received` is the end of the bytes received without a gap. `beyond` has the blocks received after a gap. `read` is the end of the
+    /// bytes that the program has read.
     received: u64,
     beyond: BTreeMap<u64, u64>,
     pub(super) read: u64,
     /// The start of the bytes that arrived last.
     latest: u64,
-    /// The receive window and its maximum. `measured` is the number of bytes that were read in the last round trip, and the present one
-    /// began at `began`.
+    /// The receive window and its maximum. `measured` is the largest number of bytes that were read in a round trip. The present round trip
+    /// began at the time `began` and the position `began_at`.
     window: u64,
     window_max: u64,
     measured: u64,
     began: Nanos,
     began_at: u64,
-    /// The segments that weren't acknowledged yet, the number of acknowledgements that will still be sent without delay, and the number
-    /// sent so far.
+    /// `unsaid` is the number of segments that weren't acknowledged yet. `quick` is the number of acknowledgements that will still be sent
+    /// without delay. `said` is the number of acknowledgements sent so far.
     unsaid: u64,
     quick: u32,
     said: u64,
@@ -128,8 +129,8 @@ impl Receiver {
         }
     }
 
-    /// Once per round trip, enlarges the window to twice the bytes of the last round trip, and more if these have grown (like
-    /// `tcp_rcv_space_adjust` in Linux).
+    /// Adjusts the window once per round trip, like `tcp_rcv_space_adjust` in Linux. If more bytes were read than in any earlier round
+    /// trip, the window becomes more than twice as large as these bytes.
     pub(super) fn adjust(&mut self, now: Nanos, round_trip: Nanos) {
         if now < self.began + round_trip {
             return;

@@ -15,7 +15,7 @@ const TIMEOUT_MIN: Nanos = 200_000_000;
 /// The timeout before a round trip is known.
 const TIMEOUT_FIRST: Nanos = 1_000_000_000;
 
-/// The bounds of the number of segments in a burst. Within them, it is the number that is sent in a millisecond.
+/// The bounds of the number of segments in a burst. Within these bounds, a burst has as many segments as are sent in a millisecond.
 const BURST_MIN: u64 = 2;
 const BURST_MAX: u64 = 44;
 
@@ -40,7 +40,7 @@ pub(super) struct Sender {
     pub(super) acknowledged: u64,
     pub(super) delivered: u64,
     delivered_at: Nanos,
-    /// The end of the receiver's window, by the last acknowledgement.
+    /// The end of the receiver's window, as far as acknowledgements have reported it.
     edge: u64,
     /// The unacknowledged bursts in the order in which they were sent. `again` is the number of retransmissions among them.
     outstanding: VecDeque<UnackedBurst>,
@@ -55,7 +55,7 @@ pub(super) struct Sender {
     pub(super) deadline: Option<Nanos>,
     /// The time of the next check of the deadline.
     pub(super) watched: Option<Nanos>,
-    /// True if the next segment is sent even if window or pace don't permit it.
+    /// True if the next segment is sent even though the window or the pace doesn't permit it.
     is_probing: bool,
     paced_until: Nanos,
     pub(super) is_paced: bool,
@@ -119,7 +119,7 @@ impl Sender {
             if self.sent == self.written {
                 self.app_limited_until = self.delivered + self.in_flight.max(1);
             } else if self.outstanding.is_empty() && self.deadline.is_none() {
-                // The acknowledgement that opens the window again may be lost. So ask for it after a timeout.
+                // The acknowledgement that opens the window again may be lost. So ask the receiver for its window after a timeout.
                 self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
             }
             return Err(SendBlocker::Waits);
@@ -160,7 +160,7 @@ impl Sender {
         self.congestion.window() as f64 / (smooth * 1e-9)
     }
 
-    /// Records that a burst was sent, or the first bytes of one.
+    /// Records that a burst, or its first part, was sent.
     pub(super) fn left(&mut self, burst: UnackedBurst) {
         self.is_probing = false;
         if burst.is_again {
@@ -244,7 +244,7 @@ impl Sender {
         late + delivered
     }
 
-    /// Returns the index of the last burst of which bytes have arrived.
+    /// Returns the index of the last burst that has arrived at least in part.
     fn furthest(&self, ack: &Ack) -> Option<usize> {
         let (highest, mut place) = (ack.highest(), None);
         for (i, sent) in self.outstanding.iter().enumerate() {
@@ -280,7 +280,7 @@ impl Sender {
         let segments: u64 = self.outstanding.iter().map(UnackedBurst::segments).take(2).sum();
         self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
-            // The first timeout is short. It only sends the last packet again, whose acknowledgement shows what is missing.
+            // The first timeout is short. After it, the sender only sends a probe, whose acknowledgement shows what is missing.
             (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),
             (_, 0) => Some(now + (2.0 * smooth) as Nanos + 2_000_000),
             (_, timeouts) => Some(now + (self.timeout() << (timeouts - 1).min(6))),

@@ -9,15 +9,16 @@ use crate::simulator::network::IdleClose;
 /// The no-progress timeout of the driver.
 const NO_PROGRESS: Nanos = 30_000_000_000;
 
-/// As in the real driver, a request fails after this many lanes had already ended when it came to them.
+/// As in the real driver, a request fails if this many lanes had ended before the request could be sent on them.
 const BOUNCES_MAX: u32 = 4;
 
-/// The time until a lost SYN is retransmitted, and until another lost packet of a handshake is.
+/// The delays after lost packets of a handshake. A lost SYN costs `SYN_TIMEOUT`. Any other lost packet costs `HELLO_TIMEOUT` and two round
+/// trips.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
 
 impl World {
-    /// Returns the delay that random loss causes to `packets` packets, which is `each` for every lost one.
+    /// Returns the delay that random loss causes to `packets` packets. Every lost packet adds `each`.
     fn lost_for(&mut self, path: usize, packets: u32, each: Nanos) -> Nanos {
         let loss = self.network.loss(path);
         let lost = (0..packets).filter(|_| self.random.random::<f64>() < loss).count();
@@ -52,7 +53,7 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
-    /// Returns the path for a new connection. Connections take turns among a server's paths, and avoid some of them.
+    /// Returns the path for a new connection. Connections use a server's paths in turn, and avoid some of them.
     fn next_path(&mut self, origin: usize) -> usize {
         let now = self.instant();
         let addresses = &mut self.addresses[origin];
@@ -229,7 +230,7 @@ impl World {
         }
     }
 
-    /// Makes the server send the answer. If the answer to an opener is large, it sends only the part that the opener takes.
+    /// Makes the server send the answer. If the answer to an opener is large, the server sends only the part that the opener takes.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
@@ -390,7 +391,8 @@ const UP_AT_ONCE: u64 = 16;
 /// A range of fewer bytes than this isn't requested separately.
 const CLAIM: u64 = 1 << 20;
 
-/// The limit of the bytes that another stream takes over at first. It is higher if 1 Gbit/s carries more in a round trip.
+/// The maximum number of bytes that another stream takes over at first. The maximum is higher if a path of 1 Gbit/s carries more bytes in a
+/// round trip.
 const FIRST_SPLIT: u64 = 8 << 20;
 
 /// A large object. `left` is the number of bytes of an upload that weren't submitted yet.

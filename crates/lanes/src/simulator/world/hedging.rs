@@ -11,7 +11,7 @@ use crate::hedge::{Alike, HedgeWatch, Tracker, budget_left};
 pub(crate) struct Hedging {
     watch: Option<HedgeWatch>,
     trackers: BTreeMap<AttemptId, Arc<Tracker>>,
-    /// For each request of a pair, the other one. `firsts` has the first request for each hedge.
+    /// `others` maps each request of a pair to the other one. `firsts` has the first request for each hedge.
     others: BTreeMap<AttemptId, AttemptId>,
     firsts: BTreeMap<AttemptId, AttemptId>,
 }

@@ -30,5 +30,5 @@ impl SocketSignals {
     }
 }
 
-/// All methods return `None`. Without them, it isn't known how many written bytes are still in the system's buffers.
+/// All methods return `None`. So it isn't known how many written bytes are still in the system's buffers.
 impl PathSignals for SocketSignals {}

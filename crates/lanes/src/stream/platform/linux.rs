@@ -20,7 +20,7 @@ pub(in crate::stream) struct BufferLocks(u32);
 const SOCK_SNDBUF_LOCK: u32 = 1;
 const SOCK_RCVBUF_LOCK: u32 = 2;
 
-// From linux/sock_diag.h: the index of the memory that bytes use that have arrived but weren't read, including overhead.
+// From linux/sock_diag.h: the index of the memory used by received bytes that the program hasn't read, including overhead.
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 
 // From linux/tcp.h: indexes of 32-bit words in the struct tcp_info.
@@ -103,8 +103,9 @@ impl SocketSignals {
 }
 
 impl PathSignals for SocketSignals {
-    /// Returns half of the memory that the bytes use, because TCP itself first assumes that the other half is overhead. A number of
-    /// segments wouldn't help. Segments that a network card or the host of a virtual machine has merged count as one.
+    /// Returns half of the memory that the bytes use, because TCP itself first assumes that the other half is overhead. The number of
+    /// segments can't be used instead, because merged segments count as one. A network card or the host of a virtual machine merges
+    /// segments.
     fn waiting(&self) -> Option<u64> {
         let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
         Some(u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
@@ -146,8 +147,7 @@ fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) -> bo
 
 fn set_word(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> bool {
     let len = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `tcp` is borrowed; `value` is a C int, lives through the call, and `len`
-    // is its size.
+    // SAFETY: the descriptor is open while `tcp` is borrowed; `value` is a C int, lives through the call, and `len` is its size.
     let set =
         unsafe { libc::setsockopt(tcp.as_raw_fd(), level, name, std::ptr::from_ref(&value).cast(), len) };
     if set != 0 {

@@ -72,7 +72,8 @@ struct UploadSession {
 }
 
 impl InMemory {
-    /// Returns an empty store whose URLs have this scheme: `mem` for `mem://bucket/key`.
+    /// Returns an empty store. Its URLs have the scheme `scheme`. For URLs such as `mem://bucket/key`, pass
+    /// `mem`.
     ///
     /// # Errors
     /// For a text that can't be the scheme of a dialect: see [`Provider::other`].
@@ -128,7 +129,12 @@ impl InMemory {
             return Err(missing());
         }
         if version.is_some_and(|version| object.meta.version.as_ref() != Some(version)) {
-            return Err(self.error(ErrorKind::Precondition, operation, id, "the object is in another state"));
+            return Err(self.error(
+                ErrorKind::Precondition,
+                operation,
+                id,
+                "the object isn't in the required state",
+            ));
         }
         Ok(object)
     }
@@ -193,7 +199,8 @@ impl InMemory {
             }
             _ => true,
         };
-        let fails = || self.error(ErrorKind::Precondition, operation, id, "the object is in another state");
+        let fails =
+            || self.error(ErrorKind::Precondition, operation, id, "the object isn't in the required state");
         holds.then_some(()).ok_or_else(fails)
     }
 
@@ -272,7 +279,7 @@ impl Dialect for InMemory {
         if get.unless.is_some_and(|unless| unless.is_met(&meta)) {
             return Err(error(
                 ErrorKind::NotModified,
-                "the object is still in the state that the reader has",
+                "the object hasn't changed since the version or time that the request named",
             ));
         }
         let range = get.range.as_ref().map_or(0..meta.size, |range| range.within(meta.size));
@@ -345,7 +352,8 @@ impl Dialect for InMemory {
                 let at = rest.find(delimiter)? + delimiter.len();
                 Some(format!("{}{}", list.prefix, &rest[..at]))
             });
-            // A listing contains a folder once, and the previous page may already have ended with this one.
+            // A listing reports each folder only once, and the previous page may already have reported this
+            // folder.
             let is_repeated = folder.as_deref().is_some_and(|folder| {
                 page.prefixes.last().is_some_and(|last| last == folder)
                     || list.token.as_deref().is_some_and(|token| token.starts_with(folder))

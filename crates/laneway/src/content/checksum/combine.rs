@@ -1,5 +1,5 @@
-//! Combines the CRCs of two adjacent ranges into that of both. This is fast if the second range has the usual
-//! length.
+//! Combines the CRCs of two adjacent ranges into the CRC of both ranges. This is fast if the second range has
+//! the usual length.
 
 use std::sync::OnceLock;
 
@@ -29,8 +29,8 @@ pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64
     }
 }
 
-/// The images of a CRC's single bits after a fixed number of further bytes. Their XOR is the image of a whole
-/// CRC.
+/// Shows how a fixed number of further zero bytes changes a CRC. Entry n is the result for a CRC of which
+/// only bit n is set. The result for any CRC is the XOR of the entries of its set bits.
 #[derive(Debug)]
 struct Shift(Vec<u64>);
 

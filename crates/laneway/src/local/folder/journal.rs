@@ -1,10 +1,10 @@
-//! The journal of a large download. It lists which ranges of the temporary file are written, each with its
-//! checksum. Such an entry is a claim. After an interruption, the next run reads the journal and fetches only
-//! the missing ranges.
+//! The journal of a large download. It lists the ranges of the temporary file that are written, each with its
+//! checksum. An entry of this list is a *claim*. After an interruption, the next run reads the journal and
+//! fetches only the missing ranges.
 //!
 //! A header names the object and its version. Records of 32 bytes follow, each with its own CRC32C. A reader
-//! ignores a record that was only partly written or not at all, and the other records stay valid. All numbers
-//! are little endian.
+//! ignores records that were not written, or only partly. The other records stay valid. All numbers are
+//! little endian.
 
 use std::fs::File;
 use std::io;
@@ -25,8 +25,8 @@ const FORMAT: u8 = 1;
 /// page holds a whole number of records, so no record crosses the end of a page.
 const RECORD: usize = 32;
 const CHECK_AT: usize = RECORD - 4;
-/// The number of records allowed in addition to one for each MiB. Claims are shorter than a MiB at the ends
-/// of slices and where connections broke.
+/// A journal may have one record for each MiB of the object, and this many more. The reason is that claims
+/// are shorter than a MiB at the ends of slices and where connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
 
 /// The object and version that the file receives, and the kind of checksum in its claims.
@@ -45,7 +45,7 @@ pub(crate) struct Claim {
     pub(crate) len: u32,
     /// The checksum, of the kind in the [`DownloadSubject`].
     pub(crate) sum: u64,
-    /// Identifies the boot of the machine in which the range was written; see [`crate::local::platform`].
+    /// Identifies the boot of the machine after which the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
 }
 
@@ -66,7 +66,7 @@ impl DownloadSubject {
         let (kind, version) = match &self.version {
             Version::Generation(generation) => (1, generation.to_string()),
             Version::ETag(etag) => (2, etag.clone()),
-            // The text of other versions begins with their kind, so they need no number of their own.
+            // Later kinds of versions can share the number 0, because their text begins with the kind.
             other => (0, other.to_string()),
         };
         let crc = match self.crc {
@@ -85,14 +85,15 @@ impl DownloadSubject {
         header
     }
 
-    /// Returns the maximum size in bytes of this subject's journal. A larger file is not one of its journals.
+    /// Returns the maximum size in bytes of this subject's journal. A larger file can't be a journal of this
+    /// subject.
     pub(crate) fn journal_max(&self) -> u64 {
         self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
     }
 }
 
-/// Returns a number that is part of each record's CRC32C. Records that remain in the file from another
-/// object's journal then have a wrong CRC32C and are ignored.
+/// Returns a number that is included in each record's CRC32C. If records of another object's journal remain
+/// in the file, their CRC32C is wrong, so readers ignore them.
 pub(super) fn seal(header: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
 }
@@ -183,14 +184,15 @@ impl DownloadJournal {
         Ok(Self { file, header, seal, crc: subject.crc, boot, end, claimed })
     }
 
-    /// Records that a run has been written to the file at `start`. Several threads may call this at the same
-    /// time.
+    /// Records that a range of bytes has been written to the file at `start`. Several threads may call this
+    /// at the same time.
     pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         self.claimed.fetch_add(run.len, Ordering::Relaxed);
         self.record(start, run);
     }
 
-    /// Writes the record of a claim. Doesn't add its bytes to `claimed`, because the caller has counted them.
+    /// Writes the record of a claim. Doesn't add the claim's bytes to `claimed`, because the caller has
+    /// already counted them.
     pub(crate) fn record(&self, start: u64, run: &RangeChecksums) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
@@ -202,7 +204,8 @@ impl DownloadJournal {
     }
 
     /// Returns the claims from the machine's current boot, in no particular order. Claims from earlier boots
-    /// are uncertain, because a crash may have lost the bytes. Returns none if boots can't be distinguished.
+    /// are uncertain, because a crash may have lost the bytes. If boots can't be distinguished, returns no
+    /// claims.
     ///
     /// # Errors
     /// The file system's error.

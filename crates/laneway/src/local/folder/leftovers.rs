@@ -13,15 +13,15 @@ use super::partial::{self, PartialNames};
 use super::staged::is_temporary_name;
 use super::{DIRECTORY, Folder, journal};
 
-/// The number of bytes read from the start of a journal to find its URL. A key has at most 1024 bytes, so the
-/// URL lies within them.
+/// The number of bytes read from the start of a journal to find its URL. A key has at most 1024 bytes, so
+/// these bytes contain the whole URL.
 const HEADER_MAX: usize = 4096;
 
 impl Folder {
-    /// Removes temporary files of downloads, unless a process has locked them. A file is removed if it has no
-    /// journal, so that no run can resume it, or if `is_ours` accepts the URL of its object. Looks in the
-    /// directories that received files, and in directories of the same relative paths below `name`. Blocks
-    /// the thread.
+    /// Removes temporary files of downloads, unless a process has locked them. Removes a file if it has no
+    /// journal, because no run can resume it then. Also removes a file if `is_ours` accepts the URL of its
+    /// object. Looks in the directories that received files, and in directories of the same relative paths
+    /// below `name`. Blocks the thread.
     pub(crate) fn remove_leftovers(&self, name: &str, is_ours: impl Fn(&str) -> bool) {
         let Some(used) = &self.used else { return };
         for below in &std::mem::take(&mut *used.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -43,8 +43,8 @@ fn opened(root: &Path, below: &str) -> Option<OwnedFd> {
     })
 }
 
-/// Returns the temporary files in a directory whose names derive from their destination. Leaves out those
-/// with random names, because another process may use such a file without a lock.
+/// Returns those temporary files in a directory whose names are derived from their destinations. Leaves out
+/// files with random names, because another process may be using such a file without a lock.
 fn parts(directory: &OwnedFd) -> Vec<OsString> {
     let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
     let names = entries.flatten().map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());

@@ -1,4 +1,4 @@
-//! Partial files: temporary files of downloads that a later run can resume. Their names derive from the
+//! Partial files: temporary files of downloads that a later run can resume. Their names are derived from the
 //! destination's name and the source's URL, so that the later run finds them. A lock ensures that only one
 //! process uses such a file at a time.
 
@@ -20,10 +20,10 @@ use super::staged::temporary_name;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::plan::resume::settled;
 
-/// The maximum number of attempts to open and lock a file. Another process may rename or remove the file
-/// between the two steps.
+/// The maximum number of attempts to open and then lock a file. Between the two steps, another process can
+/// rename or remove the file.
 const RACES_MAX: u32 = 16;
-/// The usual mode of files, from which the system removes the bits of the umask.
+/// The usual mode of files. The system removes the bits of the umask from it.
 const SHARED: Mode = Mode::from_raw_mode(0o666);
 const READ: usize = 256 << 10;
 
@@ -46,8 +46,8 @@ impl PartialNames {
     }
 }
 
-/// A partial file that this process has locked, its journal, and the runs of bytes that it already has with
-/// their offsets.
+/// A partial file that this process has locked, its journal, and the ranges of bytes that the file already
+/// has, each with its offset.
 pub(super) struct PartialFile {
     pub(super) file: File,
     pub(super) journal: DownloadJournal,
@@ -61,8 +61,8 @@ pub(crate) struct PartialRequest<'a> {
     pub(crate) fresh: bool,
     /// Identifies the machine's current boot; see [`crate::local::platform`].
     pub(crate) boot: u64,
-    /// Laneway calls this before each buffer that it reads back from the file. If it returns true, reading
-    /// ends.
+    /// Laneway calls this function before it reads each buffer back from the file. If the function returns
+    /// true, reading ends.
     pub(crate) is_cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -77,11 +77,12 @@ pub(super) fn take_up(
     how: &PartialRequest<'_>,
 ) -> io::Result<Option<PartialFile>> {
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
-    // Open the journal after locking the file: only the process that has the lock uses the journal.
+    // Lock the file before opening the journal. Only the process that holds the lock may use the journal.
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
         Ok(Some(journal)) => journal,
         none => {
-            // `None` means that the journal belongs to another user. Don't remove it then.
+            // `Ok(None)` means that the journal belongs to another user. So remove the journal only after an
+            // error.
             if none.is_err() {
                 remove_new(directory, &names.journal);
             }
@@ -117,12 +118,12 @@ fn go_on(
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // Ignore claims of an earlier boot that overlap claims of the current boot. The bytes were written again
-    // since.
+    // Ignore claims of an earlier boot that overlap claims of the current boot. The current boot has
+    // overwritten their bytes.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
-        // Some claims were not read back, so keep all of them for a later run.
+        // The cancelled job has not read all claims back, so keep all of them for a later run.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
         false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
     };
@@ -135,7 +136,7 @@ fn go_on(
     Ok((journal, joined(&certain, subject)))
 }
 
-/// Begins an empty journal, and sets the file to the object's size with no content.
+/// Begins an empty journal. Empties the file, and then extends it to the object's size.
 fn begin(file: &File, journal: File, subject: &DownloadSubject, boot: u64) -> io::Result<DownloadJournal> {
     // Empty the journal first, so that it never claims bytes that the file has lost.
     let journal = DownloadJournal::new(journal, subject, boot, None)?;
@@ -144,7 +145,7 @@ fn begin(file: &File, journal: File, subject: &DownloadSubject, boot: u64) -> io
     Ok(journal)
 }
 
-/// Returns whether a claim overlaps one of the `sorted` claims. These are in order and don't overlap each
+/// Returns whether a claim overlaps one of the `sorted` claims, which are in order and don't overlap each
 /// other.
 fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     let range = claim.range();
@@ -201,7 +202,7 @@ pub(super) fn read_through(
     Ok(true)
 }
 
-/// Joins adjacent claims, and returns the resulting runs with their offsets.
+/// Joins adjacent claims, and returns the resulting ranges with their offsets.
 fn joined(claims: &[Claim], subject: &DownloadSubject) -> Vec<(u64, RangeChecksums)> {
     let mut runs: Vec<(u64, RangeChecksums)> = Vec::new();
     for claim in claims {
@@ -248,9 +249,9 @@ pub(super) fn remove(directory: &OwnedFd, names: &PartialNames) {
     let _ = unlinkat(directory, &*names.part, AtFlags::empty());
 }
 
-/// Opens a file and locks it. Returns `None` if this process must not use it: another process has locked it,
-/// it belongs to another user, or the file system has no locks. A new file gets `mode` without the bits of
-/// the umask.
+/// Opens a file and locks it. Returns `None` if this process must not use the file, because another process
+/// has locked it, it belongs to another user, or the file system has no locks. A new file gets `mode` without
+/// the bits of the umask.
 pub(crate) fn hold(
     directory: &OwnedFd,
     name: &OsStr,
@@ -289,8 +290,8 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
     Ok(None)
 }
 
-/// Removes the file if it is empty: this process has just created it and can't use it. A file with content
-/// existed before, and stays.
+/// Removes a file that this process has just created and can't use. A file that isn't empty existed before,
+/// and stays.
 fn remove_new(directory: &OwnedFd, name: &OsStr) {
     if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_empty_file(&stat)) {
         let _ = unlinkat(directory, name, AtFlags::empty());
@@ -303,8 +304,8 @@ fn is_empty_file(stat: &rustix::fs::Stat) -> bool {
 
 /// Creates a new file and locks it. Replaces a file of the same name that an earlier run left. Returns `None`
 /// if another process has locked that file, if it belongs to another user, or if the file system has no
-/// locks. In the last case sets `no_locks`, so that later calls don't try. The new file has the usual mode of
-/// the user's files.
+/// locks. If the file system has no locks, sets `no_locks`, so that later calls return `None` at once. The
+/// new file has the usual mode of the user's files.
 pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<Option<File>> {
     if no_locks.load(Ordering::Relaxed) {
         return Ok(None);
@@ -341,8 +342,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
 }
 
 /// Opens a file if it is safe to use: a regular file of this user without further hard links. Other users can
-/// predict the name. In a folder that they can write to, they may have put something else there: a link to
-/// another file, a pipe, or a file that they keep open.
+/// predict the file's name. If they can write to the folder, they may have created something else with this
+/// name: a link to another file, a pipe, or a file that they keep open.
 pub(super) fn open_own(
     directory: &OwnedFd,
     name: &OsStr,

@@ -18,9 +18,9 @@ impl Folder {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and then its parent directories that are empty. Follows no
-    /// symbolic link: if `name` is a link, removes the link and not its target. It is no error if the file
-    /// doesn't exist. Blocks the thread.
+    /// Removes the file `name` below the folder, and then those of its parent directories that are empty.
+    /// Follows no symbolic link: if `name` is a link, removes the link and not its target. It is no error if
+    /// the file doesn't exist. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -53,7 +53,8 @@ impl Folder {
 }
 
 /// Returns whether the file system treats names that differ only in case as one. To find out, looks up an
-/// existing name with its case swapped: one inside `path`, or `path` or a parent.
+/// existing name with its case swapped. This is the name of an entry of `path`, or else of `path` itself or
+/// one of its parents.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =
         || std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).find_map(|p| is_folded(&p));
@@ -86,8 +87,8 @@ pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Returns whether the path with the case of its name swapped leads to the same file. Returns `None` if the
-/// path doesn't exist, or if its name has no letters.
+/// Swaps the case of the path's last name, and returns whether the new path leads to the same file. Returns
+/// `None` if the path doesn't exist, or if its name has no letters.
 fn is_folded(path: &Path) -> Option<bool> {
     let name = path.file_name()?.to_str()?;
     let swapped = other_case(name)?;

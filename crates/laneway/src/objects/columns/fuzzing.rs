@@ -12,8 +12,8 @@ const GROUP_LEN_MIN: usize = 3;
 const COLUMN_LEN_MIN: usize = 7;
 
 /// Parses the input as the last bytes of a file, and reads the columns as a program would. The first two
-/// bytes of the input are choices. The first byte chooses the size of the file, and if a valid length and
-/// `PAR1` are appended. The second chooses the columns to read.
+/// bytes of the input are choices. The first byte chooses the size of the file, and whether a valid length
+/// and `PAR1` are appended. The second chooses the columns to read.
 pub fn parquet_footer(input: &[u8]) {
     let [drawn, picked, last @ ..] = input else { return };
     let mut last = last.to_vec();
@@ -46,7 +46,7 @@ pub fn parquet_footer(input: &[u8]) {
     }
 }
 
-/// A fetch for the fuzzer. Its bytes count as fetched ahead until it is dropped.
+/// A fetch for the fuzzer. Its bytes count as fetched in advance until it is dropped.
 struct FuzzedFetch<'a> {
     len: u64,
     ahead: &'a Cell<u64>,

@@ -1,8 +1,8 @@
-//! Reads from the footer of a Parquet file at which ranges of the file its columns are.
+//! Reads the footer of a Parquet file, and returns the byte range of each column in each row group.
 //!
 //! The footer is written in Thrift's compact protocol. This parser reads only the four kinds of structs that
-//! lead to the columns, and skips everything else. The footer of a file with 50 columns and 64 row groups has
-//! 400 KiB, but only three numbers for each column are needed. The field numbers are those in
+//! lead to the columns, and skips everything else. The footer of a file with 50 columns and 64 row groups is
+//! 400 KiB large, but the parser needs only three numbers for each column. The field numbers are those in
 //! `parquet.thrift`.
 
 use std::ops::Range;
@@ -51,8 +51,8 @@ impl Thrift<'_> {
     }
 
     fn row_group(&mut self) -> Option<Vec<Range<u64>>> {
-        // Refuse a row group without columns. It takes one byte in the footer, but more in memory, so a
-        // crafted footer with many of them could use up the memory.
+        // Refuse a row group without columns. Such a row group takes one byte in the footer, but more in
+        // memory. So a crafted footer with many of them could exhaust the memory.
         self.structs(1, Self::column).filter(|columns| !columns.is_empty())
     }
 
@@ -76,7 +76,7 @@ impl Thrift<'_> {
     fn column(&mut self) -> Option<Range<u64>> {
         let mut place = None;
         self.fields(|from, id, kind| match (id, kind) {
-            // This field is a path, which means that the column's bytes are in another file.
+            // Field 1 is the path of the file that holds the column's bytes, if they aren't in this file.
             (1, BINARY) => None,
             (3, STRUCT) => {
                 place = Some(from.place()?);
@@ -132,7 +132,8 @@ impl Thrift<'_> {
     fn skip(&mut self, kind: u8, depth: u8) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // A boolean field of a struct has no bytes of its own, because its type is its value.
+            // Thrift encodes a boolean field of a struct in the field's type (1 is true, 2 is false), so no
+            // bytes follow.
             1 | 2 => Some(()),
             3 => self.pass(1),
             4..=6 => self.varint().map(drop),

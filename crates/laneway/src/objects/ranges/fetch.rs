@@ -16,12 +16,12 @@ use crate::location::url;
 use crate::transfer::download::range_writer::ObjectPin;
 
 /// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
-/// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, on a
-/// busy machine that lengthened the round trip, it once opened 69 connections for 392 requests.
+/// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, it once
+/// opened 69 connections for 392 requests, because the round trip was longer on a busy machine.
 const AT_ONCE: usize = 100;
 
-/// The maximum number of bytes that are being fetched or wait for the caller, if the caller takes results one
-/// by one.
+/// The maximum number of bytes that are being fetched or wait for the caller. It applies only if the caller
+/// takes results one by one.
 const WAITING_MAX: usize = 64 << 20;
 
 /// The unit in bytes in which the semaphore counts waiting results.
@@ -46,14 +46,14 @@ impl Limits {
         Self { waiting: Some(waiting), ..Self::of_all() }
     }
 
-    /// Returns the same limits without the one for waiting bytes, for the ranges of an object whose bytes are
-    /// already counted together.
+    /// Returns the same limits without the limit for waiting bytes. It is for an object's ranges if all their
+    /// bytes were already counted together.
     fn without_waiting(&self) -> Self {
         Self { waiting: None, ..self.clone() }
     }
 
-    /// Waits until this many more bytes may be fetched. A result larger than the limit waits until there is
-    /// no other.
+    /// Waits until this many more bytes may be fetched. If they are more than the limit, waits until no other
+    /// bytes are being fetched or wait for the caller.
     async fn room(&self, bytes: u64) -> BytesPermit {
         let waiting = self.waiting.as_ref()?;
         let units = bytes.div_ceil(UNIT).clamp(1, WAITING_MAX as u64 / UNIT) as u32;
@@ -114,7 +114,7 @@ impl Fetch<'_> {
     /// Returns the plan. Also returns the object's size and version, if the caller knows the size or the plan
     /// needed it.
     pub(super) async fn plan(&self) -> Result<(Plan, Option<ObjectPin>), Error> {
-        // For a single request there is nothing to decide, so don't ask the engine for its measurements of
+        // A plan with a single request needs no measurements, so don't ask the engine for its measurements of
         // the path.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
@@ -240,7 +240,8 @@ impl RangeFetches<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        // The range needs no check here, because the store's code refuses an answer with another range.
+        // The answer's range needs no check here, because the store's code refuses an answer with a wrong
+        // range.
         let got = self.of_one_state(&request, got).await?;
         Ok(RangeAnswer { bytes: got.body, request, size: got.meta.size })
     }
@@ -261,8 +262,8 @@ impl RangeFetches<'_> {
     }
 
     /// Checks that an answer has the same version as the first answer. All requests were sent at the same
-    /// time, without a version. So if an answer has another version, this repeats its request with the
-    /// version of the first answer as a condition. If the object was replaced, the store refuses that
+    /// time, without a version. If an answer has another version, this method repeats the request, with the
+    /// first answer's version as a condition. If the object was replaced, the store refuses the repeated
     /// request.
     ///
     /// # Errors
@@ -271,7 +272,8 @@ impl RangeFetches<'_> {
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
         let pinned = self.pinned.get_or_init(|| ObjectPin::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
-            let message = "the store reports no version, so ranges could come from different versions of it";
+            let message =
+                "the store reports no version of the object, so ranges could be bytes of different versions";
             return Err(Error::integrity(url(self.fetch.store.provider(), self.fetch.id), message));
         }
         let got = match got.meta.version == pinned.version {

@@ -58,7 +58,7 @@ impl PathEstimate {
         let lanes = self.lanes(requests);
         match self.protocol.is_multiplexed() {
             true => WORK,
-            // The dispatcher opens a connection for each request and sends all at the same time.
+            // The dispatcher opens a connection for each request and sends all requests at the same time.
             false if lanes >= requests as f64 => HANDSHAKE + WORK,
             false => self.turn() / lanes + WORK,
         }

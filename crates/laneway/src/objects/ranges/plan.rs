@@ -1,10 +1,10 @@
 //! Plans the requests that read many ranges of an object.
 //!
 //! Ranges that overlap or touch form one run of bytes. Two runs are joined if fetching the bytes between them
-//! costs less than another request, and if the joined run is small enough for an express lane. Above that
-//! size, the cost of a request is small compared to that of its bytes. A long run is split into slices, so
-//! that several connections share it. If all of this costs more than reading the whole object, the plan is to
-//! read the whole object.
+//! costs less than another request. The joined run must also be small enough for an express lane (at most 1
+//! MiB). In a larger run, a request costs little compared to its bytes. A long run is split into slices, so
+//! that several connections share it. If all these requests cost more than reading the whole object, the plan
+//! is to read the whole object.
 
 use std::ops::Range;
 
@@ -112,8 +112,8 @@ pub(crate) fn plan(
         }
         None => joined,
     };
-    // Split runs only if the size is known. Otherwise a slice could begin after the object's end, which is an
-    // error.
+    // Split runs only if the size is known. Otherwise a slice could begin after the object's end, and the
+    // store would refuse its request.
     let needs_size = size.is_none() && groups.iter().any(|group| cuts(group.len(), slice) > 1);
     if size.is_some() {
         groups.iter_mut().for_each(|group| group.requests = cut(group.bytes(), slice));
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_whole_object_is_read_where_that_is_cheaper() {
-        // If two of these ranges were joined, the request would be bulk.
+        // Two of these ranges together exceed 1 MiB, so a request for both would be bulk.
         let asked: Vec<_> = (0..32).map(|n| n * MIB..n * MIB + 960 * KIB).collect();
         assert_eq!(requests(&asked, None).len(), 32, "without a size, Laneway can't read the whole object");
         assert_eq!(requests(&asked, Some(32 * MIB)).first(), Some(&(0..16 * MIB)));

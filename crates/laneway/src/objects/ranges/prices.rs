@@ -2,9 +2,9 @@
 
 use laneway_store::{RequestPrices, Store};
 
-/// The prices of requests, bytes and time. By these, Laneway decides between two ways to read neighbouring
-/// ranges: two requests, or a single one that also fetches the bytes between them. All amounts are in US
-/// dollars.
+/// The prices of requests, bytes and time. With these prices, Laneway decides between two ways to read
+/// neighbouring ranges: two requests, or a single one that also fetches the bytes between them. All amounts
+/// are in US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {

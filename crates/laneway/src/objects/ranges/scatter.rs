@@ -2,7 +2,8 @@
 //! and keeps no other copy.
 //!
 //! The memory of each range has its own lock, which every write holds. To take the memory back, this module
-//! takes it out under the lock. After that nothing writes to it, even if its request is still running.
+//! holds the lock and removes the memory. After that, nothing writes to the memory, even if its request is
+//! still running.
 
 use std::fmt;
 use std::ops::Range;
@@ -96,8 +97,8 @@ impl<B> RangeBuffers<B> {
     async fn all_given_up(&self, asked: &[(usize, Range<u64>)]) {
         let Some(shared) = self.0.get() else { return };
         loop {
-            // Enable the notification before checking, so that a range that is given up in between isn't
-            // missed.
+            // Enable the notification before the check. Otherwise this call could miss a range that is given
+            // up between the check and `await`.
             let mut given_up = pin!(shared.given_up.notified());
             given_up.as_mut().enable();
             if !asked.iter().any(|(place, _)| self.is_wanted(*place)) {
@@ -282,7 +283,7 @@ impl Fetch<'_> {
 ///
 /// Laneway no longer writes to the memory of a range that has arrived or was [given
 /// up](RangeBuffers::give_up). After the stream has returned an error or was dropped, Laneway writes to no
-/// buffer, and has dropped those of the missing ranges.
+/// buffer, and has dropped the buffers of the missing ranges.
 pub struct RangesInto<B> {
     buffers: RangeBuffers<B>,
     /// `None` follows after the last range. If the channel closes without it, the task that fills the channel
@@ -295,9 +296,9 @@ pub struct RangesInto<B> {
 }
 
 impl GetRanges {
-    /// Reads ranges of an object whose version is known into `buffers`. The bytes of ranges in `here` have
-    /// already arrived and are copied. If `ranges` is given, a fetch of the same ranges was begun ahead, and
-    /// their bytes are copied from it.
+    /// Reads ranges of an object whose version is known into `buffers`. The ranges in `here` have already
+    /// arrived, and their bytes are copied. If `ranges` is given, it is a fetch of the same ranges that was
+    /// begun in advance, and the bytes are copied from it.
     pub(in crate::objects) fn stream_into<B: AsMut<[u8]> + Send + 'static>(
         self,
         mut buffers: Vec<B>,
@@ -410,7 +411,7 @@ impl<B> RangesInto<B> {
         };
         self.is_over = !matches!(result, Some(Ok(_)));
         if self.is_over {
-            // Take all buffers out, so that a request that still runs can't write to them any more.
+            // Take all buffers out, so that requests that still run can't write to the buffers.
             self.buffers.give_up_all();
         }
         result

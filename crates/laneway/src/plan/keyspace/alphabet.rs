@@ -14,7 +14,8 @@ pub(crate) struct Alphabet {
     others: BTreeSet<char>,
     in_order: Vec<char>,
     places: Vec<KeyPosition>,
-    /// The delimiter is not recorded, so that no cut lies inside the keys of a common prefix.
+    /// The listing's delimiter. It isn't recorded as a character, so that no cut lies inside the keys of a
+    /// common prefix.
     delimiter: Option<char>,
 }
 
@@ -24,8 +25,8 @@ struct KeyPosition {
     least: char,
     greatest: char,
     /// True if this place has started over while an earlier place advanced, as the last digit of a counter
-    /// does. Then the characters seen here are probably all that occur here. A place that never started over
-    /// may still show new characters.
+    /// does. In this case, the characters seen here are probably all that occur here. If a place has never
+    /// started over, new characters can still occur at it.
     has_turned: bool,
 }
 
@@ -34,7 +35,7 @@ impl Alphabet {
         Self { delimiter, ..Self::default() }
     }
 
-    /// Records the characters of a key, except those that a store or XML may refuse.
+    /// Records the characters of a key, except those that a store or XML could refuse.
     pub(crate) fn observe(&mut self, key: &str) {
         let before = (self.ascii, self.others.len());
         for (at, c) in key.chars().enumerate() {
@@ -60,8 +61,8 @@ impl Alphabet {
         }
     }
 
-    /// Records that `next` follows closely behind `key`. So the places after their first difference have
-    /// started over.
+    /// Records that `next` follows closely behind `key`. So the places after the first difference of the two
+    /// keys have started over.
     pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
         let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
         if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {
@@ -71,12 +72,14 @@ impl Alphabet {
         }
     }
 
-    /// Returns the number of digits at a place: one for each character, and digit 0 for the end of a key.
+    /// Returns the base of a place: the number of different digits that can occur there. Each character that
+    /// can occur there is a digit, and digit 0 stands for the end of a key.
     pub(crate) fn base(&self, place: usize) -> u64 {
         self.of_place(place).len() as u64 + 1
     }
 
-    /// Returns the digit of a character. A character that wasn't seen has the digit of the next lower one.
+    /// Returns the digit of a character. A character that wasn't seen gets the digit of the next lower
+    /// character that was seen.
     pub(crate) fn digit(&self, place: usize, c: char) -> u64 {
         self.of_place(place).partition_point(|seen| *seen <= c) as u64
     }
@@ -96,8 +99,8 @@ impl Alphabet {
     }
 }
 
-/// Returns whether a character must not occur in invented keys: control characters, which XML can't hold, and
-/// noncharacters.
+/// Returns whether a character must not occur in invented keys. Such characters are control characters, which
+/// XML can't contain, and noncharacters.
 pub(crate) fn is_refused(c: char) -> bool {
     c.is_control() || matches!(c as u32 & 0xffff, 0xfffe | 0xffff) || matches!(c, '\u{fdd0}'..='\u{fdef}')
 }

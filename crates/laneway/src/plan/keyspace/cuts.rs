@@ -1,16 +1,17 @@
 //! Chooses the keys at which a stretch of the keyspace is cut.
 //!
-//! Keys are treated as numbers. The characters after the common prefix are digits of a fraction, in the base
-//! of the characters seen so far. So the last page's keys show how much of the keyspace a page takes, and the
-//! rest can be counted in pages. The count is a guess. The guess is right if keys are spread evenly, and
-//! otherwise may be wrong by orders of magnitude.
+//! This module treats keys as numbers. The characters after the common prefix are the digits of a fraction.
+//! Its base is the number of characters seen so far. The keys of the last page show how much of the keyspace
+//! a page covers. From this, the module guesses how many pages are left. The guess is right if keys are
+//! spread evenly. Otherwise it can be wrong by orders of magnitude.
 
 use super::alphabet::{Alphabet, is_refused};
 
 /// The number of digits used beyond the first digit in which two keys differ. More digits wouldn't move a
 /// cut.
 const PRECISION: usize = 4;
-/// The longest key in a request. A store accepts 1024 bytes, and one of them is for a suffix.
+/// The maximum length in bytes of a key in a request. A store accepts 1024 bytes, and one of these is kept
+/// for a suffix.
 const KEY_BYTES_MAX: usize = 1023;
 /// A cut is placed at the shortest key that lies at most a quarter (1/`LEEWAY`) of a step from its target.
 const LEEWAY: u64 = 4;
@@ -28,17 +29,18 @@ pub(crate) struct StretchRest<'a> {
     pub(crate) end: Option<&'a str>,
     /// The first key of the page before the last one.
     pub(crate) before: Option<&'a str>,
-    /// Keys of the last page in order, with equally many keys between them.
+    /// Keys of the last page, in order. Between any two neighbours of them, the page has the same number of
+    /// keys.
     pub(crate) marks: &'a [String],
-    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the base-2
-    /// logarithm of that factor, as measured elsewhere in the listing.
+    /// The base-2 logarithm of the factor by which two neighbouring pages lie further apart than the keys
+    /// within a page suggest. It was measured elsewhere in the listing.
     pub(crate) apart_log2: f64,
 }
 
 /// A guess about the rest of a stretch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Guess {
-    /// The base-2 logarithm of the number of pages, if the rest is as dense as its last pages.
+    /// The base-2 logarithm of the number of pages that are left, if the rest is as dense as the last pages.
     pub(crate) pages_log2: f64,
     /// The base-2 logarithm of the factor by which the last two pages lie further apart than the keys within
     /// a page suggest. The factor is small if keys are spread evenly, and large if each folder fills about
@@ -59,9 +61,10 @@ pub(crate) enum CutSpacing {
 struct Frame<'a> {
     alphabet: &'a Alphabet,
     common: &'a str,
-    /// Number of characters that the keys have in common, before the digits.
+    /// The number of characters between the listing's prefix and the first digit. All keys have these
+    /// characters in common.
     skipped: usize,
-    /// The number of digits at each place.
+    /// The base of each place.
     bases: Vec<u64>,
     after: Vec<u64>,
     end: Vec<u64>,
@@ -70,7 +73,7 @@ struct Frame<'a> {
     apart_log2: Option<f64>,
 }
 
-/// Guesses how much is left. Returns `None` if too few keys have arrived.
+/// Guesses how many pages are left. Returns `None` if too few keys have arrived.
 pub(crate) fn guess(alphabet: &Alphabet, rest: StretchRest<'_>) -> Option<Guess> {
     let frame = Frame::new(alphabet, rest)?;
     Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
@@ -124,8 +127,8 @@ impl<'a> Frame<'a> {
         let is_some = |digits: &Vec<u64>| digits.iter().any(|digit| *digit > 0);
         let between = marks.windows(2).filter_map(|pair| difference(base, &pair[1], &pair[0]));
         let mut between: Vec<_> = between.filter(is_some).collect();
-        // Use the median gap: in a page that crosses from one folder to the next, one gap is far wider than
-        // the others.
+        // Use the median of the gaps between keys. If a page crosses from one folder to the next, one gap is
+        // far wider than the others.
         between.sort();
         let dense = product(base, between.get(between.len() / 2)?, between.len() as u64 * FRACTION);
         let end = match rest.end {
@@ -158,8 +161,8 @@ impl<'a> Frame<'a> {
         Some(log2(base, &left)? - log2(base, &self.page)?)
     }
 
-    /// Returns the targets of cuts. Each target has the length of its step. The cut may miss the target by a
-    /// part of this step ([`LEEWAY`]).
+    /// Returns the targets of the cuts, each with the length of its step. A cut may miss its target by a part
+    /// of this step ([`LEEWAY`]).
     fn targets(&self, wanted: CutSpacing) -> Vec<(Vec<u64>, Vec<u64>)> {
         let base = &self.bases[..];
         match wanted {
@@ -173,8 +176,8 @@ impl<'a> Frame<'a> {
                 let page = log2(base, &self.page);
                 let Some((page, pages)) = page.zip(self.pages_log2()) else { return Vec::new() };
                 let first = (first_pages as f64).log2();
-                // The distances are 1, 4, 64 and 16384 times the first one, and so on. So a few cuts find the
-                // order of magnitude of any rest.
+                // The distances grow ever faster: to 4, 64 and 16384 times the first distance. So a few cuts
+                // find the order of magnitude of what is left of the stretch.
                 let rungs = (0..max.min(16)).map(|i| first + 2.0 * ((1_u64 << i) - 1) as f64);
                 rungs
                     .take_while(|rung| *rung < pages - 0.5)
@@ -201,7 +204,7 @@ impl<'a> Frame<'a> {
         }
         let mut key = self.common.to_owned();
         for (i, digit) in high[1..=at].iter().enumerate() {
-            // Digit 0 means the end of a key, which can't precede a character. So use at least digit 1.
+            // Digit 0 stands for the end of a key, so no character can follow it. Use at least digit 1.
             key.push(self.alphabet.character(self.skipped + i, (*digit).max(1))?);
         }
         Some(key)
@@ -218,8 +221,8 @@ fn common_chars(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-// A number is a list of digits, with one place before the point. All numbers have equally many digits, and
-// each place has its own base.
+// The functions below calculate with numbers that are lists of digits, with one digit before the point. All
+// numbers have equally many digits, and each place has its own base.
 
 fn sum(bases: &[u64], a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut digits: Vec<u64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
@@ -227,7 +230,7 @@ fn sum(bases: &[u64], a: &[u64], b: &[u64]) -> Vec<u64> {
     digits
 }
 
-/// Returns `None` if the result would be negative.
+/// Returns `a` - `b`, or `None` if the result would be negative.
 fn difference(bases: &[u64], a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     if a < b {
         return None;
@@ -243,7 +246,8 @@ fn difference(bases: &[u64], a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
 
 /// Multiplies by a factor in units of 1/[`FRACTION`].
 fn product(bases: &[u64], a: &[u64], factor: u64) -> Vec<u64> {
-    // The remainder of each digit's quotient is carried down to the next lower digit.
+    // Multiply each digit by `factor` and divide it by `FRACTION`. Carry the remainder to the next lower
+    // digit.
     let mut digits = vec![0; a.len()];
     let mut rest = 0;
     for ((digit, a), base) in digits.iter_mut().zip(a).zip(bases) {
@@ -265,7 +269,8 @@ fn quotient(bases: &[u64], a: &[u64], divisor: u64) -> Vec<u64> {
     divided.collect()
 }
 
-/// Carries each digit's excess over its base to the place before it, except at the first place.
+/// If a digit isn't less than its base, carries the excess to the place before it. The first digit may exceed
+/// its base.
 fn carry(bases: &[u64], digits: &mut [u64]) {
     for i in (1..digits.len()).rev() {
         digits[i - 1] += digits[i] / bases[i];
@@ -280,8 +285,8 @@ fn log2(bases: &[u64], a: &[u64]) -> Option<f64> {
     Some(leading.log2() - bases[..first].iter().map(|base| (*base as f64).log2()).sum::<f64>())
 }
 
-/// Returns the number with this log2, exact to four places. Very large results are limited, because the first
-/// of these places is at most 1e9.
+/// Returns the number whose base-2 logarithm is `log2`, exact to four places. A very large number comes out
+/// too small, because the first of these places is at most 1e9.
 fn of_log2(bases: &[u64], log2: f64) -> Vec<u64> {
     let mut digits = vec![0; bases.len()];
     let mut unit = 0.0;

@@ -1,7 +1,7 @@
 //! Faults of a store's listing.
 
-/// The maximum number of consecutive pages without a key. A store may send some if it filters keys or cleans
-/// up.
+/// The maximum number of consecutive pages without a key. A store can send such pages if it filters keys or
+/// cleans up.
 pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 
 /// A fault of a listing.
@@ -20,7 +20,7 @@ pub(crate) enum Disorder {
 }
 
 impl Disorder {
-    /// Returns whether the cause of the fault may be a store that lists in no order.
+    /// Returns whether the reason for the fault can be that the store lists in no order.
     pub(crate) fn is_of_order(&self) -> bool {
         match self {
             Self::Backwards(before, key) => key < before,

@@ -423,7 +423,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
         keyspace.ended(ask.stretch, Some("t".into()), PAGE_TIME),
         Err(Disorder::Repeated(Some("k/0099".into())))
     );
-    // The tokens of pages without keys lead back to an earlier page.
+    // The store returns pages without keys, and a later page's token has come before.
     let (mut keyspace, mut ask) = begun();
     let mut ended = Ok(());
     for token in ["a", "b", "a"] {
@@ -434,7 +434,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
         }
     }
     assert!(matches!(ended, Err(Disorder::Repeated(_))));
-    // The tokens of pages without keys never end.
+    // The store keeps returning pages without keys, each with a new token.
     let (mut keyspace, mut ask) = begun();
     let endless = (0..).find_map(|n| {
         let ended = keyspace.ended(ask.stretch, Some(n.to_string()), PAGE_TIME);

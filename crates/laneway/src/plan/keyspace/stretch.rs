@@ -6,12 +6,13 @@ use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
 use super::{ListingBounds, PageRequest};
 
-/// If a stretch probably has less than this many pages left, only the guessed number of keys plus a margin is
-/// requested. If the rest has many keys, the guess is right to a few per cent. If the guess is too low, a
-/// second request costs less than dropping half a page of keys behind the end.
+/// If a stretch probably has less than this many pages left, Laneway requests only the guessed number of keys
+/// plus a margin. If many keys are left, the guess is right to a few per cent. If the guess is too low,
+/// Laneway sends a second request. This costs less than half a page of keys that lie behind the stretch's end
+/// and are dropped.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
-/// The minimum number of keys in such a request.
+/// The minimum number of keys that Laneway requests for the rest of a stretch.
 const REST_MIN: u32 = 50;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,8 +51,8 @@ pub(super) struct Stretch {
     pub(super) held: usize,
     /// True if the stretch began at a cut, and no key has arrived yet.
     pub(super) is_new_cut: bool,
-    /// True if the next stretch has keys near the cut between the two. Then this stretch is assumed to have
-    /// keys up to its end.
+    /// True if the next stretch has keys near the cut between this stretch and the next one. Laneway then
+    /// assumes that this stretch has keys up to its end.
     pub(super) is_filled: bool,
     pub(super) page: StretchPage,
     /// Keys of the last full page.
@@ -60,12 +61,12 @@ pub(super) struct Stretch {
     pub(super) before: Option<String>,
     /// The base-2 logarithm of the guessed number of pages that are left.
     pub(super) left_log2: Option<f64>,
-    /// True if a page was requested with fewer keys, because it should have brought the whole rest. Then no
-    /// other such page is requested.
+    /// True if Laneway has once requested fewer keys than a page has, because it expected the whole rest of
+    /// the stretch. It doesn't do so a second time.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
-    /// The tokens that have come since the last key, to find pages that repeat. In a listing without order,
-    /// all tokens.
+    /// The tokens that have arrived since the last key. In a listing without order, all tokens. If a token
+    /// arrives again, the listing repeats its pages.
     pub(super) tokens: HashSet<String>,
 }
 
@@ -131,8 +132,8 @@ impl Stretch {
         }
     }
 
-    /// Returns the next page to request. If the page may be requested by the last key although there is a
-    /// token, `by_key` is the number of entries of a full page.
+    /// Returns the next page to request. If `by_key` is given, the page may be requested by the last key even
+    /// if there is a token. The value is the number of entries of a full page.
     pub(super) fn ask(&mut self, listed: &ListingBounds, by_key: Option<u64>) -> PageRequest {
         self.is_asked = true;
         self.held += 1;
@@ -159,9 +160,9 @@ impl Stretch {
         PageRequest { stretch: self.id, prefix, start_after, end, token, max }
     }
 
-    /// Returns how many entries to request if less than a full page is left. Otherwise the store would also
-    /// send keys behind the end, which cost most of a page's time and are dropped. If more keys are left than
-    /// guessed, the next request is for a full page.
+    /// Returns how many entries to request if less than a full page is left. With a full page, the store
+    /// would also send keys behind the stretch's end. These keys take most of a page's time and are dropped.
+    /// If more keys are left than guessed, the next request is for a full page.
     fn rest_max(&self, page_entries: u64) -> Option<u32> {
         let pages = self.left_log2.filter(|_| !self.was_short && self.end.key().is_some())?.exp2();
         let wanted = pages * page_entries as f64 * REST_MARGIN;
@@ -169,7 +170,8 @@ impl Stretch {
     }
 
     /// Returns the common prefix of all keys of the stretch that haven't arrived. With this prefix, the store
-    /// doesn't look for keys behind the stretch's end. MinIO reads a single folder if the prefix lies in one.
+    /// doesn't look for keys behind the stretch's end. If the prefix lies in a single folder, MinIO reads
+    /// only this folder.
     fn prefix<'a>(&'a self, listed: &'a str) -> &'a str {
         let within = self.last.as_deref().zip(self.end.key()).map(|(last, end)| common(last, end));
         within.filter(|within| within.starts_with(listed)).unwrap_or(listed)
@@ -179,7 +181,7 @@ impl Stretch {
         self.start_after.as_deref().is_none_or(|start| start < key)
     }
 
-    /// Checks whether a key may come now, after the keys that have already arrived.
+    /// Checks that a key can follow the keys that have already arrived.
     pub(super) fn check(&self, listed: &ListingBounds, kind: EntryKind, key: &str) -> Result<(), Disorder> {
         let before = match kind {
             EntryKind::Objects => &self.page.last_object,
@@ -187,8 +189,8 @@ impl Stretch {
         };
         let before = before.as_deref().or(self.page.after.as_deref());
         match before {
-            // A listing that starts after a key below this common prefix returns the prefix, although it
-            // sorts before that key.
+            // If a listing starts after a key below this common prefix, the store still returns the prefix,
+            // which sorts before that key.
             Some(before)
                 if key <= before && !(kind == EntryKind::Prefixes && self.is_start_inside(before, key)) =>
             {
@@ -204,8 +206,8 @@ impl Stretch {
         self.start_after.as_deref() == Some(before) && before.starts_with(prefix)
     }
 
-    /// Ends a page. In a listing without order, only new tokens show that it makes progress, because keys may
-    /// come in any order.
+    /// Ends a page. In a listing without order, only new tokens show progress, because keys can arrive in any
+    /// order.
     pub(super) fn end_page(&mut self, next: Option<String>, is_sorted: bool) -> Result<(), Disorder> {
         self.is_asked = false;
         let page = std::mem::take(&mut self.page);

@@ -100,7 +100,8 @@ async fn small(
     Ok((PutOutcome { moved, meta: sent.meta }, got.meta.version))
 }
 
-/// Requests an object's metadata, then copies the object: at once if it is small, otherwise in slices.
+/// Requests an object's metadata, then copies the object: a small object as a whole, and a larger one in
+/// slices.
 pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
@@ -116,7 +117,7 @@ pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Cop
     }
     if meta.version.is_none() {
         let message =
-            "the store reports no version, so slices could come from different versions of the object";
+            "the store reports no version of the object, so slices could be bytes of different versions";
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
@@ -169,9 +170,9 @@ async fn streamed(
     Ok(sent)
 }
 
-/// The parts in which the source was uploaded, if the copy can have the same parts. Each part is then read as
-/// a whole, and its digest is computed. Together, the digests of all parts must give the source's composite
-/// checksum.
+/// The parts in which the source was uploaded, if the copy can have the same parts. Laneway reads each part
+/// as a whole and computes its digest. From the digests of all parts, it computes a composite checksum, which
+/// must equal the source's.
 struct CopyParts {
     stored: Composite,
     layout: CompositeLayout,
@@ -358,7 +359,8 @@ fn check(ends: &CopyEnds, meta: &ObjectMeta, run: &RangeChecksums) -> Result<Ver
     run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
 }
 
-/// Returns the weaker of the two verifications.
+/// Returns `Unverified` if the bytes that were read were not verified. Otherwise returns the verification of
+/// the written bytes.
 fn weaker(read: Verified, written: Verified) -> Verified {
     if read == Verified::Unverified { read } else { written }
 }

@@ -29,12 +29,12 @@ impl<'a> CopySearch<'a> {
         self.search
     }
 
-    /// Starts the copies of all objects of one source. If the source is a single object, `ahead` may hold its
-    /// metadata, which was requested in advance.
+    /// Starts the copies of all objects of one source. If the source is a single object, `ahead` can contain
+    /// its metadata, which was requested in advance.
     ///
     /// # Errors
-    /// If the source can't be listed. If only a single object fails, an event reports it, and this returns no
-    /// error.
+    /// If the source can't be listed. If only a single object fails, an event reports the failure, and this
+    /// function returns no error.
     pub(super) async fn source(
         &mut self,
         provider: Provider,
@@ -54,8 +54,8 @@ impl<'a> CopySearch<'a> {
         let mut ahead = Some(ahead).filter(Option::is_some);
         while let Some(mut page) = objects.next().await? {
             page.retain(|from| from.is_taken_by(&self.search.request.filter));
-            // If there is a manifest, request each object's metadata. The next run compares it to skip
-            // unchanged objects.
+            // If there is a manifest, request each object's metadata. The next run compares the metadata with
+            // the manifest, to skip unchanged objects.
             let answers = match ahead.take() {
                 Some(answer) => vec![answer],
                 None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,

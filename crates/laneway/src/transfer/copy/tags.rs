@@ -14,7 +14,7 @@ use crate::location::url;
 /// Returns the tags for a copy: the tags of its source, unless the user sets others.
 ///
 /// # Errors
-/// As [`of`].
+/// Fails as [`of`] does.
 pub(super) async fn kept(
     job: &JobState,
     ends: &CopyEnds,
@@ -32,8 +32,8 @@ pub(super) async fn kept(
 /// Returns an object's tags.
 ///
 /// # Errors
-/// The store's error. If the object isn't known to have tags, a denied permission is only a warning, and the
-/// error of a store that doesn't support tags is ignored.
+/// The store's error. If the object isn't known to have tags, two errors don't count. If the permission is
+/// denied, this function only warns. If the store doesn't support tags, it ignores the error.
 pub(crate) async fn of(
     job: &JobState,
     store: &Store,

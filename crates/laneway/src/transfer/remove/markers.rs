@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use crate::job::pump::Cancelled;
 use crate::listing::SourceObject;
 
-/// The number of markers that may wait in memory. When it is reached, Laneway removes the markers of all keys
-/// that are completely listed.
+/// The number of markers that may wait in memory. When so many markers wait, Laneway removes the markers of
+/// all keys that are completely listed.
 const WAITING_MAX: usize = 10_000;
 
 /// Delete markers that wait until the older versions of their keys are removed.
@@ -49,7 +49,8 @@ pub(super) struct BatchHandle {
 }
 
 impl BatchHandle {
-    /// Notes that the batch has ended, and that a version of each key in `left` could not be removed.
+    /// Records that the batch has ended. For each key in `left`, records that a version of it could not be
+    /// removed.
     pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
         let mut is_left = self.below.is_left();
         for key in left {
@@ -96,14 +97,15 @@ impl Markers {
         self.waiting.is_empty()
     }
 
-    /// Returns whether so many markers wait that those of completely listed keys should now be removed.
+    /// Returns whether [`WAITING_MAX`] markers wait, so that the caller should now remove the markers of
+    /// completely listed keys.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX && self.waiting.iter().any(|marker| marker.id.key != self.last)
     }
 
     /// Waits until the batches of versions have ended. Returns the markers that may be removed now, and those
-    /// that must stay because a version stayed. Unless `is_all`, the markers of the last listed key keep
-    /// waiting, because the listing may still return more of its versions.
+    /// that must stay because a version stayed. Unless `is_all`, the markers of the last listed key stay,
+    /// because the listing can still return more versions of this key.
     ///
     /// # Errors
     /// If the job was cancelled before all batches ended.

@@ -40,7 +40,7 @@ pub(super) struct SyncRules {
 }
 
 /// Returns whether a sync with removals would copy its source a second time and remove the first copy. The
-/// first copy is a folder named like the source, and the only entry at the destination. Copying to a
+/// first copy is a folder with the source's name, and the only entry at the destination. A copy to a
 /// destination with a trailing `/` makes such a folder. If the source itself has a folder of that name, the
 /// destination's folder doesn't count as a first copy. `there` has the names directly below the destination,
 /// where the names of folders end in a slash.
@@ -54,8 +54,8 @@ pub(super) fn holds_only_a_copy(own_name: &str, there: &[String], source_has_it:
 pub(super) enum ComparisonMethod {
     /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.
     Checksum,
-    /// By checksums too, for items that differ only in their times. A request for each object would cost more
-    /// than it saves, so Laneway relies on the checksums in listings where it can.
+    /// By checksums, for items that differ only in their times. A request for each object would cost more
+    /// than it saves, so Laneway uses the checksums in listings if possible.
     Content,
     /// By the modification time in the object's metadata.
     Time,
@@ -76,7 +76,7 @@ pub(super) enum SyncAction {
 
 impl SyncRules {
     /// Returns the action for a name. If both sides have the name, the filter checks the source's size and
-    /// time. An excluded name is left alone on both sides.
+    /// time. An excluded name stays unchanged on both sides.
     pub(super) fn action(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl SyncRules {
 }
 
 /// Returns whether two items of equal size look equal by their times. If both sides have a modification time
-/// of the file, the two must be equal. Otherwise the destination must not be older than the source.
+/// of the file, the two times must be equal. Otherwise the destination must not be older than the source.
 pub(super) fn is_as_new(source: &SideFacts, destination: &SideFacts) -> bool {
     if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
         return source == destination;
@@ -134,7 +134,7 @@ fn is_newer(one: &SideFacts, other: &SideFacts) -> bool {
     }
 }
 
-/// Truncates a time to the precision of the other one. Stores report seconds or milliseconds. Without the
+/// Truncates `time` to the precision of `other`. Stores report seconds or milliseconds. Without the
 /// truncation, an object could look older than its file only because its time lacks digits.
 fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());

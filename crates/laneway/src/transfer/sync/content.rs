@@ -39,8 +39,7 @@ pub(super) enum ContentSource {
 }
 
 impl ContentSource {
-    /// Returns the content at a file's path or of an object. Returns `None` for an object if `store` is
-    /// missing.
+    /// Returns the content of the file or object at this place. Returns `None` for an object if `store` is missing.
     pub(super) fn of(at: EntryPlace, store: Option<Store>) -> Option<Self> {
         match at {
             EntryPlace::File(path) => Some(Self::File(path)),
@@ -107,7 +106,8 @@ pub(super) async fn is_same(
     }))
 }
 
-/// Returns whether the modification time in a source object's metadata is that of the destination's file.
+/// Returns whether the modification time in a source object's metadata equals the modification time of the
+/// destination's file.
 ///
 /// # Errors
 /// The store's error.

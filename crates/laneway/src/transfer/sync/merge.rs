@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The sides that have the lowest name not handled yet.
+/// The sides that have the lowest of the names that are still to be handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     Both,
@@ -33,7 +33,7 @@ pub(super) struct BlockingFiles {
 }
 
 impl BlockingFiles {
-    /// Notes a file that will be deleted. Names must come in order.
+    /// Records a file that will be deleted. Callers must pass names in order.
     pub(super) fn deletes(&mut self, name: &str) {
         self.forget(name);
         self.files.push(name.to_owned());
@@ -51,8 +51,8 @@ impl BlockingFiles {
     }
 }
 
-/// Names that exist in the source but aren't copied, such as symbolic links, with everything below them. The
-/// destination's entries with these names stay as they are.
+/// Names that exist in the source but aren't copied, such as symbolic links. They include all names below
+/// them. The destination's entries with these names stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct LeftOutNames {
     names: Vec<String>,
@@ -63,7 +63,7 @@ impl LeftOutNames {
         self.names.push(name);
     }
 
-    /// Returns whether a name was left out, or lies below such a name. Names must come in order.
+    /// Returns whether a name was left out, or lies below such a name. Callers must pass names in order.
     pub(super) fn holds(&mut self, name: &str) -> bool {
         self.names.retain(|left| left.as_str() >= name || may_hold_later(left, name));
         self.names.iter().any(|left| left == name || is_inside(left, name))

@@ -115,7 +115,8 @@ impl SyncMerge<'_> {
                 "is missing from the source; --delete would remove it from the destination",
             ),
             (Ok(NameFinding::Nothing), Ok(NameFinding::Entry(there))) if !self.is_called(&there).await? => {
-                // The file at the destination has another name, which differs in case. So leave it alone.
+                // The name of the file at the destination differs in case, so it is another name. Leave the
+                // file alone.
                 return Ok(Ok(()));
             }
             (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
@@ -260,8 +261,8 @@ impl NamedSide {
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
                     Ok(_) => refused("is not a file".to_owned()),
-                    // Report a broken link as an error, so that nothing is removed at the destination: the
-                    // target may come back.
+                    // Report a broken link as an error, because the target may come back. After an error, the
+                    // sync removes nothing at the destination.
                     Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
@@ -275,7 +276,7 @@ impl NamedSide {
                     // Anything at the destination that isn't a regular file is left alone.
                     Ok(_) => Ok(NameFinding::Nothing),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
-                    Err(e) => Err(Error::local(&path, "can't be looked at", e)),
+                    Err(e) => Err(Error::local(&path, "its attributes can't be read", e)),
                 }
             }
             Self::Prefix { .. } => Ok(NameFinding::Nothing),

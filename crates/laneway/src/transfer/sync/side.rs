@@ -47,7 +47,7 @@ pub(super) struct Side {
     /// True in a job that only compares both sides. Such a job reports a file whose name can't be a key as a
     /// difference, on either side.
     is_compared: bool,
-    /// True if the side has no entries, not even ones that filters exclude.
+    /// True if the side has no entries. Entries that filters exclude also count.
     pub(super) is_empty: bool,
     /// True if an object has exactly the prefix as its key.
     pub(super) has_itself: bool,
@@ -78,7 +78,7 @@ impl Side {
         Ok(Self::of(role, stream))
     }
 
-    /// Marks the side as that of a job that only compares both sides.
+    /// Marks the side as one of a job that only compares both sides.
     pub(super) fn compared(self) -> Self {
         Self { is_compared: true, ..self }
     }
@@ -125,8 +125,8 @@ impl Side {
         }
     }
 
-    /// Returns the next entry, or `None` at the end. The entry stays until it is [taken](Self::take). Reports
-    /// entries without a valid name.
+    /// Returns the next entry, or `None` at the end. Later calls return the same entry until it is
+    /// [taken](Self::take). Reports entries without a valid name.
     ///
     /// # Errors
     /// The listing's error. For a destination, also the error of an entry that can't be read, because files
@@ -201,8 +201,8 @@ impl Side {
         for found in batch {
             match (found, self.role) {
                 (WalkFinding::File(file), _) => {
-                    // If an entry has changed from a file to a folder, or the reverse, since its parent was
-                    // read, its name is no longer in sorted order. Other names would then look missing.
+                    // After its parent was read, an entry may have changed from a file to a folder, or the
+                    // reverse. Its name is then out of order, and other names would look missing.
                     self.order.admit(&file.name).map_err(|why| {
                         Error::source(
                             file.path.display().to_string(),
@@ -219,7 +219,7 @@ impl Side {
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
-                // The file's name can't be a key, so the source can't have it. Leave it alone.
+                // The file's name can't be a key, so the source can't have this name. Leave the file alone.
                 (WalkFinding::Failed(_, error), SideRole::Destination)
                     if error.kind() == ErrorKind::Refused => {}
                 (WalkFinding::Failed(_, error), SideRole::Destination) => return Err(error),
@@ -237,7 +237,7 @@ impl Side {
 
 fn unsorted(store: &Store, bucket: &str) -> Error {
     let bucket = format!("{}://{bucket}", store.scheme());
-    let why = "lists its objects in no order, so two sides can't be compared; copy with cp -r instead, and add \
+    let why = "lists its objects unsorted, so the two sides can't be compared; copy with cp -r instead, and add \
                --no-clobber to skip objects that exist";
     Error::refused(bucket, why)
 }

@@ -189,8 +189,8 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Returns whether the filter includes the name and both sides could have it. A local side can't have an
-    /// object that stands for a folder.
+    /// Returns whether the filter includes the name and both sides can have it. A local side can't have an
+    /// empty object that stands for a folder.
     fn is_meant(&self) -> bool {
         let is_local = !self.request.source.is_object() || !self.request.destination.is_object();
         let Some(entry) = self.source.as_ref().or(self.destination.as_ref()) else { return false };

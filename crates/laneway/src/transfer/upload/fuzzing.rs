@@ -1,4 +1,4 @@
-//! Journals of uploads with arbitrary content, for fuzzers.
+//! Reads arbitrary bytes as the journal of an upload, for fuzzers.
 
 use laneway_store::StoredPart;
 

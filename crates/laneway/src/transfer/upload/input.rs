@@ -108,8 +108,8 @@ impl Input for StreamInput<'_> {
         let part = match begun {
             Some(first) if rest == 0 => first,
             begun => {
-                // Only a whole part of at most the usual size is read into memory. A larger part, or the rest
-                // of the first part, is read into a temporary file.
+                // Read the part into memory only if none of it has been read yet and it isn't larger than usual.
+                // Otherwise read the missing bytes into a temporary file.
                 let room = if begun.is_none() && rest <= PART_USUAL {
                     InputBuffer::Memory
                 } else {
@@ -133,8 +133,8 @@ impl Input for StreamInput<'_> {
     }
 
     async fn prepare(&self, begun: ReadyPart, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
-        // The part was read before the kinds of checksums that the upload needs were known, so only its
-        // CRC32C was computed. For any other kind, read the part again.
+        // While the part was read, only its CRC32C was computed, because the upload's checksums weren't known
+        // yet. If the upload needs another checksum, read the part again.
         if wanted == ChecksumSet::CRC32C {
             return Ok(begun);
         }
@@ -190,7 +190,7 @@ fn hashed(body: &Body, wanted: ChecksumSet) -> io::Result<RangeChecksums> {
     Ok(hashing.finish())
 }
 
-/// A stream that is read one byte ahead. So at the end of each part, it is known whether another part
+/// A stream that is read one byte ahead. So at the end of each part, Laneway knows whether another part
 /// follows.
 struct PeekedStream<R> {
     input: R,

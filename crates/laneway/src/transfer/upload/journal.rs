@@ -169,7 +169,7 @@ impl UploadJournal {
         Ok(Some((Self { file, folder, name, end, kept, is_good }, left)))
     }
 
-    /// Begins the journal anew, before the first part of an upload is sent. Blocks.
+    /// Empties the journal and begins it again, before the first part of an upload is sent. Blocks.
     ///
     /// # Errors
     /// The file system's error.
@@ -195,7 +195,7 @@ impl UploadJournal {
     pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
         self.kept.store(kept, Ordering::Relaxed);
         // An earlier run may have stopped in the middle of a line. Begin a new line, so that readers ignore
-        // only the incomplete one.
+        // only the incomplete line.
         if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
     }
 
@@ -215,7 +215,7 @@ impl UploadJournal {
         }
     }
 
-    /// Notes that the store has the first `offset` bytes of a session's object.
+    /// Records that the store has the first `offset` bytes of a session's object.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.kept.fetch_max(offset, Ordering::Relaxed);
     }
@@ -258,9 +258,9 @@ impl Drop for UploadJournal {
     }
 }
 
-/// Finds and locks journals in a folder that were last written more than `idle` ago and that no process has
-/// locked. Returns at most `max` of them, and only those that `is_wanted` accepts or that are invalid.
-/// Blocks.
+/// Finds the journals in a folder that were last written more than `idle` ago, and locks them. Leaves out
+/// journals that another process has locked. Returns at most `max` journals, and only those that are invalid or
+/// that `is_wanted` accepts. Blocks.
 pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,

@@ -104,7 +104,7 @@ async fn send(
             input: Box::new(gzip::compressed(source.stream())),
             found: item.size,
         };
-        // gzip makes incompressible data at most this much larger.
+        // gzip makes even incompressible data at most 1/512 larger.
         let expected = Some(item.size + item.size / 512);
         return input::upload(job, store, stream, &item.id, &options, expected).await;
     }
@@ -143,8 +143,8 @@ async fn send(
                 is_second = true;
             }
             Err(error) if error.kind() == ErrorKind::Integrity => {
-                // If the file changed after its checksum was computed, the store got other bytes. Then report
-                // the change as the cause.
+                // The file may have changed after its checksum was computed, so that the store got other
+                // bytes. If so, report the change as the cause.
                 file.check_unchanged()?;
                 return Err(error);
             }
@@ -203,14 +203,13 @@ async fn unfinished(
         return Ok(None);
     }
     let named = item.path.clone();
-    // The file was opened by this path, so this fails only if it has just been renamed or removed. Then
-    // upload it without a journal.
+    // This fails only if the open file has just been renamed or removed. If so, upload it without a journal.
     let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
     let identity = source.identity();
-    // If the store checks the condition only when the upload is completed, the upload itself has no
-    // condition. So a later run may continue the upload under another condition.
+    // If the request that completes an upload carries the condition, the unfinished upload has none. A later
+    // run may then continue it under another condition.
     let condition = match store.capabilities().multipart_takes_condition {
         true => Condition::None,
         false => options.condition.clone(),

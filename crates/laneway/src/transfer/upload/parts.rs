@@ -1,6 +1,6 @@
-//! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has no
-//! multipart uploads, or they can't take a requested precondition, Laneway uses a resumable session, which
-//! takes one chunk after the other.
+//! Sends an object in parts. Usually this is a multipart upload with parallel parts. Laneway uses a resumable
+//! session if the store has no multipart uploads, or if these don't support a requested precondition. A
+//! session takes one chunk after the other.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -48,7 +48,7 @@ pub(crate) trait Input: Send + Sync {
     /// example, a file must not have changed. `whole` has the checksums of all bytes.
     fn check(&self, whole: &RangeChecksums) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Goes back to the first part. Returns false if the source can't be read again.
+    /// Goes back to the first part. If the source can't be read again, returns false.
     fn rewind(&self) -> bool;
 
     /// Returns how many parts may be under way at once on this many cores. The default is small, for parts
@@ -58,18 +58,18 @@ pub(crate) trait Input: Send + Sync {
     }
 }
 
-/// The maximum number of times that an upload begins anew because its completion conflicted with another
+/// The maximum number of times that an upload starts again because its completion conflicted with another
 /// write of the object.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// The maximum number of times that an upload begins anew because the store has lost it. A store can lose an
+/// The maximum number of times that an upload starts again because the store has lost it. A store can lose an
 /// upload because it restarts, or because a lifecycle rule aborts old uploads.
 const LOSSES_MAX: u32 = 2;
 
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: RangeChecksums,
-    /// True if the part is known to be the last one. If a stream ends exactly with a part, this may become
+    /// True if the part is known to be the last one. If a stream ends exactly with a part, this can become
     /// known only afterwards.
     pub(crate) is_last: bool,
     pub(crate) held: Option<Arc<Reservation>>,
@@ -89,8 +89,8 @@ pub(crate) struct PartsUpload<'a> {
     pub(crate) options: &'a PutOptions,
     /// The journal for a later run, with the state that an earlier run left.
     pub(crate) unfinished: Option<&'a UnfinishedUpload>,
-    /// The bytes of this upload that the job's progress counts as moved. If the upload begins anew, they are
-    /// subtracted.
+    /// The bytes of this upload that the job's progress counts as moved. If the upload starts again, Laneway
+    /// subtracts them.
     done: AtomicU64,
 }
 
@@ -117,8 +117,8 @@ impl PartsUpload<'_> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(UploadState::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(UploadState::Session(session, offset)) => self.session(session, *offset, input).await,
-            // The caller has compared the finished object with the file, and they differ. So send the file
-            // anew.
+            // The caller has compared the finished object with the file, and the two differ. So send the file
+            // again.
             Some(UploadState::Finished(_)) | None => self.send_anew(size, input).await,
         };
         let (mut conflicts, mut losses) = (0, 0);
@@ -256,6 +256,7 @@ impl PartsUpload<'_> {
 
     /// Completes the object from its parts, then compares the stored object with them. The parts must be in
     /// the order of their numbers.
+    ///
     /// # Errors
     /// The store's error, or an error if the stored object differs.
     pub(crate) async fn complete(
@@ -284,7 +285,8 @@ impl PartsUpload<'_> {
         Ok(sent)
     }
 
-    /// Sends a part. Skips a part that an earlier run has sent, if the file still has the same bytes there.
+    /// Sends a part. Skips a part that an earlier run has sent, if the file still has the same bytes at the
+    /// part's offset.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
@@ -338,9 +340,11 @@ impl PartsUpload<'_> {
         };
         let meta = match tells(&meta) {
             true => meta,
-            // Not every store returns a checksum when it completes an upload. Then request it.
+            // Not every store returns a checksum when it completes an upload. If there is none, request the
+            // object's metadata.
             false => match self.store.head(self.id, meta.version.as_ref()).await {
-                // The caller may be permitted to write but not to read. Then the object counts as unverified.
+                // The caller may be permitted to write objects but not to read them. The object then counts
+                // as unverified.
                 Err(error) if error.is_permission() => meta,
                 described => described?,
             },
@@ -355,8 +359,8 @@ impl PartsUpload<'_> {
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
-                // If the wrong object could not be removed, a second try under a condition would fail,
-                // because that object breaks the condition.
+                // If the wrong object could not be removed, don't try again under a condition. The wrong
+                // object would break the condition.
                 let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }
@@ -372,7 +376,7 @@ impl PartsUpload<'_> {
     }
 }
 
-/// Returns whether an upload with this error is lost, and a new upload may succeed.
+/// Returns whether this error means that the upload is lost, so that a new upload can succeed.
 fn begins_anew(error: &Error) -> bool {
     error.is_conflict() || error.is_upload_gone()
 }

@@ -38,7 +38,7 @@ struct LocalSource {
 }
 
 impl LocalSource {
-    /// Returns the sources that a path stands for: itself, or the matches of a pattern. Blocks.
+    /// Returns the sources that a path denotes: the path itself, or the matches of a pattern. Blocks.
     fn of(path: PathBuf) -> Vec<Self> {
         let look = |path: PathBuf, is_matched| {
             let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
@@ -101,8 +101,8 @@ impl UploadSearch<'_> {
     /// Starts the uploads of local sources: files, folders, pipes and devices.
     ///
     /// # Errors
-    /// If the store can't be used. If only a single source fails, an event reports it, and this returns no
-    /// error.
+    /// If the store can't be used. If only a single source fails, an event reports the failure, and this
+    /// function returns no error.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let mut waiting = WaitingUploads::new();
@@ -301,8 +301,8 @@ impl UploadSearch<'_> {
         }
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let threads = self.search.job.engine.cores.min(4);
-        // If existing objects are to be skipped, walk in the order of names. Then a few pages of a listing
-        // show which destinations of a batch exist.
+        // If the job skips existing objects, walk in the order of names. A few pages of a listing then show
+        // which destinations of a batch exist.
         let order = if self.search.existing.is_some() { WalkOrder::Directory } else { WalkOrder::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();

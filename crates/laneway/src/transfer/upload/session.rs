@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// The maximum number of times in a row that a chunk is sent without the store keeping any of its bytes.
+/// The maximum number of consecutive times that Laneway sends a chunk of which the store keeps no byte.
 const FRUITLESS_MAX: u32 = 3;
 
 impl PartsUpload<'_> {
@@ -105,8 +105,8 @@ impl PartsUpload<'_> {
         loop {
             let rest = tail(&part.body, at - start);
             let appended = match self.store.resumable_append(session, at, rest, is_last).await {
-                // The session no longer answers. The session may still have completed the object, so look
-                // whether the object is there.
+                // The session no longer answers, but it may have completed the object. So check whether the
+                // object exists.
                 Err(error) if is_last && error.is_uncertain() => {
                     return self.made(whole).await.map(Some).map_err(|_| error.into());
                 }
@@ -136,9 +136,9 @@ impl PartsUpload<'_> {
 }
 
 impl PartsUpload<'_> {
-    /// Returns the object that a session completed without reporting it. If the destination's object has
-    /// other bytes, another writer may have written it. So this returns an error and doesn't remove the
-    /// object.
+    /// Returns the object of a session that was completed, although no answer reported this. If the object at
+    /// the destination has other bytes, another writer may have written it. So this returns an error and
+    /// doesn't remove the object.
     async fn made(&self, whole: &RangeChecksums) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {

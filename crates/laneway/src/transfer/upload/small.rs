@@ -101,7 +101,7 @@ async fn put(
         loaded.attributes,
     );
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
-    // For a compressed file, count the size that was found as moved, not the compressed size.
+    // For a compressed file, count the size of the file as moved, not the compressed size.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
     Ok(sent.moved)
 }

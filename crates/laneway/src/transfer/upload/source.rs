@@ -53,7 +53,8 @@ impl FileSource {
     /// # Errors
     /// If the file has vanished, can't be read, or isn't a regular file any more.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        // Open without blocking: a pipe may have taken the file's place, and would block the thread.
+        // Open the file with `O_NONBLOCK`. If a pipe has taken the file's place, opening it would otherwise
+        // block the thread.
         let file = std::fs::OpenOptions::new()
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
@@ -62,7 +63,7 @@ impl FileSource {
                 io::ErrorKind::NotFound => Error::source(path.display().to_string(), "the file has vanished"),
                 _ => Error::local(path, "can't be opened", e),
             })?;
-        let metadata = file.metadata().map_err(|e| Error::local(path, "can't be looked at", e))?;
+        let metadata = file.metadata().map_err(|e| Error::local(path, "its attributes can't be read", e))?;
         if !metadata.is_file() {
             return Err(Error::source(path.display().to_string(), "is not a regular file"));
         }
@@ -105,7 +106,8 @@ impl FileSource {
     /// # Errors
     /// If the file's size or modification time differs.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
-        let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
+        let now =
+            self.file.metadata().map_err(|e| Error::local(&self.path, "its attributes can't be read", e))?;
         if FileFacts::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
     }
 
@@ -263,7 +265,7 @@ pub(crate) fn hashed_parts_while(
 }
 
 /// Converts an I/O error that occurred while `path` was read. If the I/O error contains one of Laneway's own
-/// errors, as those of [`FileStream`] do, returns that error.
+/// errors, returns that error. Errors of [`FileStream`] contain one.
 pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::job::running::JobState;
 use crate::plan::kept_parts::{IDLE_MAX, UnfinishedAction, UploadSubject, believed, worth};
 
-/// The maximum number of abandoned uploads that a run aborts, so that a folder full of old journals costs
+/// The maximum number of abandoned uploads that a run aborts. So even a folder full of old journals costs
 /// only a few requests.
 const ABANDONED_MAX: usize = 16;
 
@@ -55,7 +55,7 @@ impl UploadState {
 }
 
 impl UnfinishedUpload {
-    /// Begins the journal anew with the store's name for an upload.
+    /// Empties the journal, and writes the store's name for the new upload to it.
     pub(crate) async fn begun(&self, job: &JobState, upload: StoreUpload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
@@ -79,12 +79,12 @@ impl UnfinishedUpload {
         job.progress.there(bytes);
     }
 
-    /// Notes that all bytes are sent again after all, so no byte counts as resumed.
+    /// Records that all bytes are sent again after all, so no byte counts as resumed.
     pub(crate) fn starts_over(&self, job: &JobState) {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
-    /// Notes that the store has the first `offset` bytes of a session's object.
+    /// Records that the store has the first `offset` bytes of a session's object.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.journal.stands_at(offset);
     }
@@ -151,7 +151,7 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
         Ok(Some(opened)) => Some(opened),
         Ok(None) => {
             tracing::debug!(
-                "another process has locked the journal of this upload, or a newer version wrote it, so the upload can't be resumed"
+                "another process has locked the journal of this upload, or a newer version of Laneway wrote it, so the upload can't be resumed"
             );
             None
         }
@@ -190,8 +190,8 @@ async fn there(
     };
     match asked {
         Ok(Ok(there)) => Ok(Some(there)),
-        // When asked for a session's offset, fake-gcs-server 1.56 completes the object with the bytes that it
-        // has. Remove such a partial object.
+        // If Laneway requests a session's offset, fake-gcs-server 1.56 completes the object with the bytes
+        // that it has. Remove such a partial object.
         Ok(Err(Some(meta))) if meta.size < subject.file.size => {
             withdraw(store, &meta).await;
             Ok(None)
@@ -200,7 +200,7 @@ async fn there(
         // The session has ended. Don't use its object, which may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
-        // A lack of permission to list parts is no reason to fail: sending parts may be permitted.
+        // Don't fail if listing parts isn't permitted, because sending parts may be.
         Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
         Err(error) => {
             tracing::debug!(%error, "an upload of an earlier run can't be continued");

@@ -37,8 +37,8 @@ impl ExpectedChecksum {
     }
 }
 
-/// Compares a stored object with the bytes that were sent: their sizes, then the first of these checksums
-/// that both have: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
+/// Compares a stored object with the bytes that were sent. Compares the sizes, and then the first checksum of
+/// this list that both have: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///
 /// # Errors
 /// `ErrorKind::Integrity` if the size or the checksum differs.
@@ -56,7 +56,7 @@ pub(crate) fn verify(
     let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
     let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
     let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
-    // An upload computes no other digest of parts.
+    // The CRC32C is the only digest of parts that an upload computes.
     let composite = |sums: &Checksums| match sums.parts?.digest {
         PartsDigest::Crc32c(crc) => crc32(Some(crc)),
         _ => None,
@@ -81,7 +81,7 @@ pub(crate) fn verify(
 }
 
 /// Sends bytes in one request, and compares the stored object with them. If they differ, sends the bytes once
-/// more. Under a condition there is no second request, because the wrong object would make it fail.
+/// more. If there is a condition, sends no second request, because the wrong object would make it fail.
 ///
 /// # Errors
 /// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.

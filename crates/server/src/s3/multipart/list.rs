@@ -118,9 +118,10 @@ fn entries(dialect: &Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUp
     let prefix = input.prefix.as_deref().unwrap_or_default();
     let delimiter = input.delimiter.as_deref().unwrap_or_default();
     let key_marker = input.key_marker.as_deref().unwrap_or_default();
-    // S3 ignores an upload's marker without a key's.
+    // S3 ignores `upload-id-marker` if there is no `key-marker`.
     let id_marker = input.upload_id_marker.as_ref().filter(|_| !key_marker.is_empty());
-    // True past the marker's key, or on that key and past the marker's upload.
+    // Tells if the marker's upload has been passed, among the uploads of the marker's key. It is true from the start if
+    // the request has no `upload-id-marker`.
     let mut past_upload = id_marker.is_none();
     let mut entries = Vec::new();
     for upload in dialect.objects.uploads.of(&input.bucket) {

@@ -15,8 +15,8 @@ use crate::ExpiringKey;
 /// The lifetime of a session with the metadata service, in seconds. It is the maximum that the service permits.
 const SESSION_S: &str = "21600";
 
-/// The hint for a metadata service that accepts connections but never answers the request for a session. By default its
-/// answers may travel only one network hop, and a container is two hops away
+/// The hint for a metadata service that accepts connections but never answers the request for a session. By default the
+/// service's answers can travel only one network hop, and a container is two hops away
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>).
 const HOPS: &str = "in a container it needs a hop limit of 2 (aws ec2 modify-instance-metadata-options \
                     --http-put-response-hop-limit 2); AWS_EC2_METADATA_DISABLED=true turns it off";

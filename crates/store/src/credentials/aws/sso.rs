@@ -67,7 +67,8 @@ fn message(text: &str) -> String {
     said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or(text).to_owned()
 }
 
-/// Returns the login's cache file. It is named by the SHA-1 of the session's name, or of the portal's URL.
+/// Returns the login's cache file. The file's name is the SHA-1 of the session's name, or of the portal's URL if there
+/// is no session.
 fn file(sso: &Sso) -> PathBuf {
     let of = sso.session.as_deref().unwrap_or(&sso.start_url);
     sso.logins.join(format!("{}.json", hex_sha1(of.as_bytes())))

@@ -61,8 +61,8 @@ pub(super) async fn assume_role(
     read(&signed(date)?.send(lanes).await?, &ask.place(), (date, local))
 }
 
-/// Returns the service's time if it refused a request and this machine's clock is wrong. The wrong clock may be the
-/// reason for the refusal.
+/// Returns the service's time if the service refused a request and this machine's clock is wrong. The wrong clock may
+/// be the reason for the refusal.
 fn date_of_refusal(answer: &Answer, local: SystemTime) -> Option<SystemTime> {
     let date = httpdate::parse_http_date(answer.headers.get("date")?.to_str().ok()?).ok()?;
     let skew = date.duration_since(local).unwrap_or_else(|earlier| earlier.duration());

@@ -26,7 +26,7 @@ impl AccountKey {
         key.map(Self).map_err(|e| format!("its private_key can't sign: {e}"))
     }
 
-    /// Signs by RSA with SHA-256 (PKCS #1 v1.5).
+    /// Signs a text with RSA and SHA-256 (PKCS #1 v1.5).
     ///
     /// # Errors
     /// Fails if the key can't sign.

@@ -26,7 +26,7 @@ pub(super) struct Adc {
     pub(super) universe: Option<String>,
 }
 
-/// The identity, by the way in which it obtains a token.
+/// The kinds of identity. Each obtains its token in a different way.
 #[derive(Clone, Debug)]
 pub(super) enum Identity {
     User(User),
@@ -96,8 +96,8 @@ pub(super) struct Subject {
     pub(super) format: Format,
 }
 
-/// A certificate that serves as a token: the location of the configuration that names its files, and the file of its
-/// issuers' certificates.
+/// A certificate that serves as a token. The fields locate the configuration that names the certificate's files, and
+/// the file with the issuers' certificates.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Certificate {
@@ -144,7 +144,7 @@ pub(super) struct Impersonated {
 pub(super) struct Machine {
     /// The host, and the port if it isn't 80.
     pub(super) host: String,
-    /// True if a setting names the metadata server. A server that doesn't answer is then an error.
+    /// True if a setting names the metadata server. In that case it is an error if the server doesn't answer.
     pub(super) is_asked_for: bool,
     /// The places that were searched before.
     pub(super) tried: Vec<String>,
@@ -205,7 +205,7 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     })
 }
 
-/// Returns the identity of a service account's key that the caller passed as text. Other kinds of credentials may name
+/// Returns the identity of a service account's key that the caller passed as text. Other kinds of credentials can name
 /// programs to run and servers to ask, so Laneway accepts them only from files.
 ///
 /// # Errors
@@ -290,8 +290,8 @@ fn identity(document: Value) -> Result<Identity, String> {
         "" => return Err("it has no type".to_owned()),
         _ => {
             return Err(format!(
-                "credentials of the type {kind:?} can't be used: authorized_user, service_account, external_account, \
-                 external_account_authorized_user and impersonated_service_account can"
+                "credentials of the type {kind:?} can't be used; the supported types are authorized_user, service_account, \
+                 external_account, external_account_authorized_user and impersonated_service_account"
             ));
         }
     })

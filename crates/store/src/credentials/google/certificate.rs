@@ -33,7 +33,7 @@ struct Workload {
     key_path: String,
 }
 
-/// Returns the path of the configuration file, with the variable that names it, if one does.
+/// Returns the path of the configuration file, and the environment variable that names this path, if one does.
 fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)> {
     for name in ["GOOGLE_API_CERTIFICATE_CONFIG", "CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH"] {
         if let Some(path) = environment.get(name) {
@@ -80,8 +80,9 @@ fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, Stri
     Ok(Some(ClientCertificate { certificate_file: cert_path.into(), key_file: key_path.into() }))
 }
 
-/// Returns the token made from a certificate: the certificate itself and its issuers. The server must also see the
-/// certificate in the TLS handshake.
+/// Returns the subject token: a JSON list that contains the client's certificate and then the certificates of the trust
+/// chain file, if one is configured. Each is in base64. The server must also see the client's certificate in the TLS
+/// handshake.
 ///
 /// # Errors
 /// Returns the file that can't be used, and why.

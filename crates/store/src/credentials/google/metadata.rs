@@ -38,7 +38,7 @@ pub(super) async fn token(
         return Err(nothing("nothing answers"));
     };
     let answer = answer.map_err(unusable)?;
-    // On another cloud, a different server may answer at this address. Google's sends this header.
+    // On another cloud, a different server may answer at this address. Google's server sends this header.
     if !machine.is_asked_for && !answer.headers.contains_key("metadata-flavor") {
         return Err(nothing("the server that answers isn't Google's"));
     }

@@ -46,7 +46,7 @@ impl Signer {
         Ok(Self { email, source, by: By::Key(Box::new(key)) })
     }
 
-    /// Returns a signer for the account that an IAM URL names. IAM signs, and authorises the request by `token`.
+    /// Returns a signer for the account that an IAM URL names. IAM signs, and `token` authorises the request to IAM.
     pub(super) fn of_iam(
         source: &str,
         (url, email): (String, String),
@@ -62,8 +62,8 @@ impl Signer {
         &self.email
     }
 
-    /// Returns true if IAM signs. Google replaces the key it signs with regularly, so signatures become invalid after a
-    /// while.
+    /// Returns true if IAM signs. Google regularly replaces the key with which IAM signs, so signatures become invalid
+    /// after a while.
     pub(crate) fn is_rotated(&self) -> bool {
         matches!(self.by, By::Iam(_))
     }
@@ -97,12 +97,12 @@ impl Iam {
         }
         let Document { signed_blob } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
         let signature = BASE64_STANDARD.decode(signed_blob);
-        signature.map_err(|_| format!("{}: its signedBlob is no base64", ask.place()))
+        signature.map_err(|_| format!("{}: its signedBlob isn't base64", ask.place()))
     }
 }
 
-/// Converts the URL at which IAM issues an account's tokens into the URL at which it signs for that account. Returns it
-/// with the account's email address.
+/// Converts the URL at which IAM issues an account's tokens into the URL at which it signs for that account. Returns
+/// the new URL and the account's email address.
 ///
 /// # Errors
 /// Fails if the URL names no account.

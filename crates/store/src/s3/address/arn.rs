@@ -11,7 +11,7 @@ pub(super) struct AccessPoint {
     pub(super) region: String,
 }
 
-/// The reason why Laneway can't download through an Object Lambda access point. A function there produces the bytes
+/// The reason why Laneway can't download through an Object Lambda access point. A Lambda function produces the bytes
 /// during the read, so their size and checksums aren't known in advance.
 const OBJECT_LAMBDA: &str = "the answers of an Object Lambda access point have neither the size nor the checksum of an object; \
                              use the access point behind it";

@@ -244,7 +244,7 @@ fn names_tell_sources_and_destinations_apart() {
     assert_ne!(names(&format!("{long}a"), "u"), names(&format!("{long}b"), "u"));
 }
 
-/// A journal of arbitrary bytes causes no panic, and no claim beyond the object.
+/// A journal of arbitrary bytes causes no panic, and yields no claim beyond the object's end.
 #[test]
 fn a_journal_of_any_bytes_is_survived() {
     let mut random = crate::plan::random::Random(5);

@@ -42,7 +42,7 @@ pub(super) async fn finding(
     if is_comparable(&listed) {
         found = contents(&hashed(job, path, ChecksumSet::to_compare_with(&listed, true)).await?, &listed);
         // A different ETag proves nothing yet. If a KMS key or a customer's key encrypts the object, its ETag
-        // isn't an MD5. The metadata shows this.
+        // isn't an MD5. The object's metadata shows how it is encrypted.
         if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
             return Ok(found);
         }

@@ -36,7 +36,7 @@ impl Finding {
             Self::Missing => "the source has it, but the destination doesn't".to_owned(),
             Self::Extra => "the destination has it, but the source doesn't".to_owned(),
             Self::Size(source, destination) => {
-                format!("it has {destination} bytes, and {source} at the source")
+                format!("it has {destination} bytes at the destination, and {source} at the source")
             }
             Self::Etag => "its ETag differs from the source's, so the content differs, unless a KMS or customer key encrypts one of them".to_owned(),
             Self::Checksum(name) => format!("its {name} differs from the source's"),

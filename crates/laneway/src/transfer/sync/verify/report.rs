@@ -37,7 +37,7 @@ impl ReportRow {
         let version = match entry.map(|entry| &entry.at) {
             Some(EntryPlace::Object(meta)) => match meta.version {
                 Some(Version::Generation(generation)) => generation.to_string(),
-                // An ETag can't be requested as a version, so leave VersionId empty.
+                // S3 accepts no ETag as a version id, so leave VersionId empty.
                 _ => String::new(),
             },
             _ => String::new(),

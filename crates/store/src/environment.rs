@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// The variables of this process, or a set that replaces them. With [`Environment::of`], a program can use several
@@ -26,8 +27,8 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<String> {
         let value = match &self.0 {
             Some(variables) => variables.get(name).cloned(),
-            // A value that isn't UTF-8 must not count as unset. Its replacement usually names a file that doesn't
-            // exist, so the user gets an error with the value.
+            // A value that isn't UTF-8 must not count as unset. With replacement characters, it usually names a file
+            // that doesn't exist. The user then gets an error that contains the value.
             None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         value.filter(|value| !value.is_empty())
@@ -41,6 +42,15 @@ impl Environment {
     /// Returns true if a variable is `true`, and `None` if it is unset. As in the SDKs, any other value is false.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Sets the environment of a child process. If a set of variables replaces this process's own, the child gets only
+    /// that set. If the set has no `PATH`, the child also gets this process's `PATH`, because it needs one to find
+    /// programs.
+    pub(crate) fn pass_to(&self, command: &mut Command) {
+        if let Some(variables) = &self.0 {
+            command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(&**variables);
+        }
     }
 
     /// Returns the user's home folder.

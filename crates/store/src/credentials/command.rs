@@ -8,19 +8,23 @@ use tokio::sync::oneshot;
 
 use super::ask::short;
 use super::deadline::within;
+use crate::Environment;
 
-/// Splits a command line as a shell does, runs it without a shell, and returns its output.
+/// Splits a command line as a shell does, runs it without a shell, and returns its output. The program gets the
+/// variables of `environment`, and in addition those of `variables`.
 ///
 /// # Errors
 /// Returns the reason why the program can't run, or its own error output.
 pub(super) async fn run(
     line: &str,
+    environment: &Environment,
     variables: &[(&str, String)],
     limit: Option<Duration>,
 ) -> Result<Vec<u8>, String> {
     let words = split(line)?;
     let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
+    environment.pass_to(&mut command);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
     // The program may ask its user for input, so it inherits standard input if that is a terminal. It must not read a
     // pipe or a file there, which may hold the bytes to upload.
@@ -71,14 +75,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_command_of_another_environment_sees_none_of_this_process() {
+        let other = Environment::of([("HOME", "/home/u")]);
+        let seen = run("env", &other, &[("WORD", "out".to_owned())], None).await.expect("it runs");
+        let mut seen: Vec<_> = std::str::from_utf8(&seen).unwrap_or_default().lines().collect();
+        seen.retain(|line| !line.starts_with("PATH="));
+        assert_eq!(seen, ["HOME=/home/u", "WORD=out"]);
+    }
+
+    #[tokio::test]
     async fn a_command_gives_its_output_or_what_it_says_of_its_failure() {
+        let own = Environment::process();
         let shout = [("WORD", "out".to_owned())];
-        assert_eq!(run("sh -c 'echo $WORD'", &shout, None).await.as_deref(), Ok(&b"out\n"[..]));
-        let error = run("sh -c 'echo expired >&2; exit 3'", &[], None).await.expect_err("it fails");
+        assert_eq!(run("sh -c 'echo $WORD'", &own, &shout, None).await.as_deref(), Ok(&b"out\n"[..]));
+        let error = run("sh -c 'echo expired >&2; exit 3'", &own, &[], None).await.expect_err("it fails");
         assert!(error.contains("expired") && error.contains('3'), "{error}");
-        assert!(run("/does/not/exist", &[], None).await.is_err());
-        assert!(run("", &[], None).await.is_err());
-        let late = run("sleep 5", &[], Some(Duration::from_millis(1))).await.expect_err("it takes too long");
+        assert!(run("/does/not/exist", &own, &[], None).await.is_err());
+        assert!(run("", &own, &[], None).await.is_err());
+        let late =
+            run("sleep 5", &own, &[], Some(Duration::from_millis(1))).await.expect_err("it takes too long");
         assert!(late.contains("sleep"), "{late}");
     }
 }

@@ -43,7 +43,7 @@ struct Chain {
     provider: Option<Arc<dyn CredentialProvider>>,
     /// The service account's key from the settings. It has precedence over the environment's credentials.
     service_account_key: Option<String>,
-    /// The accounts as which the identity acts, the last one for good.
+    /// The service accounts to impersonate. Requests act as the last one, and the others are delegates in between.
     impersonate: Vec<String>,
     environment: Environment,
     /// The domain of the cloud (its "universe") that the endpoint belongs to.
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Chain {
     }
 }
 
-/// A token in the form of headers, which are made once for all requests.
+/// A token and the headers that carry it. The headers are made once for all requests.
 #[derive(Clone, Debug)]
 struct Bearer {
     token: Token,
@@ -107,8 +107,8 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     Ok(endpoint)
 }
 
-/// Returns true if a host may receive a token: it belongs to the token's cloud and uses TLS. Any other host is an
-/// emulator, to which Google's own clients don't send tokens either.
+/// Returns true if Laneway sends tokens to a host: it uses TLS, and its name is in the domain of the tokens' cloud.
+/// Laneway takes any other host for an emulator. Google's own clients don't send tokens to emulators either.
 fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
     let host = &*endpoint.origin.host;
     let below = host.strip_suffix(universe).is_some_and(|rest| rest.ends_with('.'));
@@ -197,8 +197,8 @@ impl Google {
             Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
             Identity::Impersonated(impersonated) => {
                 let iam = signer::beside(&impersonated.url).map_err(unusable)?;
-                // Sign with the token of the base identity. Its role on the account permits both tokens and signatures,
-                // and the account itself may lack that role.
+                // Sign with the token of the base identity. The base identity's role on the account permits both tokens
+                // and signatures. The account itself may lack that role.
                 let base = chain.token(&impersonated.base).await;
                 let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
                 Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
@@ -245,7 +245,8 @@ impl Chain {
         Some((account, delegates.iter().map(|email| format!("projects/-/serviceAccounts/{email}")).collect()))
     }
 
-    /// Returns the URL at which IAM issues an account's tokens. gcloud has the same variable for another server.
+    /// Returns the URL at which IAM issues an account's tokens. Users can name another server with the environment
+    /// variable that gcloud also reads.
     fn iam(&self, account: &str) -> String {
         let named = self.environment.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS");
         let url = named.unwrap_or_else(|| format!("https://iamcredentials.{}", self.universe));
@@ -280,8 +281,8 @@ impl Chain {
         bearer(token, adc.quota_project.as_deref()).map_err(unusable)
     }
 
-    /// Returns the token of gcloud's own login, which is the last source. Google's libraries don't use it, so it never
-    /// takes the place of an identity that they find.
+    /// Returns a token of gcloud's own login. Google's libraries don't use this login. So Laneway tries it last, when
+    /// it has found none of the identities that the libraries use.
     async fn login(&self, tried: Vec<String>) -> Result<Bearer, Lacking> {
         if self.universe != GOOGLE {
             return Err(Lacking::Nothing(tried));
@@ -353,15 +354,11 @@ const LOGINS: &str = "credentials.db";
 
 const GCLOUD_COMMAND: &str = "gcloud auth print-access-token --quiet";
 
-/// The variables that choose gcloud, its folder and its account.
-const GCLOUD_VARIABLES: [&str; 5] =
-    ["PATH", "HOME", "CLOUDSDK_CONFIG", "CLOUDSDK_ACTIVE_CONFIG_NAME", "CLOUDSDK_CORE_ACCOUNT"];
-
-/// Starting gcloud takes a second or two, and it may ask Google.
+/// The time limit for gcloud. It takes a second or two to start, and it may send requests to Google.
 const GCLOUD_LIMIT: Duration = Duration::from_secs(60);
 
-/// gcloud prints a fresh token, which lasts for an hour, and doesn't print its end. A token that ends earlier is
-/// replaced once the store refuses it.
+/// The assumed lifetime of a token from gcloud. gcloud prints a fresh token, which is valid for an hour, but doesn't
+/// print its expiration. If a token expires earlier, the store refuses it, and Laneway asks gcloud again.
 const GCLOUD_LIFETIME: Duration = Duration::from_secs(50 * 60);
 
 /// Asks gcloud for a token.
@@ -374,9 +371,7 @@ async fn gcloud_token(environment: &Environment, mut tried: Vec<String>) -> Resu
         tried.push(LOGIN.to_owned());
         return Err(Lacking::Nothing(tried));
     }
-    let variables = GCLOUD_VARIABLES.into_iter().filter_map(|name| Some((name, environment.get(name)?)));
-    let variables: Vec<_> = variables.collect();
-    let printed = command::run(GCLOUD_COMMAND, &variables, Some(GCLOUD_LIMIT)).await;
+    let printed = command::run(GCLOUD_COMMAND, environment, &[], Some(GCLOUD_LIMIT)).await;
     let printed = printed.map_err(|cause| Lacking::unusable(LOGIN, cause))?;
     let access_token = String::from_utf8_lossy(&printed).trim().to_owned();
     if access_token.is_empty() || access_token.contains(char::is_whitespace) {

@@ -13,7 +13,7 @@ use super::super::deadline::reported_when_slow;
 use super::super::lacking::Lacking;
 use super::super::provided;
 use super::plan::{Landscape, plan};
-use super::source::{ContainerToken, Keys, Login, Planned, Role, Service, Source};
+use super::source::{ContainerToken, Keys, Planned, Role, Service, Source};
 use super::temporary::{Temporary, answered, read};
 use super::{instance, sso, sts};
 use crate::aws_files::{AwsFiles, Chosen};
@@ -148,8 +148,8 @@ impl Chain {
                     Err(e) => Err(format!("{}: {e}", token_file.display())),
                 },
                 Source::Sso(sso) => sso::keys(sso, &self.lanes).await,
-                Source::Process { command } => process(command, &[]).await,
-                Source::Login(login) => of_login(login).await,
+                Source::Process { command } => process(command, &self.environment).await,
+                Source::Login { profile } => of_login(profile, &self.environment).await,
                 Source::Container { url, token } => container(url, token.as_ref(), &self.lanes).await,
                 Source::Instance(instance) => {
                     return instance::keys(&planned.name, instance, &self.lanes).await;
@@ -196,17 +196,18 @@ fn given(keys: &Keys) -> Result<ExpiringKey, String> {
     Temporary { id, secret, token, ends }.into_credential()
 }
 
-/// Asks the AWS CLI for the keys of a login. Its files are private to it.
+/// Asks the AWS CLI for the keys of a login. Only the CLI knows the format of the login's files.
 /// <https://docs.aws.amazon.com/cli/latest/reference/configure/export-credentials.html>
-async fn of_login(login: &Login) -> Result<ExpiringKey, String> {
-    let profile = shlex::try_quote(&login.profile).map_err(|_| "the profile's name can't be an argument")?;
+async fn of_login(profile: &str, environment: &Environment) -> Result<ExpiringKey, String> {
+    let profile =
+        shlex::try_quote(profile).map_err(|_| "the profile's name can't be passed to the AWS CLI")?;
     let line = format!("aws configure export-credentials --format process --profile {profile}");
-    let keys = process(&line, &login.variables).await;
-    keys.map_err(|cause| format!("{cause}; the AWS CLI 2.32 or newer reads logins of `aws login`"))
+    let keys = process(&line, environment).await;
+    keys.map_err(|cause| format!("{cause}; to use a login made with `aws login`, Laneway needs the AWS CLI 2.32 or newer"))
 }
 
-async fn process(line: &str, variables: &[(&str, String)]) -> Result<ExpiringKey, String> {
-    let output = command::run(line, variables, Some(PROCESS_LIMIT)).await?;
+async fn process(line: &str, environment: &Environment) -> Result<ExpiringKey, String> {
+    let output = command::run(line, environment, &[], Some(PROCESS_LIMIT)).await?;
     let version = serde_json::from_slice::<serde_json::Value>(&output).ok();
     match version.as_ref().map(|document| &document["Version"]) {
         Some(version) if version == 1 => read(&output).map_err(|cause| format!("its output: {cause}")),

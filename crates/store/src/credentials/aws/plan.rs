@@ -6,13 +6,10 @@
 use std::time::Duration;
 
 use super::super::lacking::Lacking;
-use super::source::{ContainerToken, Instance, Keys, Login, Planned, Role, Service, Source, Sso};
+use super::source::{ContainerToken, Instance, Keys, Planned, Role, Service, Source, Sso};
 use crate::Environment;
 use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
 use crate::partition::Partition;
-
-/// The variables that choose the AWS CLI and the files of its profiles.
-const LOGIN_VARIABLES: [&str; 4] = ["PATH", "HOME", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"];
 
 /// The input of a plan.
 #[derive(Debug)]
@@ -78,11 +75,9 @@ impl Landscape<'_> {
             return Ok(Some(planned));
         }
         if profile.value("login_session").is_some() {
-            let variables = LOGIN_VARIABLES.into_iter();
-            let variables = variables.filter_map(|name| Some((name, self.environment.get(name)?))).collect();
-            let login = Login { profile: profile.name.clone(), variables };
             let name = format!("login_session of {}", profile.named("login_session"));
-            return Ok(Some(Planned { name, source: Source::Login(login) }));
+            let source = Source::Login { profile: profile.name.clone() };
+            return Ok(Some(Planned { name, source }));
         }
         Ok(profile.value("credential_process").map(|command| Planned {
             name: format!("credential_process of {}", profile.named("credential_process")),
@@ -298,8 +293,8 @@ impl Landscape<'_> {
         Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
     }
 
-    /// Returns the STS endpoint, from variables or profiles if they set one. If a profile has its own endpoint, its
-    /// keys don't belong to AWS, so they must not be sent to AWS's STS.
+    /// Returns the STS endpoint, from variables or profiles if they set one. A profile's `endpoint_url` also applies to
+    /// STS. The keys of such a profile may belong to another service, and AWS's STS must not see them.
     fn sts(&self, profile: &Profile) -> Service {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
@@ -352,8 +347,8 @@ fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
     }
 }
 
-/// Checks the endpoint for a container's token. The token may be sent only over TLS, to this machine, or to the
-/// addresses of ECS and EKS.
+/// Checks the endpoint that receives a container's token. The endpoint must use TLS, be on this machine, or have an
+/// address of ECS or EKS.
 fn may_see_tokens(url: &str) -> Result<(), String> {
     let origin = laneway_lanes::Origin::parse(url).map_err(|_| format!("{url:?} isn't a URL"))?;
     let is_local = origin.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

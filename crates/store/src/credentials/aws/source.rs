@@ -14,12 +14,26 @@ pub(super) struct Planned {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     Keys(Keys),
-    Role { role: Role, base: Box<Planned> },
-    WebIdentity { token_file: PathBuf, role: Role },
+    Role {
+        role: Role,
+        base: Box<Planned>,
+    },
+    WebIdentity {
+        token_file: PathBuf,
+        role: Role,
+    },
     Sso(Sso),
-    Process { command: String },
-    Login(Login),
-    Container { url: String, token: Option<ContainerToken> },
+    Process {
+        command: String,
+    },
+    /// A login from `aws login`, which the AWS CLI turns into keys.
+    Login {
+        profile: String,
+    },
+    Container {
+        url: String,
+        token: Option<ContainerToken>,
+    },
     Instance(Instance),
 }
 
@@ -72,14 +86,6 @@ pub(super) struct Sso {
     pub(super) logins: PathBuf,
 }
 
-/// A login from `aws login`, which the AWS CLI turns into keys.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Login {
-    pub(super) profile: String,
-    /// Variables for the AWS CLI, with their values.
-    pub(super) variables: Vec<(&'static str, String)>,
-}
-
 /// The token that Laneway sends to a container's endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ContainerToken {
@@ -100,8 +106,8 @@ impl std::fmt::Debug for ContainerToken {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Instance {
     pub(super) endpoint: String,
-    /// True if a setting names the metadata service. Otherwise it is the last source, which is tried if nothing is
-    /// configured.
+    /// True if a setting names the metadata service. If false, Laneway tries the service last, after it has found no
+    /// configured source.
     pub(super) is_asked_for: bool,
     /// The places that were searched before.
     pub(super) tried: Vec<String>,

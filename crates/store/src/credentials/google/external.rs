@@ -21,7 +21,8 @@ use crate::{AccessKey, Environment};
 /// The default time limit of an executable.
 const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Returns the token, or the service account's token if one is to be impersonated.
+/// Returns a Google token for the external identity. If the configuration names a service account to impersonate, it is
+/// a token of that account.
 ///
 /// # Errors
 /// Returns the failed step (reading, running, asking or exchanging) and its cause.
@@ -150,7 +151,7 @@ async fn run(
     let file = executable.output_file.clone();
     variables.extend(file.map(|file| ("GOOGLE_EXTERNAL_ACCOUNT_OUTPUT_FILE", file)));
     let limit = executable.timeout_millis.map_or(EXECUTABLE_LIMIT, Duration::from_millis);
-    let mut output = command::run(&executable.command, &variables, Some(limit)).await?;
+    let mut output = command::run(&executable.command, environment, &variables, Some(limit)).await?;
     if output.is_empty()
         && let Some(path) = &executable.output_file
     {

@@ -554,6 +554,12 @@ fn encoded_objects_are_decompressed_after_they_were_compared() {
         assert_eq!(read(&endpoint, "down/p/small.html"), small);
         assert!(read(&endpoint, "down/p/large.html") == large, "{scheme}");
         assert_eq!(read(&endpoint, "down/p/plain.txt"), b"plain");
+        let twice = ["cp", "-r", "--decompress", "--manifest", "done", &format!("{url}/"), "down/"];
+        laneway.run(twice).succeeds();
+        assert!(
+            laneway.run(twice).succeeds().stderr.contains("3 skipped"),
+            "{scheme}: a finished copy is repeated"
+        );
         let encoded = |encoding: &str| Attributes {
             content_encoding: Some(encoding.to_owned()),
             ..Attributes::default()

@@ -1,16 +1,20 @@
 //! Removes the content encoding of downloaded objects.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+/// The header of an empty zstd frame.
+const EMPTY_FRAME: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00];
 
 /// The encoding of an object's bytes, as its `Content-Encoding` names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ContentEncoding {
     Gzip,
     Zstd,
-    /// One that Laneway can't remove, such as `br`.
+    /// An encoding that Laneway can't decode, such as `br`.
     Other,
 }
 
@@ -25,26 +29,44 @@ impl ContentEncoding {
         }
     }
 
-    /// Decodes all members or frames of `from`, which follow each other without a gap.
+    /// Decodes all members of a gzip file, or all frames of a zstd file. They follow each other without a
+    /// gap.
     ///
     /// # Errors
-    /// Those of reading and writing; `InvalidData` or `UnexpectedEof` for bytes that aren't so encoded.
-    pub(crate) fn decode(self, mut from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
+    /// The errors of reading and writing. If the bytes aren't in this encoding, `InvalidData`, `InvalidInput`
+    /// or `UnexpectedEof`.
+    pub(crate) fn decode(self, from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Gzip => io::copy(&mut MultiGzDecoder::new(from), to).map(drop),
-            Self::Zstd => {
-                while !from.fill_buf()?.is_empty() {
-                    let mut frame = StreamingDecoder::new(&mut from)
-                        .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
-                    io::copy(&mut frame, to)?;
-                }
-                Ok(())
-            }
+            Self::Zstd => decode_zstd(from, to),
             Self::Other => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "only gzip and zstd can be decompressed"))
             }
         }
     }
+}
+
+fn decode_zstd(mut from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
+    let broken = |e: FrameDecoderError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
+    let mut decoder = FrameDecoder::new();
+    // The decoder refuses a window above 100 MiB, but not in the first frame that it gets. Without this limit, a frame
+    // could make it hold terabytes.
+    decoder.init(&EMPTY_FRAME[..]).map_err(broken)?;
+    while !from.fill_buf()?.is_empty() {
+        match StreamingDecoder::new_with_decoder(&mut from, &mut decoder) {
+            Ok(mut frame) => drop(io::copy(&mut frame, to)?),
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length, ..
+            })) => {
+                let skipped = io::copy(&mut (&mut from).take(length.into()), &mut io::sink())?;
+                if skipped < length.into() {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Err(error) => return Err(broken(error)),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -72,6 +94,23 @@ mod tests {
             assert!(decoded(encoding, b"plain text").is_err(), "{encoding:?} of something else");
         }
         assert!(decoded(ContentEncoding::Other, b"x").is_err());
+    }
+
+    #[test]
+    fn skippable_frames_are_skipped() {
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let whole = [&skippable[..], FRAMES[0], &skippable, FRAMES[1]].concat();
+        assert_eq!(decoded(ContentEncoding::Zstd, &whole).unwrap(), b"onetwo");
+        assert!(decoded(ContentEncoding::Zstd, &skippable[..10]).is_err(), "cut");
+    }
+
+    #[test]
+    fn a_frame_with_a_huge_window_is_refused() {
+        // The window descriptor asks for 1 TiB. A block of one repeated byte follows.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf0, 0x03, 0x00, 0x10, b'x'];
+        let error = decoded(ContentEncoding::Zstd, &frame).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+        assert!(error.to_string().contains("window"), "{error}");
     }
 
     #[test]

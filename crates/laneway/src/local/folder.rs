@@ -1,6 +1,6 @@
 //! The destination folder of a download. Laneway opens each directory relative to its parent and follows no
-//! symbolic links. So no object's key makes it write outside the folder, even if another program changes the
-//! tree at the same time.
+//! symbolic links. So no object's key can make Laneway write outside the folder, even if another program
+//! changes the tree at the same time.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -34,28 +34,29 @@ pub(crate) use place::{FilePlace, LocalDestination, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{CommitOptions, StagedFile, is_temporary_name};
 
-/// The maximum number of directories that are kept open. Listings are sorted, so few directories are in use
-/// at a time.
+/// The maximum number of directories that a folder keeps open. Listings are sorted, so few directories are in
+/// use at a time.
 const OPEN_MAX: usize = 128;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// A destination folder and the open directories below it. It is created on disk with its first entry.
+/// A destination folder and the open directories below it. Laneway creates the folder on disk when it writes
+/// the first entry.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// Open directories, by their path below the folder. The folder itself has the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
     flushed: Mutex<FlushedDirectories>,
-    /// The directories that received files, if the job removes leftovers of earlier runs from them at its
-    /// end.
+    /// The directories that received files. `None` unless the job removes leftovers of earlier runs from
+    /// these directories at its end.
     used: Option<Mutex<BTreeSet<String>>>,
-    /// Set once the file system has turned out to have no locks.
+    /// True once a call has shown that the file system has no locks.
     no_locks: AtomicBool,
 }
 
 impl Folder {
-    /// Returns the folder at `path`. Symbolic links in `path` itself are followed, because the user chose
-    /// this path.
+    /// Returns the folder at `path`. If `path` itself contains symbolic links, Laneway follows them, because
+    /// the user chose this path.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), None))
     }
@@ -124,13 +125,13 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
-    /// Makes the directory `below` survive a crash. To do so, flushes to disk the entries of this directory
-    /// and of those above it in their parents. Inside the folder, it flushes also entries that this job
-    /// didn't create, because a killed job may have created them. Above the folder, it flushes only those
-    /// that this job created.
+    /// Makes the directory `below` survive a crash. To do so, flushes to disk its entry in its parent, and
+    /// likewise the entries of all directories above it. Inside the folder, this includes directories that
+    /// this job didn't create, because a killed job may have created them. Above the folder, this includes
+    /// only directories that this job created.
     fn flush_above(&self, below: &str) -> io::Result<()> {
-        // Record a directory only after the flush, because for other files in the directory the record
-        // replaces a flush of their own.
+        // Record a directory only after its entry was flushed. For later files in this directory, the record
+        // means that no flush is needed.
         let mut at = below;
         while !at.is_empty() {
             let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -197,7 +198,7 @@ fn kind(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
 }
 
-/// Returns whether `path` exists and is a pipe, a socket or a device, to which bytes can be written only in
+/// Returns whether `path` exists and is a pipe, a socket or a device. Such a destination takes bytes only in
 /// order. Follows links.
 pub(crate) fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
@@ -208,16 +209,16 @@ pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()
 }
 
-/// The maximum number of directories that are remembered as flushed. Laneway flushes further ones again with
-/// each file.
+/// The maximum number of directories that are remembered as flushed. Laneway flushes any further directory
+/// again for each file in it.
 const NAMES_MAX: usize = 1 << 16;
 
-/// The directories whose entries a job has flushed to disk, and those that it must still flush.
+/// The directories whose entries a job has flushed to disk, and the directories that it must still flush.
 #[derive(Default, Debug)]
 struct FlushedDirectories {
     /// Directories whose entry in their parent was flushed, by their path below the folder.
     below: HashSet<String>,
-    /// Directories above the folder in which this job created a directory, and which it must still flush.
+    /// Directories above the folder in which this job created a directory. The job must still flush them.
     made_in: BTreeSet<PathBuf>,
 }
 
@@ -282,6 +283,25 @@ mod tests {
         drop(staged);
         assert_eq!(names(dir.path()), ["f"]);
         assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn decoding_ends_when_it_is_cancelled_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = place(&Folder::new(dir.path()), "f").stage(0).unwrap();
+        staged.write_at(&crate::content::gzip::compress(&b"plain"[..]).unwrap(), 0).unwrap();
+        let decode = |is_cancelled: bool| {
+            staged.commit_decoded(
+                crate::content::encoding::ContentEncoding::Gzip,
+                CommitOptions::default(),
+                &|| is_cancelled,
+            )
+        };
+        assert!(decode(true).unwrap_err().is_cancelled());
+        let names = names(dir.path());
+        assert!(names.len() == 1 && is_temporary_name(&names[0]), "{names:?}");
+        decode(false).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"plain");
     }
 
     #[test]

@@ -10,16 +10,20 @@ use crate::location::mapping::is_into_itself;
 use crate::manifest::{ManifestSubject, ObjectSettings};
 use crate::{CopyRequest, Error, Filter, Location, Manifest};
 
-/// A request to make a destination folder or prefix have the same content as a source. At least one of the
-/// two must be a prefix in a store. The other can be a prefix or a local folder.
+/// A request for a sync, which copies the differences between a source and a destination. The source and the
+/// destination are each a local folder or a prefix in a store, but they can't both be local.
 ///
-/// A sync copies items that are missing at the destination, differ in size, or look older there. If both
-/// sides have a modification time of the file, an item looks older if the two times differ. An object has
-/// such a time if [`preserve`](Self::preserve) stored it in the metadata and listings show it, as those of
-/// GCS do. Otherwise an item looks older if the destination's time is before the source's, and the time of an
-/// object is that of its upload. If an item has the same size and looks older, the sync compares checksums
-/// before it copies the item. With [`checksum`](Self::checksum), it compares the checksums of all items of
-/// equal size.
+/// A sync copies an item if it is missing at the destination, has another size there, or counts as older
+/// there. The *file time* of a local file is its modification time. An object has a file time if
+/// [`preserve`](Self::preserve) stored it in the metadata and listings show the metadata, as those of GCS do.
+/// If both sides have a file time, the item counts as older if these times differ. Otherwise, it counts as
+/// older if the destination's time is before the source's. The time of an object is then the time of its
+/// upload.
+///
+/// If an item has the same size and counts as older, the sync compares checksums, and copies the item only if
+/// they differ. The sync copies the item without this comparison if the copy also sets the file time: with
+/// [`preserve`](Self::preserve), or if it downloads an object that has a file time. With
+/// [`checksum`](Self::checksum), it compares the checksums of all items of equal size.
 ///
 /// ```
 /// use laneway::{Filter, SyncRequest};
@@ -32,8 +36,7 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncRequest {
-    /// The folder or prefix whose content is copied. Its own name doesn't become a part of the destination's
-    /// names.
+    /// The folder or prefix whose content is copied. Its own name isn't part of the names at the destination.
     pub source: Location,
     /// The folder or prefix that receives the content.
     pub destination: Location,
@@ -62,10 +65,11 @@ pub struct SyncRequest {
     pub existing: bool,
     /// Copies only items that don't exist at the destination.
     pub ignore_existing: bool,
-    /// Chooses the items to compare and copy, by their names. Excluded items are neither copied nor removed.
+    /// Chooses the items to compare, copy and remove. Excluded items are neither copied nor removed.
     pub filter: Filter,
-    /// Stores the modification time, mode and owner of files with their objects, and sets them on downloaded
-    /// files. Even without this setting, a download sets a modification time that a listing shows.
+    /// Stores the modification time, mode and owner of files with their objects, and sets these attributes on
+    /// downloaded files. Even without this setting, a download sets the modification time if a listing shows
+    /// it.
     pub preserve: bool,
     /// Also copies the content of directories that symbolic links lead to. Symbolic links to files are
     /// followed, unless [`ignore_symlinks`](field@Self::ignore_symlinks) is set.
@@ -80,18 +84,18 @@ pub struct SyncRequest {
     pub put: PutOptions,
     /// The same as [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// An inventory to read instead of listing the source: see [`CopyRequest::inventory`]. It can't be
-    /// combined with [`delete`](field@Self::delete).
+    /// An inventory that Laneway reads instead of listing the source: see [`CopyRequest::inventory`]. It
+    /// can't be combined with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
     /// A list of the names to sync. It is a file or [`Location::Standard`], and each line is a path relative
     /// to the source and the destination. Laneway then lists neither side, and looks up each name on both. If
-    /// the source doesn't have a name, this is an error. With [`delete`](field@Self::delete), the sync
-    /// removes the name at the destination instead.
+    /// the source doesn't have a name, the item fails. With [`delete`](field@Self::delete), the sync instead
+    /// removes the name at the destination.
     pub files_from: Option<Location>,
 }
 
 impl SyncRequest {
-    /// Makes a request to copy the differences and remove nothing.
+    /// Returns a request that copies the differences and removes nothing.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source: source.as_written(),
@@ -150,7 +154,7 @@ impl SyncRequest {
             .making(&settings)
     }
 
-    /// Checks the request without a request to a store. [`Client::sync`](crate::Client::sync) also calls
+    /// Checks these settings without contacting a store. [`Client::sync`](crate::Client::sync) also calls
     /// this, and reports the error as the job's first item.
     ///
     /// # Errors
@@ -159,7 +163,9 @@ impl SyncRequest {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {
                 (Some(_), _) => "an inventory and a list of names can't be combined",
-                (None, true) => "names come from a file or from -",
+                (None, true) => {
+                    "the list of names must be a local file, or - for standard input; it can't be an object"
+                }
                 (None, false) => "",
             };
             if !why.is_empty() {
@@ -169,10 +175,13 @@ impl SyncRequest {
         if let Some(at) = &self.inventory
             && !self.source.is_object()
         {
-            return Err(Error::usage(at.to_string(), "an inventory needs a bucket or prefix as its source"));
+            return Err(Error::usage(
+                at.to_string(),
+                "a sync with an inventory needs a bucket or prefix as its source",
+            ));
         }
         if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
-            let why = "the inventory lacks objects that the source received later, so --delete could remove their copies: use only one of the two";
+            let why = "the inventory lacks objects that were written to the source later, so --delete could remove their copies; sync without --delete or without the inventory";
             return Err(Error::usage(at.to_string(), why));
         }
         for end in [&self.source, &self.destination] {
@@ -252,6 +261,7 @@ impl SyncRequest {
             .preserve(self.preserve)
             .put(self.put.clone());
         request.sets_times = true;
+        request.inventory.clone_from(&self.inventory);
         request
     }
 }
@@ -327,6 +337,6 @@ mod tests {
             .inventory(PathBuf::from("i"));
         assert!(request.check().is_ok());
         let error = request.delete(true).check().unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("received later"), "{error}");
+        assert!(error.is_usage() && error.to_string().contains("written to the source later"), "{error}");
     }
 }

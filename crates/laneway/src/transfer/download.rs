@@ -17,8 +17,9 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
 use crate::content::encoding::ContentEncoding;
+use crate::job::CancelFlag;
 use crate::job::running::{ActiveItem, JobState, TransferOutcome};
-use crate::local::folder::{CommitOptions, FilePlace};
+use crate::local::folder::{CommitOptions, FilePlace, StagedFile};
 use crate::local::preserve::{PosixAttributes, Preserve};
 use crate::location::url;
 use crate::transfer::moved;
@@ -63,20 +64,45 @@ impl DownloadItem {
     }
 }
 
+/// Settings for the move of a downloaded file to its final path.
+#[derive(Debug)]
+pub(crate) struct FileCommit {
+    options: CommitOptions,
+    /// The encoding that Laneway decodes before it moves the file.
+    decode: Option<ContentEncoding>,
+    cancel: CancelFlag,
+}
+
+impl FileCommit {
+    /// Decodes the file if that was requested, and moves it to its final path. Blocks.
+    pub(crate) fn commit(&self, staged: &StagedFile) -> Result<(), Error> {
+        match self.decode {
+            Some(encoding) => staged.commit_decoded(encoding, self.options, &|| self.cancel.is_set()),
+            None => staged.commit(self.options),
+        }
+    }
+}
+
 impl CopyRequest {
+    /// Returns whether objects are known only from an inventory, which has no metadata, although the request
+    /// needs the metadata.
+    fn is_undescribed(&self) -> bool {
+        self.inventory.is_some() && (self.decompress || self.preserve)
+    }
+
     /// Returns how to move the downloaded file to its final path, and which attributes to give it. The
     /// attributes come from the first of the `described` objects that has metadata.
-    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> CommitOptions {
+    fn placing(&self, job: &JobState, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> FileCommit {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(PosixAttributes::of_object).unwrap_or_default();
         let encoding = described.into_iter().flatten().find_map(|meta| meta.content_encoding.as_deref());
         let decode = encoding.filter(|_| self.decompress).and_then(ContentEncoding::named);
-        CommitOptions {
-            decode,
+        let options = CommitOptions {
             durable: self.durable,
             only_absent: self.no_clobber,
             attributes: attributes.to_be_set(preserve),
-        }
+        };
+        FileCommit { options, decode, cancel: job.cancel.clone() }
     }
 }
 
@@ -94,7 +120,7 @@ async fn fetch_one(
     finish(&job, &request, &store, item, begun, result).await;
 }
 
-/// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
+/// Reports an item's result. In a move, first removes the source, and reports an error if the removal fails.
 async fn finish(
     job: &JobState,
     request: &CopyRequest,

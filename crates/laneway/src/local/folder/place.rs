@@ -17,7 +17,8 @@ use crate::Error;
 use crate::content::checksum::RangeChecksums;
 use crate::local::platform::flush_directory;
 
-/// The maximum number of symbolic links that Laneway follows to a destination. Linux has the same limit.
+/// The maximum number of consecutive symbolic links that Laneway follows to a destination. Linux has the same
+/// limit.
 const LINKS_MAX: usize = 40;
 
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct FilePlace {
 
 /// The destination at a path that the user gave for a single object.
 pub(crate) enum LocalDestination {
-    /// A path with a regular file, which the download replaces as a whole, or with nothing yet.
+    /// A path at which nothing exists, or a regular file. The download replaces the file as a whole.
     Place(FilePlace),
     /// A pipe, terminal or device. The download writes to it in order, and never replaces it.
     Stream(File),
@@ -88,7 +89,8 @@ impl FilePlace {
         self.path().metadata().is_ok_and(|there| there.is_file() && Some(there.len()) == size)
     }
 
-    /// Checks whether a file could be created here. Changes nothing on disk, so it is for dry runs.
+    /// Checks whether a file could be created here. Dry runs use this function, because it changes nothing on
+    /// disk.
     ///
     /// # Errors
     /// Fails as [`stage`](Self::stage) does.
@@ -115,11 +117,11 @@ impl FilePlace {
     /// # Errors
     /// If the destination exists and is a directory, a link or a device, or if the file system refuses.
     pub(crate) fn stage(&self, size: u64) -> Result<StagedFile, Error> {
-        StagedFile::create(self, self.clear()?, size)
+        StagedFile::create(self, self.clear()?, size, "")
     }
 
     /// Continues the partial file of an earlier run, or begins one that a later run can continue. Also
-    /// returns the runs of bytes that the file already has, each with its offset. If the file was written
+    /// returns the ranges of bytes that the file already has, each with its offset. If the file was written
     /// before the machine's last boot, blocks while it reads the file back.
     ///
     /// # Errors
@@ -138,7 +140,7 @@ impl FilePlace {
                 if let Err(e) = not {
                     tracing::debug!(error = %e, "the partial file of an earlier download can't be opened, so the download starts again");
                 }
-                Ok((StagedFile::create(self, directory, how.subject.size)?, Vec::new()))
+                Ok((StagedFile::create(self, directory, how.subject.size, "")?, Vec::new()))
             }
         }
     }
@@ -185,7 +187,7 @@ impl FilePlace {
     }
 }
 
-/// Follows symbolic links to their final path, which need not exist.
+/// If `path` is a symbolic link, returns the path to which it finally leads. This path need not exist.
 fn follow(path: &Path) -> Result<PathBuf, Error> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -198,10 +200,9 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
 }
 
-/// Returns the file, if any, at `path` or at one of its parents, which prevents the creation of the folder
-/// `path`.
+/// If the folder `path` can't be created because `path` or one of its parents is a file, returns that file.
 pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
-    // Drop a trailing slash, because with it the system finds only folders.
+    // Drop a trailing slash. With the slash, the system would find only folders, and no file.
     let path: PathBuf = path.components().collect();
     let there = path.ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
     there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())

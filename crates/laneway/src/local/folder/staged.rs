@@ -1,4 +1,4 @@
-//! A file that is being written under a temporary name in its destination's directory.
+//! A file that Laneway writes under a temporary name in its destination's directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -27,7 +27,7 @@ use crate::local::preserve::PosixAttributes;
 use crate::location::relative::NAME_MAX;
 use crate::plan::resume::settled;
 
-/// The number of further temporary names to try if a file of the first name exists.
+/// The maximum number of further temporary names that Laneway tries if a file with the first name exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
 /// The reason why a file can't replace a directory.
@@ -45,14 +45,14 @@ pub(crate) struct CommitOptions {
     pub(crate) only_absent: bool,
     /// The owner, mode and times to set on the file.
     pub(crate) attributes: PosixAttributes,
-    /// The encoding to remove before the file is put in place.
-    pub(crate) decode: Option<ContentEncoding>,
 }
 
-/// Bytes that are read at a time for decoding.
+/// The number of bytes that are read at a time for decoding.
 const DECODE: usize = 256 << 10;
+/// The kind of a temporary file with decoded bytes.
+const DECODED: &str = "decoded";
 
-/// Reads a file from its beginning, without its shared position.
+/// Reads a file from its beginning. Doesn't use or change the position that all users of the open file share.
 struct PositionedReader<'a> {
     file: &'a File,
     at: u64,
@@ -70,13 +70,18 @@ impl Read for PositionedReader<'_> {
 struct DecodedFile<'a> {
     staged: &'a StagedFile,
     len: u64,
-    /// The file system's error. Decoding passes on only its text.
+    is_cancelled: &'a dyn Fn() -> bool,
+    /// The file system's error, or the cancellation. The decoder returns only the text of this error.
     failure: Option<Error>,
 }
 
 impl Write for DecodedFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.staged.write_at(bytes, self.len) {
+        let written = match (self.is_cancelled)() {
+            true => Err(Error::cancelled(self.staged.path.display().to_string())),
+            false => self.staged.write_at(bytes, self.len),
+        };
+        match written {
             Ok(()) => {
                 self.len += bytes.len() as u64;
                 Ok(bytes.len())
@@ -105,17 +110,24 @@ pub(crate) struct StagedFile {
     path: PathBuf,
     /// The journal and its name, if a later run can resume the file.
     journal: Option<(DownloadJournal, OsString)>,
-    /// False once the file is renamed, removed or left to a later run. Then a sink of an abandoned download,
-    /// which may still run, must not write to it. A thread holds the lock while it writes. File systems let
-    /// only one thread at a time write to a file, and on Linux the waiting threads spin. In a download over
-    /// two lanes, spinning took a tenth of the CPU time, which waiting for this lock saves.
+    /// False once the file is renamed, removed or left to a later run. A sink of an abandoned download may
+    /// still run then, but must not write to the file. Each thread holds the lock while it writes. Without
+    /// the lock, Linux would also let only one thread at a time write to the file, and the other threads
+    /// would spin. In a download over two lanes, this took a tenth of the CPU time.
     is_open: Mutex<bool>,
 }
 
 impl StagedFile {
-    pub(super) fn create(place: &FilePlace, directory: Arc<OwnedFd>, size: u64) -> Result<Self, Error> {
+    /// Creates a temporary file for a destination. Several files of one destination have different values of
+    /// `kind`.
+    pub(super) fn create(
+        place: &FilePlace,
+        directory: Arc<OwnedFd>,
+        size: u64,
+        kind: &str,
+    ) -> Result<Self, Error> {
         let path = place.path();
-        let begun = begin(&directory, &place.name, &place.folder.no_locks);
+        let begun = begin(&directory, &place.name, kind, &place.folder.no_locks);
         let (file, temporary) = begun.map_err(|e| Error::local(&path, "can't be created", e))?;
         let staged = Self {
             file,
@@ -170,7 +182,8 @@ impl StagedFile {
         self.journal.is_some()
     }
 
-    /// Records in the journal that a run was written at `start`. Does nothing for a file without a journal.
+    /// Records in the journal that a range of bytes was written at `start`. Does nothing for a file without a
+    /// journal.
     pub(crate) fn claim(&self, start: u64, run: &RangeChecksums) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
@@ -224,21 +237,18 @@ impl StagedFile {
     /// Renames the file to its destination. Replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors
-    /// The file system's error, or a destination that must not be replaced. The destination is then
-    /// unchanged, except if only flushing its directory failed.
+    /// The file system's error, or an error for a destination that must not be replaced. After an error the
+    /// destination is unchanged, unless only the flush of its directory failed.
     pub(crate) fn commit(&self, placing: CommitOptions) -> Result<(), Error> {
-        if let Some(encoding) = placing.decode {
-            return self.commit_decoded(encoding, CommitOptions { decode: None, ..placing });
-        }
         self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
         if placing.durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
         self.check_name()?;
         if let Some((_, journal)) = &self.journal {
-            // Remove the journal before the rename. If the program were killed between a rename and a later
-            // removal, the journal would stay forever, because later runs find the complete file and look for
-            // no journal.
+            // Remove the journal before the rename. If the program were killed between the rename and a later
+            // removal, the journal would stay forever. Later runs find the complete file and don't look for a
+            // journal.
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let name = &*self.place.name;
@@ -248,8 +258,8 @@ impl StagedFile {
         };
         renamed.map_err(|e| match e {
             Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
-            // During the download, another download created a directory here, for an object whose key
-            // continues this one's with a slash.
+            // Another download has meanwhile created a directory with this name, for an object whose key
+            // begins with this key and a slash.
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
             e => Error::local(&self.path, "its temporary file can't be renamed to this name", e),
         })?;
@@ -262,13 +272,23 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Decodes the file into another temporary one, and puts that one in place.
-    fn commit_decoded(&self, encoding: ContentEncoding, placing: CommitOptions) -> Result<(), Error> {
-        let plain = self.place.stage(0)?;
-        let mut to = DecodedFile { staged: &plain, len: 0, failure: None };
+    /// Decodes the file into another temporary one, and puts that one in place. Stops when `is_cancelled`
+    /// returns true. Blocks the thread.
+    ///
+    /// # Errors
+    /// The errors of [`commit`](Self::commit), an error if the bytes aren't in this encoding, and
+    /// `ErrorKind::Cancelled`. In the last two cases, the destination is unchanged.
+    pub(crate) fn commit_decoded(
+        &self,
+        encoding: ContentEncoding,
+        placing: CommitOptions,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let plain = Self::create(&self.place, Arc::clone(&self.directory), 0, DECODED)?;
+        let mut to = DecodedFile { staged: &plain, len: 0, is_cancelled, failure: None };
         let from = BufReader::with_capacity(DECODE, PositionedReader { file: &self.file, at: 0 });
         if let Err(error) = encoding.decode(from, &mut to) {
-            let why = format!("its bytes aren't as its Content-Encoding says: {error}");
+            let why = format!("can't be decompressed as its Content-Encoding says: {error}");
             let path = self.path.display().to_string();
             return Err(to.failure.unwrap_or_else(|| Error::source(path, why)));
         }
@@ -278,7 +298,7 @@ impl StagedFile {
     }
 
     /// Sets the file's owner, mode and modification time, as far as they are known. If the system doesn't
-    /// permit changing the owner, the file stays the current user's.
+    /// permit changing the owner, the current user remains the owner.
     fn set(&self, attributes: PosixAttributes) -> io::Result<()> {
         let PosixAttributes { mtime, mode, uid, gid } = attributes;
         if (uid, gid) != (None, None) {
@@ -302,8 +322,8 @@ impl StagedFile {
     }
 
     /// Checks that the temporary name still refers to this file. Otherwise the rename would put another file
-    /// in the destination. For example, an object may have the temporary file's name as its key, so that its
-    /// download has replaced the file.
+    /// in the destination. For example, the temporary file's name can be the key of an object whose download
+    /// has replaced the file.
     fn check_name(&self) -> Result<(), Error> {
         if self.journal.is_none() {
             return Ok(());
@@ -316,20 +336,20 @@ impl StagedFile {
             Err(Errno::NOENT) => "removed",
             Err(e) => return Err(failed(e)),
         };
-        // The file under the temporary name isn't this one, so end the writes now. `Drop` then doesn't remove
-        // that file.
+        // The temporary name now belongs to another file. End the writes, so that `Drop` doesn't remove that
+        // file.
         self.settle();
         let why = format!("its temporary file {} was {what} during the download", self.temporary.display());
         Err(Error::refused(self.path.display().to_string(), why))
     }
 
-    /// Keeps the file for a later run, and returns how many bytes that run need not fetch. If no bytes are
-    /// claimed, removes the file and returns `None`.
+    /// Keeps the file for a later run, and returns how many bytes that run need not fetch. If the journal
+    /// claims no bytes, removes the file and returns `None`.
     pub(crate) fn keep(&self) -> Option<u64> {
         if !self.settle() {
             return None;
         }
-        // Count after `settle`, because no thread can add claims any more.
+        // Count only now: after `settle`, no thread can add claims.
         let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
         if claimed == 0 {
             self.remove();
@@ -339,8 +359,8 @@ impl StagedFile {
         Some(claimed)
     }
 
-    /// Removes the file unless it was committed or kept. `Drop` does the same, but only once no other owner
-    /// holds this value.
+    /// Removes the file unless it was committed or kept. `Drop` does the same, but only when the last owner
+    /// drops this value.
     pub(crate) fn abandon(&self) {
         if self.settle() {
             self.remove();
@@ -356,8 +376,8 @@ impl StagedFile {
         let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
     }
 
-    /// Waits for a running write and refuses further ones. Returns whether writes were still possible before
-    /// this call.
+    /// Waits until a running write has ended, and refuses further writes. Returns whether writes were still
+    /// possible before this call.
     fn settle(&self) -> bool {
         std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
@@ -369,11 +389,16 @@ impl Drop for StagedFile {
     }
 }
 
-/// Creates a new temporary file, and returns it with its name. Tries a name first that depends only on the
-/// destination, so that it replaces the file that a killed run left. If that name can't be used, for example
-/// because another process has locked such a file, takes a random name.
-fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
-    let own = PartialNames::of(name, "").part;
+/// Creates a new temporary file, and returns it with its name. First tries a name that depends only on the
+/// destination and on `kind`, so that the new file replaces one that a killed run left. If that name can't be
+/// used, for example because another process has locked such a file, takes a random name.
+fn begin(
+    directory: &OwnedFd,
+    name: &OsStr,
+    kind: &str,
+    no_locks: &AtomicBool,
+) -> io::Result<(File, OsString)> {
+    let own = PartialNames::of(name, kind).part;
     if let Some(file) = partial::make(directory, &own, no_locks)? {
         return Ok((file, own));
     }
@@ -382,7 +407,7 @@ fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result
     loop {
         let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
         let temporary = temporary_name(name, &random, "part");
-        // From this mode the kernel removes the bits of the umask.
+        // The kernel removes the umask's bits from this mode.
         match openat(directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
             Ok(fd) => return Ok((File::from(fd), temporary)),
             Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
@@ -397,7 +422,7 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     let room = NAME_MAX - 1 - suffix.len();
     let bytes = name.as_bytes();
     let mut end = bytes.len().min(room);
-    // Don't cut a UTF-8 character in two, because some file systems refuse the name then.
+    // Don't cut inside a UTF-8 character, because some file systems refuse such a name.
     while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
         end -= 1;
     }
@@ -407,8 +432,8 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
-/// Returns whether [`temporary_name`] could have made this name. A mark has 8 hexadecimal digits if it is
-/// random, and 16 if it derives from the destination. Files with other names are the user's, and Laneway
+/// Returns whether [`temporary_name`] could have made this name. MARK has 8 hexadecimal digits if it is
+/// random, and 16 if it is derived from the destination. Files with other names are the user's, and Laneway
 /// doesn't remove them.
 pub(crate) fn is_temporary_name(name: &str) -> bool {
     let Some((rest, kind)) = name.rsplit_once('.') else { return false };

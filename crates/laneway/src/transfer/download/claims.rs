@@ -22,8 +22,8 @@ impl Claims {
         Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
     }
 
-    /// Adds the next bytes. If the bytes go to a file, the caller must have written them there, because the
-    /// file's journal may record them now.
+    /// Adds the next bytes. If the bytes go to a file, the caller must first write them to it, because this
+    /// function may record them in the file's journal.
     pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&StagedFile>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);
@@ -40,7 +40,7 @@ impl Claims {
         }
     }
 
-    /// Ends the stream, and returns the checksums of all of it.
+    /// Ends the stream, and returns the checksums of all its bytes.
     pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> RangeChecksums {
         self.claim(staged);
         std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))

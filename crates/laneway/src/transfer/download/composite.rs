@@ -1,6 +1,6 @@
-//! Compares a complete file with the store's composite checksum. Laneway combines the CRCs in the file's
-//! journal where it can. Where a part begins or ends inside a claim, it reads the bytes back from the file.
-//! If digests of this kind, such as MD5s, can't be combined, Laneway reads the whole file back.
+//! Compares a complete file with the store's composite checksum. Laneway combines the CRCs of the claims in
+//! the file's journal. If a part begins or ends inside a claim, Laneway reads these bytes back from the file.
+//! For digests that can't be combined, such as MD5s, it reads the whole file back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::transfer::composite::{CompositeVerdict, judge, layout};
 /// Compares the file with the composite checksum.
 ///
 /// # Errors
-/// If the digests differ. If the store doesn't report the parts' lengths, this is no error, and the result is
-/// `Unverified`.
+/// If the digests differ. If the store doesn't report the parts' lengths, the result is `Unverified` instead
+/// of an error.
 pub(super) async fn verify(
     job: &JobState,
     store: &Store,
@@ -39,8 +39,8 @@ pub(super) async fn verify(
     }
 }
 
-/// Returns the digest of these parts of a file. The file threads read several parts at a time, because one
-/// thread computes MD5s more slowly than the network delivers bytes.
+/// Returns the digest of these parts of a file. Several file threads each read another part at the same time,
+/// because one thread computes MD5s more slowly than the network delivers bytes.
 async fn digest(
     job: &JobState,
     staged: &Arc<StagedFile>,

@@ -1,6 +1,6 @@
 //! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Laneway fetches slices
-//! ahead, into memory that it reserves from the budget. The slices reserve memory in order, so the slice that
-//! is written next always has its share.
+//! in advance, into memory that it reserves from the memory budget. The slices reserve memory in order, so
+//! the slice that is written next always has memory.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -30,8 +30,8 @@ use crate::transfer::composite::in_memory;
 use crate::transfer::second_try::log_second_try;
 use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
-/// The size, in bytes, of the slices that are fetched ahead, and the maximum number of bytes that the first
-/// request brings.
+/// The size, in bytes, of the slices that Laneway fetches in advance. The first request also brings at most
+/// this many bytes.
 const SLICE: u64 = SLICE_MIN;
 
 /// The number of bytes reserved for a first request if the size of its answer is unknown. A thousand such
@@ -61,14 +61,14 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<ReservedChunk>) {
     mpsc::channel(1)
 }
 
-/// A caller's wish for an object's bytes in order.
+/// A caller's request for an object's bytes in order.
 #[derive(Debug, Default)]
 pub(crate) struct FetchRequest {
     /// The range of bytes, or `None` for the whole object.
     pub(crate) range: Option<ByteRange>,
     pub(crate) version: Option<Version>,
-    /// The version or time that the reader already has. If the object hasn't changed since, nothing is
-    /// fetched.
+    /// The version that the reader already has, or a time. If the object hasn't changed since, Laneway
+    /// fetches nothing.
     pub(crate) unless: Option<Unless>,
     /// Receives the object's description before the first byte.
     pub(crate) described: Option<oneshot::Sender<FetchDescription>>,
@@ -102,8 +102,8 @@ pub(super) async fn fetch_one(
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
     };
-    // If the writer failed, report its error, because it made the fetch end as cancelled. Don't wait for the
-    // writer if the job was cancelled: the reader of the pipe may never read.
+    // If the writer failed, the fetch ended as cancelled, so report the writer's error instead. If the job
+    // was cancelled, don't wait for the writer, because the reader of the pipe may never read.
     let result = match job.cancel.is_set() {
         true => fetched,
         false => match written.1.await {
@@ -154,8 +154,8 @@ fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
     wish.map_or(Some(0..size), |wish| wish.within(size))
 }
 
-/// Returns the range of the first request, and the length of its answer if that is known and at most a slice.
-/// If the offset of the first byte is known, the range is limited to a slice.
+/// Returns the range of the first request. Also returns the length of the request's answer, if that length is
+/// known and at most a slice. If the offset of the first byte is known, the range is at most a slice.
 fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
     let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
     match wish.map(ByteRange::asked) {
@@ -164,16 +164,16 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
             let len = (range.end - range.start).min(SLICE);
             (slice(range.start, len), Some(len))
         }
-        // The object may end within the slice, so the length is unknown until the answer reports the object's
+        // The object may end within the slice. So the length is unknown until the answer reports the object's
         // size.
         Some(GetRange::From(start)) => (slice(start, SLICE), None),
         Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
     }
 }
 
-/// Reservations in the memory budget. Bytes that wait for a program to read them have no reservation. The
-/// program may first wait for another call of the same engine that needs memory, and the two would block each
-/// other.
+/// Reservations in the memory budget. Bytes that wait until a program reads them have no reservation.
+/// Otherwise, a program that first waits for another call of the same engine could wait for ever: that call
+/// could need the reserved memory.
 type BudgetShare = Vec<Reservation>;
 
 struct InOrderDownload<'a> {
@@ -183,7 +183,7 @@ struct InOrderDownload<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<FetchDescription>>,
-    /// True if a program that uses the library reads the bytes, at its own speed.
+    /// True if the bytes go to a program that uses the library, and that reads them at its own speed.
     is_for_program: bool,
     out: Chunks,
 }
@@ -191,11 +191,11 @@ struct InOrderDownload<'a> {
 type SliceResult = Result<(Bytes, RangeChecksums, BudgetShare), Error>;
 
 impl InOrderDownload<'_> {
-    /// Sends the first request, which brings the object's size and version, and at most a slice of its bytes.
-    /// The other bytes are fetched in slices of that version. For a whole object the first request has no
-    /// range, so that its answer has the checksum. If this answer brings all the bytes, they are compared
-    /// with the checksum before they are handed on. Wrong bytes are fetched once more. `room` bytes are
-    /// reserved for an answer of unknown length.
+    /// Sends the first request. Its answer brings the object's size and version, and at most a slice of its
+    /// bytes. Laneway then fetches the other bytes in slices of that version. For a whole object the first
+    /// request has no range, so that its answer has the checksum. If this answer brings all bytes, Laneway
+    /// compares them with the checksum before it hands them on. If the bytes are wrong, it fetches them once
+    /// more. For an answer of unknown length, it reserves `room` bytes of memory.
     async fn open(
         &mut self,
         wish: Option<ByteRange>,
@@ -244,8 +244,8 @@ impl InOrderDownload<'_> {
             note_another();
             return Box::pin(self.open(wish, room, false)).await;
         }
-        // The store has a digest of this object's parts. Compare with it if there is no checksum of the
-        // whole.
+        // The store has a digest of this object's parts. If the store has no checksum of the whole object,
+        // compare with this digest.
         if is_all && is_whole && meta.checksums.parts.is_some() {
             let fetched = self.verified(&meta, begun)?;
             return self.compared_by_parts(fetched, &meta, bytes, held).await;
@@ -254,7 +254,7 @@ impl InOrderDownload<'_> {
         let rest = match is_all {
             true => RangeChecksums::of(b"", wanted),
             false if meta.version.is_none() => {
-                let message = "the store reports no version, so the rest could come from another version";
+                let message = "the store reports no version of the object, so the rest could be bytes of another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
             false => self.slices(have..range.end, &ObjectPin::of(&meta), wanted).await?,
@@ -262,7 +262,7 @@ impl InOrderDownload<'_> {
         self.verified(&meta, begun.then(rest))
     }
 
-    /// Compares an object that one request has brought with the store's digest of its parts, then hands on
+    /// Compares an object that one request has brought with the store's digest of its parts. Then hands on
     /// the bytes.
     async fn compared_by_parts(
         &self,
@@ -321,8 +321,8 @@ impl InOrderDownload<'_> {
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
             (Err(e), Some(meta)) if e.is_interrupted() => {
-                // The answer broke off after its first bytes. A broken first answer is no failure, because
-                // the slices continue from here.
+                // The answer broke off after its first bytes. This isn't a failure, because the slices fetch
+                // the rest from here.
                 note(e.attempts() + 1);
                 meta
             }
@@ -331,7 +331,7 @@ impl InOrderDownload<'_> {
         Ok(FirstAnswer::Brought(meta, bytes.into(), more))
     }
 
-    /// Fetches slices ahead, and sends their bytes to the receiver in order.
+    /// Fetches slices in advance, and sends their bytes to the receiver in order.
     async fn slices(
         &mut self,
         range: Range<u64>,
@@ -347,8 +347,9 @@ impl InOrderDownload<'_> {
         let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
         let mut run = RangeChecksums::of(b"", wanted);
-        // The number of chunks that the reader has taken. If a program reads, Laneway fetches one more slice
-        // ahead for each chunk that it takes. So before the first read, Laneway fetches only one slice.
+        // This is the number of chunks that the reader has taken. If the reader is a program, each chunk that
+        // it takes lets Laneway fetch one more slice ahead. So before the program's first read, Laneway
+        // fetches only one slice.
         let mut taken = 0;
         loop {
             let end = range.end.min(next + SLICE);
@@ -378,8 +379,8 @@ impl InOrderDownload<'_> {
                     run = run.then(next_run);
                     waiting.push_back((bytes, held));
                 }
-                // Continue to fetch the other slices while waiting for the reader, because they hold memory
-                // that other calls need.
+                // Continue to fetch the other slices while waiting for the reader. Stalled slices would keep
+                // memory that other calls need.
                 room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
                     (Ok(room), Some((bytes, held))) => {
                         room.send(ReservedChunk { bytes, _held: held });
@@ -416,11 +417,12 @@ impl InOrderDownload<'_> {
     }
 }
 
-/// The result of a first request whose answer could have any length.
+/// The result of a first request whose answer has an unknown length.
 enum FirstAnswer {
-    /// The answer brought at most a slice. The reservation is in addition to the memory reserved before.
+    /// The answer brought at most a slice. If this took more memory than was reserved before, the additional
+    /// reservation.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
-    /// The answer was stopped before its first byte, because it needs this many bytes of memory, and they
+    /// The answer was dropped before its first byte, because it needs this many bytes of memory, which
     /// weren't free.
     Lacks(u64),
 }
@@ -430,10 +432,10 @@ enum FirstAnswer {
 struct ObjectBeginning {
     wish: Option<ByteRange>,
     room: FirstReservation,
-    /// The number of bytes of memory that the answer needs, if they weren't free.
+    /// If the answer needs more memory than was free, the number of bytes that it needs.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
-    /// The offset up to which bytes are collected, at most a slice after their start.
+    /// The offset at which collecting ends. It lies at most a slice behind the first collected byte.
     end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,
@@ -449,8 +451,8 @@ struct FirstReservation {
 
 impl FirstReservation {
     /// Returns whether the answer may bring this many bytes. If too little memory is reserved, tries to
-    /// reserve more. A small answer continues even if no memory is free, because requesting it again would
-    /// cost more. The dispatcher limits how many small requests are under way.
+    /// reserve more. A small answer may continue even if no memory is free, because a second request for it
+    /// would cost more. The dispatcher limits how many small requests are under way.
     fn has(&mut self, bytes: u64) -> bool {
         let missing = bytes.saturating_sub(self.reserved);
         if missing > 0 && self.more.is_none() {

@@ -21,9 +21,9 @@ use crate::plan::slices::is_sliced;
 use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
-/// Downloads an object into a file at `place`. If the object has at most `collect_max` bytes (which the
-/// caller has reserved), it is collected in memory first. A larger object is fetched slice by slice, and the
-/// download continues where an interrupted earlier run stopped.
+/// Downloads an object into a file at `place`. If the object has at most `collect_max` bytes, Laneway first
+/// collects it in memory, which the caller has reserved. It fetches a larger object slice by slice, and
+/// continues where an interrupted earlier run stopped.
 ///
 /// # Errors
 /// The store's or the file system's error. After an error, the destination is unchanged.
@@ -39,8 +39,8 @@ pub(crate) async fn fetch(
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
-            // The second try moves the bytes again, so subtract those of the first try. If the size was
-            // unknown, each try counts it as found, so subtract nothing.
+            // The second try counts the bytes again as moved, so subtract those of the first try. If the size
+            // was unknown, each try also counts the size as found, so subtract nothing.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
             note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
@@ -61,17 +61,21 @@ async fn fetch_once(
 ) -> Result<DownloadOutcome, Error> {
     let destination = DownloadTarget { place, source: url(store.provider(), id) };
     let rest = RestDownload { job, request, store, id, runs: BTreeMap::new() };
-    // If version and checksum are known, slices can be requested without a first request.
-    let is_planned =
-        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
+    // If the version and a checksum are known, request the slices at once, without a request for the
+    // metadata.
+    let is_planned = !request.is_undescribed()
+        && known
+            .as_ref()
+            .is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
     // A large object in a listing is probably one of many. So send a HEAD: it returns the same metadata as a
-    // GET without a range, and doesn't wait behind the bodies of the other objects. A GET would have to be
-    // stopped where the first slice begins, which closes its connection.
-    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
+    // GET without a range, and doesn't wait behind the bodies of the other objects. If Laneway sent a GET
+    // instead, it would have to stop the GET at the first byte that another request fetches. In HTTP/1.1,
+    // that closes the connection.
+    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size) || request.is_undescribed());
     if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
         // A GET without a range would also bring the bytes that an earlier run has already stored.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
@@ -132,10 +136,10 @@ impl RestDownload<'_> {
                 let (version, store) = (meta.version.clone(), self.store.clone());
                 let preserve = self.request.preserves(self.store.capabilities());
                 let (permit, placing) =
-                    (self.job.writing().await, self.request.placing(preserve, [Some(&meta), None]));
+                    (self.job.writing().await, self.request.placing(self.job, preserve, [Some(&meta), None]));
                 let write = move || {
                     let _permit = permit;
-                    store_small(&store, &meta, &bytes, &place, placing)
+                    store_small(&store, &meta, &bytes, &place, &placing)
                 };
                 let moved = self.job.engine.files.run(write).await??;
                 Ok(DownloadOutcome { moved, version })
@@ -183,15 +187,15 @@ impl RestDownload<'_> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
-        // Without a version, the whole object must come in one answer. Because the object's size is known
-        // now, the request is sent on a freight lane from the start.
+        // Without a version, Laneway must fetch the whole object with one request. The size is known now, so
+        // the dispatcher sends this request on a freight lane from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
         Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
     }
 }
 
-/// Ends an opening stream when its download ends in any way. A sink may still run on its lane then, and must
-/// not write any more.
+/// Ends an opening stream when its download ends, for whatever reason. A sink of the stream may still run on
+/// its lane at this time, and must not write any more.
 struct EndOnDrop<'a> {
     job: &'a JobState,
     request: &'a CopyRequest,

@@ -1,6 +1,6 @@
 //! The first request of a download: a GET without a range. The answer brings size, version, checksums and the
-//! first bytes in one round trip. A small object is complete with this answer. For a large object, the answer
-//! is read until it reaches the slices that other streams fetch.
+//! first bytes in one round trip. A small object is complete with this answer. For a large object, Laneway
+//! reads the answer up to the first slice that another stream fetches.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ pub(crate) struct Opener {
     claims: Claims,
     body: OpenerBody,
     large: Option<oneshot::Sender<LargeDownload>>,
-    /// If the object is a little larger than `collect_max`, the object's size and the additional reservation
-    /// for it.
+    /// If the object is a little larger than `collect_max`, the object's size and the additional memory that
+    /// is reserved for it.
     more: Option<(u64, Reservation)>,
 }
 
@@ -102,8 +102,8 @@ impl Output for Opener {
             self.progress.sized(meta.size);
         }
         self.meta = Some(Box::new(meta.clone()));
-        // If memory is free, collect an object that is only a little larger than its reservation, instead of
-        // moving it to a freight lane.
+        // If an object is a little larger than its reservation and more memory is free, collect it in memory.
+        // It then doesn't move to a freight lane.
         let max = self.collect_max;
         if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && self.more.is_none() {
             let more = self.memory.try_reserve((meta.size - max) as usize);
@@ -137,7 +137,7 @@ impl Output for Opener {
                 return Ok(own as u64);
             }
             OpenerBody::File(Some(large)) => large,
-            // Create the file here and not in `begin`, because this may block, and `begin` may not.
+            // Create the file here, because creating it may block, and `begin` must not block.
             OpenerBody::File(unmade) => {
                 let Some(meta) = self.meta.clone() else { return Ok(0) };
                 let made = LargeDownload::opened(meta, &self.destination)?;

@@ -1,6 +1,6 @@
-//! Writes the bytes of an object, or of a range of it, in order and each once. A request and its hedge share
-//! one writer, and each byte is taken from the answer that brings it first. Repeated attempts share the
-//! writer too.
+//! Writes the bytes of an object, or of a range of it, in order and each exactly once. A request and its
+//! hedge share one writer, which takes each byte from the answer that brings it first. Repeated attempts
+//! share the writer, too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ impl ObjectPin {
 
 /// The destination of the bytes.
 pub(crate) trait Output: Send + 'static {
-    /// Called when the first answer of an attempt begins. `meta` describes the object, whose bytes follow
-    /// from the first one on. Not called if the version was known beforehand.
+    /// Called when the first answer of an attempt begins. `meta` describes the object. The object's bytes
+    /// follow, from the first one on. Not called if the version was known beforehand.
     fn begin(&mut self, _meta: &ObjectMeta) {}
 
     /// Returns how to read an answer that begins at `at`.
@@ -74,7 +74,7 @@ struct RangeState<O> {
     begun: u32,
     /// The version that all answers of the attempt must have.
     of: Option<ObjectPin>,
-    /// The offset of the first byte that the attempt's answers bring, once one has begun.
+    /// The offset of the first byte that the attempt's answers bring, once an answer has begun.
     start: u64,
     /// The offset of the next byte to write.
     at: u64,
@@ -106,8 +106,8 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
-    /// position on, or all of them if no answer has begun. Once an answer has begun without a version, there
-    /// is no hedge, because the two answers could have different bytes.
+    /// position on, or all of them if no answer has begun. If an answer without a version has begun, there is
+    /// no hedge, because the two answers could be of different versions of the object.
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
@@ -170,8 +170,8 @@ impl<O: Output> GetSink for RangeSink<O> {
         match &state.of {
             Some(of) if state.begun == state.attempt => {
                 of.check(meta)?;
-                // This hedge was sent before the first byte had arrived. Without versions, nothing shows that
-                // both answers have the same bytes.
+                // Two requests for this range have answered, because a hedge was sent before the first byte.
+                // Without versions, nothing shows that both answers have the same bytes.
                 if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
                     return Err(changed(meta).into());
                 }
@@ -179,7 +179,8 @@ impl<O: Output> GetSink for RangeSink<O> {
             _ => {
                 state.begun = self.attempt;
                 state.of = Some(ObjectPin::of(meta));
-                // This attempt brings the bytes of the earlier one again, so don't count them twice.
+                // This attempt fetches the bytes of the earlier attempt again. Subtract the earlier bytes, so
+                // that none count twice.
                 self.writer.progress.taken_back(state.at - state.start);
                 (state.start, state.at) = (range.start, range.start);
                 state.output.begin(meta);
@@ -209,8 +210,8 @@ impl<O: Output> GetSink for RangeSink<O> {
         let written = output.write(*at, new)?;
         *at += written;
         self.writer.progress.moved(written);
-        // Don't stop at the answer's own end: stopping would close the connection, which other requests can
-        // use.
+        // If the answer ends here by itself, don't stop it. Stopping would close the connection, which other
+        // requests can use.
         let is_cut = *at == output.end() && *own != self.answer_end;
         Ok(if is_cut { Route::Stop } else { Route::Stay })
     }

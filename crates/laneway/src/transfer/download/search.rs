@@ -16,7 +16,7 @@ use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::job::search::{HeadOutcome, Search, asked};
 use crate::listing::{ListingSource, SourceObject};
-use crate::local::folder::{Folder, LocalDestination, is_directory, is_stream};
+use crate::local::folder::{FilePlace, Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
 use crate::location::names::{FOLDED, TakenNames};
 use crate::location::relative::Relative;
@@ -32,7 +32,8 @@ const UNKNOWN_MAX: u64 = 256 << 10;
 enum DownloadRoot {
     /// Below a folder.
     Folder(Arc<Folder>),
-    /// A path that the user named: that of a file, or of the folder into which a tree is downloaded.
+    /// A path that the user named. It is the path of a file, or of the folder into which a tree is
+    /// downloaded.
     Named { path: PathBuf, tree: Arc<Folder> },
     /// Standard output.
     Output,
@@ -62,12 +63,13 @@ impl<'a> DownloadSearch<'a> {
         Self { search, to, folded: folds.then(|| TakenNames::new(true)) }
     }
 
-    /// Starts the downloads of all objects of one source. If the source is a single object, its `size` may be
-    /// known, or `ahead` may hold its metadata, which was requested in advance.
+    /// Starts the downloads of all objects of one source. If the source is a single object, the caller can
+    /// pass the object's `size`. In `ahead`, it can pass the object's metadata, which it requested in
+    /// advance.
     ///
     /// # Errors
-    /// If the source can't be listed. If only a single object fails, an event reports it, and this returns no
-    /// error.
+    /// If the source can't be listed. If only a single object fails, an event reports the failure, and this
+    /// function returns no error.
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
@@ -131,8 +133,8 @@ impl<'a> DownloadSearch<'a> {
         let folder = match &self.to {
             DownloadRoot::Folder(folder) => Arc::clone(folder),
             DownloadRoot::Named { tree, .. } if in_tree => Arc::clone(tree),
-            // No object lies below the prefix, so the source is the object with exactly this key. Download it
-            // into the existing folder.
+            // The source is an object with exactly the named key, and no other objects lie below this key.
+            // Download the object into the existing folder.
             DownloadRoot::Named { path, tree }
                 if self.search.request.recursive && is_directory(path.as_os_str()) =>
             {
@@ -174,7 +176,9 @@ impl<'a> DownloadSearch<'a> {
         group: &mut ItemGroup<DownloadItem>,
     ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
-        if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| item.place.holds(size)) {
+        // A decompressed file has another size than its object.
+        let is_there = |place: &FilePlace| place.holds(size) || (request.decompress && place.exists());
+        if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| is_there(&item.place)) {
             job.skip_done(begun, size.unwrap_or(0)).await;
             return Ok(());
         }
@@ -195,7 +199,7 @@ impl<'a> DownloadSearch<'a> {
             counted(fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), item, collect_max))
         };
         match size {
-            Some(size) if size <= SMALL_DOWNLOAD_MAX => {
+            Some(size) if size <= SMALL_DOWNLOAD_MAX && !request.is_undescribed() => {
                 group.add(item, size);
                 if group.is_full() { self.send(store, group).await } else { Ok(()) }
             }
@@ -322,9 +326,9 @@ impl<'a> DownloadSearch<'a> {
     }
 }
 
-/// Returns whether a named object's metadata must be requested before its bytes. To preserve a file's
-/// attributes, the metadata must be requested, because GCS doesn't send it with the object's bytes. If a
-/// manifest lists the object, the metadata shows whether the object has changed since.
+/// Returns whether Laneway must request a named object's metadata before its bytes. It must do so to preserve
+/// a file's attributes, because GCS doesn't send the metadata with the object's bytes. It must also do so if
+/// a manifest lists the object: the metadata shows whether the object has changed since.
 pub(crate) fn is_asked(job: &JobState, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata
@@ -341,7 +345,7 @@ pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: St
         job.skip_archived(begun, size).await;
     } else if request.dry_run {
         plan(job, store, item).await;
-    } else if size <= SMALL_DOWNLOAD_MAX {
+    } else if size <= SMALL_DOWNLOAD_MAX && !request.is_undescribed() {
         small::fetch_group(job, request, store, vec![item]).await;
     } else {
         fetch_one(job, request, store, item, 0).await;

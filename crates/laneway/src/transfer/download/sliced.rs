@@ -44,8 +44,8 @@ pub(crate) struct LargeDownload {
     pub(crate) meta: Arc<ObjectMeta>,
     pub(crate) staged: Arc<StagedFile>,
     pub(crate) slices: Arc<Mutex<Slices>>,
-    /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by the offset
-    /// of their first byte.
+    /// The ranges of bytes that an earlier run of the job fetched. Each has the offset of its first byte and
+    /// the checksums of its bytes.
     pub(crate) done: Vec<(u64, RangeChecksums)>,
     pub(crate) wanted: ChecksumSet,
     /// True if several streams may fetch the object.
@@ -63,8 +63,8 @@ impl LargeDownload {
     }
 
     /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks. If
-    /// an earlier run wrote the file before the machine's last boot, writes may be lost, so the file is read
-    /// back, unless `is_cancelled` returns true.
+    /// an earlier run wrote the file before the machine's last boot, some of its writes can be lost. So this
+    /// reads the file back, until `is_cancelled` returns true.
     ///
     /// # Errors
     /// The file system's error.
@@ -121,13 +121,13 @@ impl LargeDownload {
     }
 }
 
-/// The download of the bytes that an opening stream doesn't bring.
+/// The download of the bytes that the opening stream doesn't fetch.
 pub(super) struct RestDownload<'a> {
     pub(super) job: &'a JobState,
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
-    /// The runs that have arrived, by the offset of their first byte.
+    /// The ranges of bytes that have arrived, with their checksums, by the offset of their first byte.
     pub(super) runs: BTreeMap<u64, RangeChecksums>,
 }
 
@@ -224,10 +224,11 @@ impl RestDownload<'_> {
         let meta = Arc::clone(&large.meta);
         let verified = verify_file(job, store, &large, &self.runs, self.request.remove_source).await?;
         drop(stream);
-        // The attempts have ended, so no sink that still runs can write.
+        // All attempts have ended. So even a sink that still runs can't write to the file any more.
         let staged = Arc::clone(&large.staged);
-        let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
-        job.engine.files.run(move || staged.commit(placing)).await??;
+        let placing =
+            self.request.placing(job, self.request.preserves(store.capabilities()), [Some(&meta), None]);
+        job.engine.files.run(move || placing.commit(&staged)).await??;
         let moved =
             TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(&meta) };
         Ok(DownloadOutcome { moved, version: meta.version.clone() })
@@ -253,7 +254,7 @@ impl RestDownload<'_> {
     /// the other bytes could come from another version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<ObjectPin, Error> {
         if meta.version.is_none() {
-            let message = "the connection broke, and the store reports no version, so the rest could come from another version";
+            let message = "the connection broke, and the store reports no version of the object, so the rest could be bytes of another version";
             return Err(Error::integrity(url(self.store.provider(), self.id), message));
         }
         Ok(ObjectPin::of(meta))
@@ -284,9 +285,10 @@ impl StreamSplit {
         Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
 
-    /// Takes over the end of the stream with the most bytes left, for one of `more` further streams. The
-    /// range has at most as many bytes as those of all earlier calls together, and at most an equal share of
-    /// the missing bytes. So a further stream that turns out to be slow has only few bytes.
+    /// Takes the end of the longest range that is left of any stream, for one of `more` further streams. The
+    /// new range is at most as long as all ranges taken over so far, or [`first_split`] if that is longer. It
+    /// is also at most an equal share of the missing bytes. So if the further stream turns out to be slow, it
+    /// has only few bytes to fetch.
     fn end_of(
         &mut self,
         large: &LargeDownload,
@@ -306,8 +308,8 @@ impl StreamSplit {
                 longest = Some((end - at, at - stream.start, stream));
             }
         }
-        // A stream that has only begun has no measured rate. Judge by the rate of the whole object instead:
-        // if the object is nearly complete, another stream isn't worth its cost.
+        // A new stream has no measured rate yet. Use the rate of the whole object instead. If the object is
+        // nearly complete, another stream isn't worth its cost.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
         let is_new = since(self.opened) < self.round_trip;
@@ -338,9 +340,9 @@ impl StreamSplit {
     }
 }
 
-/// Keeps the temporary file after an error that may pass, so that a later run can continue with its bytes.
-/// After a cancellation, keeps the file only if the request says so. Returns the error, with the number of
-/// kept bytes.
+/// Keeps the temporary file if the error is of a kind that can pass, so that a later run can continue with
+/// its bytes. After a cancellation, keeps the file only if the request says so. Returns the error, with the
+/// number of kept bytes.
 pub(super) fn keep(job: &JobState, staged: &StagedFile, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {

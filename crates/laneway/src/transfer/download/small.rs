@@ -102,8 +102,8 @@ async fn write(
         let _permit = permit;
         let store_one = |(asked, got): (&RequestedObject, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
-            let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
-            let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
+            let placing = request.placing(&inside, preserve, [Some(&got.meta), item.meta.as_deref()]);
+            let moved = store_small(&from, &got.meta, &got.body, &item.place, &placing)?;
             inside.progress.moved(moved.bytes);
             Ok(DownloadOutcome { moved, version: got.meta.version })
         };

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use laneway_store::{ObjectMeta, Store};
 
+use super::FileCommit;
 use super::composite;
 use super::sliced::LargeDownload;
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::local::folder::{CommitOptions, FilePlace};
+use crate::local::folder::FilePlace;
 use crate::location::url;
 use crate::transfer::composite::one_part;
 use crate::transfer::upload::verify::name_plain_crc32;
 
-/// Compares a complete file by the checksums of its `runs`. If these can't be combined into the store's
-/// checksum, compares by the digest of the uploaded parts, or reads the file back.
+/// Compares a complete file with the store's checksum, by the checksums of its `runs`. If these can't be
+/// combined into a checksum of the store's kind, compares the digest of the uploaded parts, or reads the file
+/// back.
 ///
 /// # Errors
 /// `ErrorKind::Integrity` if bytes are missing or differ.
@@ -35,8 +37,8 @@ pub(super) async fn verify_file(
     }
     match meta.checksums.parts {
         Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
-        // A move may remove its source only after a comparison. Several streams brought a large object, so
-        // read the file back for its MD5.
+        // A move must compare a checksum before it removes the source. Several streams fetched this object,
+        // so read the file back to compute its MD5.
         None if large.wanted.md5 || (is_move && meta.checksums.md5.is_some()) => {
             read_back(job, source, large).await
         }
@@ -82,7 +84,7 @@ pub(crate) fn store_small(
     meta: &ObjectMeta,
     bytes: &[u8],
     place: &FilePlace,
-    placing: CommitOptions,
+    placing: &FileCommit,
 ) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
     let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
@@ -97,6 +99,6 @@ pub(crate) fn store_small(
     };
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
-    staged.commit(placing)?;
+    placing.commit(&staged)?;
     Ok(TransferOutcome { bytes: meta.size, verified, atomic: true, made: ResultObject::of(meta) })
 }

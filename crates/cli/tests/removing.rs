@@ -9,7 +9,7 @@ use laneway_server::{Faults, Versioning};
 use laneway_testkit::{Endpoint, Program, Run, Scripted, Wire, answer, connect};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
-/// Fewer than one call removes, so that no batch is full on S3.
+/// One request of S3's DeleteObjects can remove more objects than this, so no batch is full.
 const OBJECTS: usize = 900;
 
 /// Starts a server whose only listing page always breaks off in the middle.
@@ -399,7 +399,7 @@ fn a_dry_run_fails_unreadable_sources_and_plans_the_rest() {
     }
 }
 
-/// A bucket with a hierarchical namespace keeps the folders of removed objects, and isn't empty while it has one.
+/// A bucket with a hierarchical namespace keeps the folders of removed objects, and isn't empty while it has a folder.
 #[test]
 fn the_folders_of_a_tree_go_with_its_objects() {
     let endpoint = Endpoint::start(Wire::Plain);
@@ -431,6 +431,11 @@ fn the_folders_of_a_tree_go_with_its_objects() {
     laneway.run(["rm", "-r", "gs://bucket/d"]).succeeds();
     assert_eq!(folders(), ["ab/"], "a tree of empty folders is one that can be removed");
     laneway.run(["rm", "-r", "gs://bucket/d"]).exits(1);
+    laneway.run(["rm", "-r", "gs://bucket/a*"]).succeeds();
+    assert_eq!(folders(), [""; 0], "the folders that a pattern matches");
+    store.put("bucket", "t/u/1", b"x").expect("stored");
+    laneway.run(["mv", "-r", "gs://bucket/t", "gs://bucket/moved"]).succeeds();
+    assert_eq!(folders(), ["moved/", "moved/u/"], "the folders of a tree that was moved");
     laneway.run(["rb", "--force", "--yes", "gs://bucket"]).succeeds();
     assert!(store.keys("bucket").is_empty());
 }
@@ -458,13 +463,17 @@ fn deleted_objects_are_listed_and_brought_back_where_the_store_keeps_them() {
     laneway.run(["restore", "-r", "gs://bucket/a"]).succeeds();
     assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"newer", "the newest of its name");
     assert_eq!(store.read("bucket", "a/2").expect("it is back"), b"two");
-    let kept = laneway.run(["restore", &urls[0]]).succeeds();
-    assert!(kept.stderr.contains("1 skipped"), "{}", kept.stderr);
+    for arguments in [&["restore", "--dry-run", &urls[0]][..], &["restore", &urls[0]]] {
+        let kept = laneway.run(arguments).succeeds();
+        assert!(kept.stderr.contains("1 skipped"), "{}", kept.stderr);
+    }
     laneway.run(["restore", "--overwrite", &urls[0]]).succeeds();
     assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"old");
     laneway.run(["rm", "gs://bucket/b"]).succeeds();
     laneway.run(["restore", "gs://bucket/b"]).succeeds();
     assert_eq!(store.read("bucket", "b").expect("it is back"), b"other");
-    laneway.run(["restore", "gs://bucket/none"]).exits(1).complains(&["gs://bucket/none"]);
-    laneway.run(["restore", "--days", "1", "gs://bucket/b"]).exits(1).complains(&["no days"]);
+    for arguments in [&["restore", "gs://bucket/none"][..], &["restore", "--dry-run", "gs://bucket/none"]] {
+        laneway.run(arguments).exits(1).complains(&["gs://bucket/none"]);
+    }
+    laneway.run(["restore", "--days", "1", "gs://bucket/b"]).exits(1).complains(&["neither days"]);
 }

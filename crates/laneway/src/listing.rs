@@ -79,7 +79,7 @@ pub(crate) struct ListingSource {
 pub(crate) struct ListingPages(ListingStream);
 
 impl ListingPages {
-    /// Returns the entries up to the end of the next page. Nothing follows an error.
+    /// Returns the entries up to the end of the next page. After an error, no more entries follow.
     pub(crate) async fn next(&mut self) -> Option<Result<EntryBatch, Error>> {
         let mut page = EntryBatch::default();
         while !page.ends_page {
@@ -170,16 +170,15 @@ impl ListingSource {
         }
         let pattern = self.pattern();
         let prefix = match &pattern {
-            Some(pattern) => pattern.literal_prefix().to_owned(),
-            // One listing brings the versions of the key itself and of the objects below it.
+            // One listing returns the versions of the key itself and those of the objects below it.
             None if self.all_versions => self.key.clone(),
-            None => folder_prefix(&self.key),
+            _ => self.folder_prefix(),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
         list.soft_deleted = self.soft_deleted;
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
-            // End the listing before keys that begin with this key but aren't wanted. `0` sorts right after
-            // `/`, so the listing then ends after the keys below this key. With a space, the listing ends
+            // Leave out other keys that begin with this key, such as `key2` for `key`. `0` sorts right after
+            // `/`, so `key0` ends the listing after the keys below `key/`. A space ends the listing right
             // after the key itself.
             list.end_before = Some(format!("{}{}", self.key, if self.recursive { '0' } else { ' ' }));
         }
@@ -198,6 +197,19 @@ impl ListingSource {
 
     fn pattern(&self) -> Option<Pattern> {
         Pattern::parse(self.key.strip_suffix('/').unwrap_or(&self.key))
+    }
+
+    /// Returns the text with which the names of all folders in this tree begin.
+    pub(crate) fn folder_prefix(&self) -> String {
+        self.pattern().map_or_else(|| folder_prefix(&self.key), |pattern| pattern.literal_prefix().to_owned())
+    }
+
+    /// Returns whether a folder is in this tree. The name ends in a slash.
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
+        match self.pattern() {
+            Some(pattern) => pattern.matching_folder(name).is_some(),
+            None => name.starts_with(&folder_prefix(&self.key)),
+        }
     }
 
     fn itself(&self) -> SourceObject {

@@ -12,15 +12,16 @@ use serde_json::Value;
 
 use crate::{
     AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error,
-    ErrorKind, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part,
-    Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions, SignedUrl,
-    StoredPart, Unless, Version,
+    ErrorKind, FolderPage, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation,
+    Page, Part, Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions,
+    SignedUrl, StoredPart, Unless, Version,
 };
 
 /// The maximum number of concurrent deletes in the default [`Dialect::delete_many`].
 const DELETES_AT_ONCE: usize = 16;
 
-/// One kind of store. It implements the verbs that all kinds have in common with its own requests, answers and errors.
+/// One kind of store. All kinds have the same verbs, and each kind implements them with its own requests, answers and
+/// errors.
 ///
 /// [`Store`](crate::Store) holds a dialect and documents each verb and the errors that an implementation returns. A
 /// dialect retries requests itself, and compares checksums if the store sends them. It reports success only if the
@@ -59,7 +60,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Path::default()
     }
 
-    /// Returns how many more large requests for a bucket's objects would each become faster with an additional
+    /// Returns how many more large requests for a bucket's objects would raise the rate, because each would get another
     /// connection.
     async fn spare(&self, _bucket: &str) -> Spare {
         Spare::none()
@@ -155,7 +156,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _options: &PutOptions,
         _whole: &Checksums,
     ) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::Compose, to, "this store joins no objects by one request"))
+        Err(unsupported(self, Operation::Compose, to, "this store can't join objects by one request"))
     }
 
     /// See [`Store::set_meta`](crate::Store::set_meta).
@@ -163,14 +164,20 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::SetMeta, id, "this store can't change metadata"))
     }
 
-    /// Returns whether [`Store::restore`](crate::Store::restore) brings back deleted objects, and not archived ones.
+    /// Returns true if [`Store::restore`](crate::Store::restore) brings back deleted objects, and false if it restores
+    /// archived objects or none.
     fn restores_deleted(&self) -> bool {
         false
     }
 
     /// See [`Store::restore`](crate::Store::restore).
     async fn restore(&self, id: &ObjectId, _options: &RestoreOptions) -> Result<Restoration, Error> {
-        Err(unsupported(self, Operation::Restore, id, "this store has nothing to restore objects from"))
+        Err(unsupported(self, Operation::Restore, id, "this store can't restore objects"))
+    }
+
+    /// See [`Store::find_deleted`](crate::Store::find_deleted).
+    async fn find_deleted(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::Restore, id, "this store keeps no deleted objects"))
     }
 
     /// See [`Store::changing`](crate::Store::changing).
@@ -229,7 +236,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Records that such a digest has matched. From now on, a different digest proves that the bytes differ.
     fn trust_md5s_of_parts(&self) {}
 
-    /// Returns whether ETags of 32 hexadecimal digits are known to be no MD5s here, such as in listings.
+    /// Returns true if this store's ETags of 32 hexadecimal digits are known not to be MD5s. This also applies to the
+    /// ETags in listings.
     fn has_opaque_etags(&self) -> bool {
         false
     }
@@ -247,6 +255,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// See [`Store::begin`](crate::Store::begin).
     async fn begin(&self, id: &ObjectId, _options: &PutOptions) -> Result<Multipart, Error> {
         Err(unsupported(self, Operation::Begin, id, NO_MULTIPART))
+    }
+
+    /// See [`Store::begin_unchecked`](crate::Store::begin_unchecked). By default the same as [`begin`](Self::begin).
+    async fn begin_unchecked(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        self.begin(id, options).await
     }
 
     /// See [`Store::part`](crate::Store::part).
@@ -339,9 +352,14 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::BucketSettings, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
     }
 
+    /// See [`Store::has_folders`](crate::Store::has_folders).
+    async fn has_folders(&self, _bucket: &str) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// See [`Store::folders`](crate::Store::folders).
-    async fn folders(&self, _bucket: &str, _prefix: &str) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
+    async fn folders(&self, _bucket: &str, _prefix: &str, _token: Option<&str>) -> Result<FolderPage, Error> {
+        Ok(FolderPage::default())
     }
 
     /// See [`Store::delete_folder`](crate::Store::delete_folder).

@@ -3,14 +3,14 @@
 //! [`Store`] is the caller's interface to a [`Dialect`]: `head get put delete delete_many list copy`, multipart uploads
 //! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of
 //! verbs. For each verb, one function without side effects makes a request from the arguments, and another makes the
-//! result from an answer. A few lines in between send the request over [`laneway_lanes::Lanes`]. Callers may supply
+//! result from an answer. A few lines in between send the request over [`laneway_lanes::Lanes`]. Callers can supply
 //! their own dialect. Code that depends on the kind of store decides by [`Capabilities`].
 //!
 //! The invariant: keys are exactly the store's bytes and are never changed. Before a verb reports success, it compares
 //! the result with every size and checksum that the store sends.
 //!
-//! This crate deliberately doesn't choose ranges and parts, which is the caller's task. Nor does it write files or
-//! resume in the middle of a body.
+//! This crate deliberately doesn't choose ranges and parts, which is the caller's task. It also doesn't write files,
+//! and it doesn't resume in the middle of a body.
 
 mod access_grant;
 mod added_headers;
@@ -78,7 +78,7 @@ pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
-pub use listing::{List, ListingLimits, Page};
+pub use listing::{FolderPage, List, ListingLimits, Page};
 pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};

@@ -30,8 +30,8 @@ pub struct List {
     pub delimiter: Option<String>,
     /// Lists only keys that sort after this one. The key itself is left out.
     pub start_after: Option<String>,
-    /// Lists only keys that sort before this one. GCS applies this bound itself. From an S3 page, Laneway drops the
-    /// keys beyond it.
+    /// Lists only keys that sort before this one. GCS applies this bound itself. S3 doesn't, so Laneway drops the keys
+    /// beyond it from each page.
     pub end_before: Option<String>,
     /// [`Page::next`] of the previous page.
     pub token: Option<String>,
@@ -40,11 +40,12 @@ pub struct List {
     /// If true, lists all versions that the bucket keeps, grouped by key. GCS sends the oldest first. S3 sends the
     /// newest first, with its delete markers.
     pub versions: bool,
-    /// Lists the versions that were deleted and can still be restored, in place of the others. Only GCS has such
-    /// versions. Needs [`versions`](Self::versions).
+    /// If true, lists only the deleted versions that can still be restored. Only GCS has such versions. Needs
+    /// [`versions`](Self::versions).
     pub soft_deleted: bool,
-    /// True for a bucket whose keys come in no order. The store's bounds mean little then, so entries outside are
-    /// left out one by one. [`Store::list`](crate::Store::list) sets it for buckets that are known for that.
+    /// True for an S3 bucket whose keys arrive in no order. Laneway then doesn't send `start_after` to the store, but
+    /// compares each entry with the bounds itself. [`Store::list`](crate::Store::list) sets this field for buckets that
+    /// are known to be unsorted.
     pub is_unsorted: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct ListingLimits {
 }
 
 impl ListingLimits {
-    /// Returns the limits that apply if both apply.
+    /// Combines two sets of limits: a limit is true if it is true in one of them.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -123,7 +124,7 @@ impl Tokens {
     pub(crate) fn next(&mut self, token: Option<String>) -> Result<Option<String>, &'static str> {
         match token.filter(|token| !token.is_empty()) {
             Some(token) if !self.0.insert(token.clone()) => {
-                Err("the answer goes on with a page that has come before")
+                Err("the answer's next page is one that has come before")
             }
             token => Ok(token),
         }
@@ -138,6 +139,15 @@ pub struct Page {
     pub objects: Vec<ObjectMeta>,
     /// The common prefixes, up to and including the delimiter.
     pub prefixes: Vec<String>,
+    /// The token for the next page, or `None` after the last one.
+    pub next: Option<String>,
+}
+
+/// A page of a listing of folders.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct FolderPage {
+    /// The names in the order of their bytes. Each ends in a slash.
+    pub names: Vec<String>,
     /// The token for the next page, or `None` after the last one.
     pub next: Option<String>,
 }

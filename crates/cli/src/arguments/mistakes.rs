@@ -33,7 +33,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--no-follow-symlinks", "--skip-links", "-e", "--ignore-symlinks"],
         COPY,
-        "not needed for links to folders, which are skipped; links to files are followed",
+        "not needed for links to folders, because Laneway skips them; Laneway always follows links to files",
     ),
     (&["-L", "--copy-links"], &["cp", "mv", "copy", "move", "sync", "rsync"], "use --follow-symlinks"),
     (&["--ignore-existing", "--immutable"], COPY, "use --no-clobber"),
@@ -59,7 +59,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
             "-D",
         ],
         &[],
-        "not needed: Laneway chooses by itself",
+        "not needed: Laneway chooses these settings by itself",
     ),
     (
         &["--continue-on-error", "--skip-unsupported"],
@@ -69,7 +69,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--partial", "--resume"],
         &[],
-        "not needed: run the same command again to continue; cp needs -n for that",
+        "not needed: run the same command again to continue; with cp, -n also skips destinations that exist",
     ),
     (
         &["--checksum-algorithm", "--checksum-mode", "--content-md5"],
@@ -79,7 +79,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--progress", "--show-progress"],
         &[],
-        "not needed: a terminal shows the progress; --no-progress hides it",
+        "not needed: Laneway shows its progress on a terminal; --no-progress hides it",
     ),
     (
         &["--no-verify-ssl", "--insecure", "--no-check-certificate", "-k"],
@@ -130,7 +130,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--filter", "--include-from", "--filter-from"],
         &[],
-        "use --include and --exclude, or --exclude-from FILE with '+ ' lines",
+        "use --include and --exclude, or --exclude-from FILE, in which '+ ' begins a rule to include",
     ),
     (&["-I", "--read-paths-from-stdin", "--files-from-raw"], &[], "use --files-from -"),
     (&["--manifest-path"], &[], "use --manifest FILE"),
@@ -172,7 +172,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["size", "usage"], "use du -s"),
     (&["md5sum", "sha1sum", "hashsum", "checksum"], "use hash for files, and stat for objects"),
     (&["mkdir", "make-bucket"], "use mb for buckets; a folder exists as soon as an object is in it"),
-    (&["rmdir", "remove-bucket"], "use rb for buckets; a folder disappears with its last object"),
+    (&["rmdir", "remove-bucket"], "use rb for buckets, and rm -r for a folder"),
     (&["pipe", "rcat"], "use cp - URL"),
     (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
     (&["restore-object", "unarchive"], "use restore"),
@@ -292,7 +292,7 @@ fn is_misspelt(typed: &str, meant: &str) -> bool {
     is_beginning || distance(typed, meant) <= 1 + typed.len() / 6
 }
 
-/// Returns how many letters have to be changed, added or left out to make one word of another.
+/// Returns the number of letters to change, add or remove to turn one word into another.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -22,7 +22,7 @@ pub(crate) struct Mb {
     /// Buckets, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Put the bucket into this location, on GCS: EU, us-central1
+    /// Put the bucket into this location on GCS, such as EU or us-central1
     ///
     /// By default the store chooses.
     ///
@@ -100,7 +100,7 @@ impl Rb {
         let client = context.client()?;
         let mut tally = OutcomeTally::default();
         for at in &places {
-            // If the URL names a prefix, remove nothing here. `remove` then refuses it.
+            // If the URL names a prefix, don't empty the bucket. `remove` then refuses the URL.
             let emptied = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
                     empty(context, &client, at, false)?;
@@ -111,7 +111,7 @@ impl Rb {
                 return Ok(Exit::Interrupted);
             }
             let removed = emptied.and_then(|bucket| match bucket.remove().call() {
-                // Noncurrent versions keep the bucket from being empty. A listing of objects doesn't show them.
+                // The bucket may still have noncurrent versions, which a listing of objects doesn't show. Remove these too.
                 Err(error) if self.force && error.status() == Some(CONFLICT) => {
                     empty(context, &client, at, true)?;
                     bucket.remove().call()
@@ -149,10 +149,14 @@ fn empty(
     let _entered = context.together.as_ref().map(|together| together.enter(job.canceller()));
     let mut first = None;
     while let Some(event) = job.next_blocking() {
-        if let Event::Item(item) = event
-            && let Outcome::Failed(error) = item.outcome
-        {
-            first.get_or_insert(error);
+        match event {
+            Event::Item(item) => {
+                if let Outcome::Failed(error) = item.outcome {
+                    first.get_or_insert(error);
+                }
+            }
+            Event::Warning(warning) => context.complain(&format!("warning: {warning}")),
+            _ => {}
         }
     }
     first.map_or(Ok(()), Err)
@@ -179,7 +183,7 @@ struct VersioningArguments {
     /// Bucket, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL")]
     url: OsString,
-    /// on or off; S3 keeps the versions that exist
+    /// on or off; off keeps the versions that exist
     #[arg(value_name = "on|off", value_parser = ["on", "off"])]
     state: Option<String>,
 }

@@ -23,6 +23,7 @@ use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::download::{DownloadSearch, is_asked};
 use crate::transfer::moved;
+use crate::transfer::remove::folders;
 use crate::transfer::upload::{PutOutcome, UploadSearch};
 use crate::{CopyRequest, Error, Location, Op};
 
@@ -62,6 +63,9 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
                 _ => None,
             };
             pump_all(&job, |units| look_through(search(units), folder.clone())).await;
+            if takes_folders(&job, &request) {
+                folders::remove_of(&job, &request.sources).await;
+            }
             job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
             if let Some(folder) = folder {
                 remove_leftovers(&job, &request, folder).await;
@@ -69,6 +73,14 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
         }
     }
     job.finish().await;
+}
+
+/// Returns whether the job has moved whole trees. A bucket with a hierarchical namespace keeps the folders of
+/// such trees, so the job must remove them, too.
+fn takes_folders(job: &JobState, request: &CopyRequest) -> bool {
+    let is_whole = request.filter.is_empty() && request.files_from.is_none() && request.inventory.is_none();
+    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
+    request.remove_source && request.recursive && !request.dry_run && is_whole && has_ended_well
 }
 
 /// Removes temporary files that earlier downloads of this tree left. If the object of such a file no longer
@@ -165,8 +177,8 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
         search.fail(Op::Upload, source, error).await;
     }
     let job = Arc::clone(&search.job);
-    // If there is a manifest, request each source's metadata. The next run compares it to skip unchanged
-    // sources.
+    // If there is a manifest, request each source's metadata. The next run compares the metadata with the
+    // manifest, to skip unchanged sources.
     let store = |provider| Ok(job.store(provider)?.as_source());
     let ahead = asked_ahead(&request, store, |_, _| job.has_manifest());
     let mut ahead = std::pin::pin!(ahead);
@@ -189,9 +201,9 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     }
 }
 
-/// Lists the destination in a dry run, to find out whether the whole job would fail: the bucket may be
-/// missing, the store unreachable, or the credentials invalid. A denied listing is no error, because the
-/// caller may be permitted to write but not to list.
+/// Lists the destination in a dry run, to find out whether the whole job would fail: the bucket may be missing,
+/// the store unreachable, or the credentials invalid. A denied listing isn't an error, because the credentials
+/// may permit writing but not listing.
 async fn look_at(job: &JobState, to: Prefix<'_>) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
     match job.store(to.provider)?.list(&list).await {
@@ -214,7 +226,7 @@ pub(crate) struct CopyItem {
     to: ObjectId,
 }
 
-/// The source's store, the destination's store and the request, which the copies of a source share.
+/// The stores of source and destination, and the request. All copies of one source share them.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyEnds {
     from: Store,
@@ -258,7 +270,7 @@ impl CopyEnds {
         ActiveItem { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
-    /// Reports an item's result. In a move, removes the source first, and reports an error if that fails.
+    /// Reports an item's result. In a move, first removes the source, and reports an error if the removal fails.
     async fn finish(
         &self,
         job: &JobState,

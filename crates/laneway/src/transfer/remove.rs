@@ -1,15 +1,16 @@
 //! Removes objects. Laneway sends batches of deletes while it is still listing.
 
-mod folders;
+pub(crate) mod folders;
 mod markers;
 
 use std::sync::Arc;
 
+use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, VersionNames};
 
-use crate::event::{Verified, Warning};
+use crate::event::Verified;
 use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
 use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
@@ -46,8 +47,13 @@ pub(crate) async fn run(job: Arc<JobState>, request: RemoveRequest) {
             if request.missing_is_fine {
                 job.takes_missing();
             }
-            pump_all(&job, |units| search(&job, &request, units)).await;
-            remove_folders(&job, &request).await;
+            let removing = pump_all(&job, |units| search(&job, &request, units));
+            if folders::are_taken(&request) {
+                join(removing, folders::learn(&job, &request.targets)).await;
+                folders::remove_of(&job, &request.targets).await;
+            } else {
+                removing.await;
+            }
             job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
     }
@@ -70,43 +76,21 @@ async fn search(job: &Arc<JobState>, request: &RemoveRequest, units: Units) {
         };
         if let Err(error) = search_one(job, provider, &source, request, &units).await
             && !(request.missing_is_fine && error.is_not_found() && !error.is_about_bucket())
-            && !(error.is_not_found() && has_removed_folders(job, provider, &source, request).await)
         {
             job.fail(Op::Remove, target.to_string(), None, error).await;
         }
     }
 }
 
-/// Returns whether a tree without objects had folders, which are gone now.
+/// Removes the folders of a tree without objects. Returns whether it has removed any.
 async fn has_removed_folders(
     job: &Arc<JobState>,
-    provider: Provider,
+    store: &Store,
     source: &ListingSource,
     request: &RemoveRequest,
 ) -> bool {
-    let Ok(store) = job.store(provider) else { return false };
     let at = ObjectId::new(&source.bucket, &source.key);
     folders::are_taken(request) && folders::remove(job, store, &at).await.is_ok_and(|gone| gone > 0)
-}
-
-/// Removes the folders of the trees, once their objects are gone.
-async fn remove_folders(job: &Arc<JobState>, request: &RemoveRequest) {
-    if !folders::are_taken(request) {
-        return;
-    }
-    for target in &request.targets {
-        let Some((provider, id)) = target.as_object() else { continue };
-        let Ok(store) = job.store(provider) else { continue };
-        if job.cancel.is_set() || id.version.is_some() {
-            return;
-        }
-        if let Err(error) = folders::remove(job, store, &id).await
-            && !job.cancel.is_set()
-        {
-            job.warn(Warning { target: target.to_string(), message: format!("its folders stay: {error}") })
-                .await;
-        }
-    }
 }
 
 async fn search_one(
@@ -128,8 +112,18 @@ async fn search_one(
                 arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)).collect()
             }
             Ok(None) => break Ok(()),
+            Err(error) if error.is_not_found() && has_removed_folders(job, store, source, request).await => {
+                break Ok(());
+            }
             Err(error) => break Err(error),
         };
+        // Nothing lies below the key, so it is taken as an object's. It may be that of a tree of empty folders.
+        if let [SourceObject { id, meta: None, .. }] = &arrived[..]
+            && has_removed_folders(job, store, source, request).await
+            && job.unless_cancelled(store.head(id, None)).await?.is_err_and(|error| error.is_not_found())
+        {
+            continue;
+        }
         if let Some(error) = request.inventory.as_ref().and_then(|_| unbound(store, &arrived)) {
             break Err(error);
         }
@@ -152,8 +146,8 @@ async fn search_one(
             return Ok(());
         }
     };
-    // If a listing fails, the objects that it found before are still removed, except for the delete markers
-    // of its last key. Ignore an error here: it only means that the job was cancelled.
+    // Remove the objects that the listing found, even if it failed later. Only the delete markers of the last
+    // key then stay. Ignore an error here: it only means that the job was cancelled.
     let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), is_bound, units).await;
     ended
 }
@@ -459,9 +453,9 @@ async fn remove_together(
     ends
 }
 
-/// Removes an object that the user named. A missing object is an error, unless `is_missing_fine`. Some stores
-/// report success even for a missing object, so there Laneway looks the object up first. If the caller may
-/// delete but not read, the lookup is denied, and the answer to the delete decides.
+/// Removes an object that the user named. A missing object is an error, unless `is_missing_fine`. If the
+/// store reports success even for a missing object, Laneway looks the object up first. If the credentials
+/// permit deletes but not this lookup, the answer to the delete decides.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;

@@ -9,8 +9,8 @@ use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, InventoryFormat, Operation,
-    PartRules, RequestPrices, Restoration, RestoreOptions, Resumable, VersionNames,
+    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, FolderPage, InventoryFormat,
+    Operation, PartRules, RequestPrices, Restoration, RestoreOptions, Resumable, VersionNames,
 };
 
 /// Limits: <https://cloud.google.com/storage/quotas#objects>. Prices: class A and B operations of the standard class in a
@@ -21,7 +21,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     copies: true,
     copy_bytes_max: None,
     parts: PartRules::S3,
-    // Multipart uploads exist only in the XML API, and there they support no preconditions.
+    // Multipart uploads exist only in the XML API, which supports no preconditions for them.
     multipart_takes_condition: false,
     delete_many_keeps_conditions: false,
     delete_keeps_condition: true,
@@ -104,8 +104,16 @@ http_verbs!(Gcs, CAPABILITIES, {
         self.restore_deleted(id, options).await
     }
 
-    async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
-        self.list_folders(bucket, prefix).await
+    async fn find_deleted(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
+        self.deleted_object(id).await
+    }
+
+    async fn has_folders(&self, bucket: &str) -> Result<bool, Error> {
+        self.is_hierarchical(bucket).await
+    }
+
+    async fn folders(&self, bucket: &str, prefix: &str, token: Option<&str>) -> Result<FolderPage, Error> {
+        self.list_folders(bucket, prefix, token).await
     }
 
     async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! The folders of buckets with a hierarchical namespace. They appear with the objects in them, and stay when these are
-//! gone (<https://cloud.google.com/storage/docs/json_api/v1/folders>).
+//! The folders of buckets with a hierarchical namespace. GCS creates a folder together with the first object in it, and
+//! keeps the folder when its objects are deleted (<https://cloud.google.com/storage/docs/json_api/v1/folders>).
 
 use http::Method;
 use serde::Deserialize;
@@ -7,8 +7,7 @@ use serde::Deserialize;
 use super::Gcs;
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
-use crate::listing::Tokens;
-use crate::{Error, Operation};
+use crate::{Error, FolderPage, Operation};
 
 const FOLDERS: &str = "storage#folders";
 
@@ -26,7 +25,7 @@ struct Namespace {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct FolderPage {
+struct FolderList {
     kind: Option<String>,
     items: Vec<ListedFolder>,
     next_page_token: Option<String>,
@@ -43,9 +42,9 @@ fn folder_path(bucket: &str, folder: &str) -> String {
 }
 
 impl Gcs {
-    /// Returns whether a bucket has a hierarchical namespace. An emulator without this question has none, and a caller
-    /// who may not ask it sees a flat bucket.
-    async fn is_hierarchical(&self, bucket: &str) -> Result<bool, Error> {
+    /// Returns true if a bucket has a hierarchical namespace. Returns false if the server doesn't know the request, as
+    /// emulators don't, or if the caller isn't permitted to send it.
+    pub(crate) async fn is_hierarchical(&self, bucket: &str) -> Result<bool, Error> {
         if let Some(known) = self.namespaces().get(bucket) {
             return Ok(*known);
         }
@@ -65,33 +64,35 @@ impl Gcs {
         Ok(is_hierarchical)
     }
 
-    /// Lists the folders whose names begin with a prefix. A flat bucket has none.
-    pub(crate) async fn list_folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
+    /// Returns a page of the folders whose names begin with a prefix. A bucket without a hierarchical namespace has
+    /// none.
+    pub(crate) async fn list_folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        token: Option<&str>,
+    ) -> Result<FolderPage, Error> {
         if !self.is_hierarchical(bucket).await? {
-            return Ok(Vec::new());
+            return Ok(FolderPage::default());
         }
         let exchange = Exchange::bucket(self, Operation::List, bucket);
-        let (mut names, mut tokens) = (Vec::new(), Tokens::default());
-        let mut token: Option<String> = None;
-        loop {
-            let query = Query::new()
-                .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
-                .and_some("pageToken", token.as_deref())
-                .and("fields", "kind,nextPageToken,items(name)");
-            let target = format!("/storage/v1/b/{}/folders{query}", component(bucket));
-            let sent = exchange.send(&Outgoing::new(Method::GET, target)).await?;
-            let answer: FolderPage = serde_json::from_slice(&sent.response.body)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of folders: {e}")))?;
-            if answer.kind.as_deref() != Some(FOLDERS) {
-                let message = format!("the answer is no list of folders: it is not of the kind {FOLDERS}");
-                return Err(exchange.nonsense(&sent, message));
-            }
-            names.extend(answer.items.into_iter().map(|folder| folder.name));
-            token = tokens.next(answer.next_page_token).map_err(|e| exchange.nonsense(&sent, e))?;
-            if token.is_none() {
-                return Ok(names);
-            }
+        let query = Query::new()
+            .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
+            .and_some("pageToken", token)
+            .and("fields", "kind,nextPageToken,items(name)");
+        let target = format!("/storage/v1/b/{}/folders{query}", component(bucket));
+        let sent = exchange.send(&Outgoing::new(Method::GET, target)).await?;
+        let answer: FolderList = serde_json::from_slice(&sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of folders: {e}")))?;
+        if answer.kind.as_deref() != Some(FOLDERS) {
+            let message = format!("the answer isn't a list of folders: its kind isn't {FOLDERS}");
+            return Err(exchange.nonsense(&sent, message));
         }
+        let next = answer.next_page_token.filter(|next| !next.is_empty());
+        if next.is_some() && next.as_deref() == token {
+            return Err(exchange.nonsense(&sent, "the page of folders is followed by itself".to_owned()));
+        }
+        Ok(FolderPage { names: answer.items.into_iter().map(|folder| folder.name).collect(), next })
     }
 
     pub(crate) async fn remove_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {

@@ -4,10 +4,10 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Store;
-use crate::{BucketSetting, Error, NewBucket};
+use crate::{BucketSetting, Error, FolderPage, NewBucket};
 
 impl Store {
-    /// Lists the names of the buckets that the credentials own. On GCS they are those of
+    /// Lists the names of the buckets that the credentials own, or on GCS the buckets of
     /// [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
@@ -16,7 +16,7 @@ impl Store {
         self.dialect.buckets().await
     }
 
-    /// Makes a bucket, on GCS in [`Settings::project`](crate::Settings::project).
+    /// Creates a bucket. On GCS, the bucket belongs to [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
     /// `AlreadyExists` if a bucket of that name exists, even if another account owns it.
@@ -29,7 +29,8 @@ impl Store {
         }
     }
 
-    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has an empty object.
+    /// Returns a setting of a bucket, as JSON in the provider's own form. If the bucket has no such setting, the result
+    /// is an empty JSON object.
     ///
     /// # Errors
     /// `NotFound`; `Permission`; `Unsupported` if the store has no such setting.
@@ -37,7 +38,7 @@ impl Store {
         self.dialect.bucket_setting(bucket, setting).await
     }
 
-    /// Replaces a setting of a bucket, or removes it without a value.
+    /// Replaces a setting of a bucket, or removes it if `value` is `None`.
     ///
     /// # Errors
     /// As for [`bucket_setting`](Self::bucket_setting); `Invalid` for a value that the store refuses.
@@ -50,13 +51,27 @@ impl Store {
         self.dialect.set_bucket_setting(bucket, setting, value).await
     }
 
-    /// Lists the folders that a bucket holds beside its objects, with names that begin with a prefix. Each ends in a
-    /// slash. They exist in GCS buckets with a hierarchical namespace, and other buckets have none.
+    /// Returns true if a bucket can have [folders](Self::folders) in addition to its objects. The answer is remembered.
     ///
     /// # Errors
-    /// `Permission`, since the request needs a permission of its own.
-    pub async fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<String>, Error> {
-        self.dialect.folders(bucket, prefix).await
+    /// Returns the store's error. If the caller isn't permitted to ask, that isn't an error, and the result is false.
+    pub async fn has_folders(&self, bucket: &str) -> Result<bool, Error> {
+        self.dialect.has_folders(bucket).await
+    }
+
+    /// Returns a page of the bucket's folders whose names begin with a prefix. Each name ends in a slash. Only GCS
+    /// buckets with a hierarchical namespace have folders, in addition to objects. `token` is [`FolderPage::next`] of
+    /// the previous page.
+    ///
+    /// # Errors
+    /// `Permission`, because the request needs a separate permission.
+    pub async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        token: Option<&str>,
+    ) -> Result<FolderPage, Error> {
+        self.dialect.folders(bucket, prefix, token).await
     }
 
     /// Removes an empty folder.

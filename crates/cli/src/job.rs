@@ -64,7 +64,7 @@ pub(crate) fn run(
         if !output::is_closed(&error) {
             return Err(error.into());
         }
-        // Most programs whose output pipe is closed end without a message, and with a status other than 0. Do the same.
+        // If the reader closes the output pipe, most programs end without a message, and with a status other than 0. Do the same.
         return Ok(Exit::Failed);
     }
     if seen.reader_left {
@@ -72,7 +72,7 @@ pub(crate) fn run(
     }
     let summary = summary.unwrap_or_default();
     match print_end(context, &wording, &client, &summary, &seen, throttled) {
-        // The work is done, so the result stays the same if the reader of standard output has closed it.
+        // The work is done. So the result stays the same, even if the reader has closed standard output.
         Err(error) if output::is_closed(&error) => {}
         printed => printed?,
     }
@@ -103,12 +103,7 @@ impl SingleJob {
             (!options.quiet).then(|| client.clone()),
             options.bandwidth_limit,
         );
-        let canceller = job.canceller();
-        let interrupt = Interrupt::listen(move || {
-            canceller.cancel();
-            complain("stopping; press Ctrl-C again to stop at once");
-        })?;
-        Ok(Self { ticker, _interrupt: interrupt })
+        Ok(Self { ticker, _interrupt: Interrupt::cancelling(job.canceller())? })
     }
 }
 
@@ -228,6 +223,17 @@ const SAME_PRESS: Duration = Duration::from_millis(300);
 pub(crate) struct Interrupt(Handle);
 
 impl Interrupt {
+    /// Cancels a job or a call at the first signal, and ends the program at the second.
+    ///
+    /// # Errors
+    /// Fails in the same cases as [`listen`](Self::listen).
+    pub(crate) fn cancelling(canceller: Canceller) -> io::Result<Self> {
+        Self::listen(move || {
+            canceller.cancel();
+            complain("stopping; press Ctrl-C again to stop at once");
+        })
+    }
+
     /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the
     /// second. It doesn't handle SIGHUP, so `nohup` works.
     ///
@@ -246,7 +252,7 @@ impl Interrupt {
                         first();
                     }
                     None if asked.elapsed() < SAME_PRESS => {}
-                    // Skip destructors and exit handlers: a user who presses twice wants the prompt back.
+                    // Exit at once, without destructors and exit handlers. A user who presses Ctrl-C twice wants the prompt back.
                     None => signal_hook::low_level::exit(Exit::Interrupted.status().into()),
                 }
             }

@@ -233,6 +233,8 @@ fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
     assert_eq!(ends("s3://bucket/t"), ["t/1  (archived)", "t/2  (archived)", "t/warm"]);
     let planned = laneway.run(["restore", "-r", "--dry-run", "--days", "2", "s3://bucket/t"]).succeeds();
     assert!(planned.stderr.contains("would restore 2 objects"), "{}", planned.stderr);
+    let planned = laneway.run(["restore", "--dry-run", "--days", "2", "s3://bucket/t/warm"]).succeeds();
+    assert!(planned.stderr.contains("0 objects restored or requested, 1 skipped"), "{}", planned.stderr);
     let refused = laneway.run(["restore", "s3://bucket/t/1"]).exits(1);
     assert!(refused.stderr.contains("MalformedXML") || refused.stderr.contains("XML"), "{}", refused.stderr);
     let begun = laneway.run(["restore", "-r", "--days", "2", "--tier", "Bulk", "s3://bucket/t"]).succeeds();

@@ -229,6 +229,31 @@ fn an_interrupted_upload_leaves_no_object_and_no_parts() {
 }
 
 #[test]
+fn an_interrupted_composition_leaves_nothing() {
+    for (scheme, rule, verb, count, size) in
+        [("gs", "compose:1-2 delay 1s", "compose", 40, 1), ("s3", "copy:2-9 stall", "copy", 3, 5 << 20)]
+    {
+        let faults = Faults::parse([rule]).expect("a rule");
+        let endpoint = Endpoint::start_with(Wire::Plain, Config { faults, ..Config::default() });
+        let keys: Vec<_> = (0..count).map(|n| format!("p/{n:02}")).collect();
+        keys.iter().for_each(|key| endpoint.put(key, &random_bytes(1, size)));
+        let mut arguments = vec!["compose".to_owned()];
+        arguments.extend(keys.iter().map(|key| format!("{scheme}://bucket/{key}")));
+        arguments.push(format!("{scheme}://bucket/all"));
+        let running = endpoint.program(LANEWAY).start(&arguments);
+        let has_begun = |counters: &laneway_server::Counters| {
+            counters.requests_by_verb.get(verb).is_some_and(|requests| *requests >= 2)
+        };
+        assert!(endpoint.server().wait_until(std::time::Duration::from_secs(60), has_begun), "over {scheme}");
+        running.signal("-INT");
+        let run = running.end().exits(130);
+        assert!(run.stderr.contains("laneway: interrupted"), "{}", run.stderr);
+        assert_eq!(endpoint.server().store().keys("bucket"), keys, "over {scheme}");
+        assert_eq!(endpoint.server().counters().multipart_open, 0, "over {scheme}");
+    }
+}
+
+#[test]
 fn a_file_that_shrinks_while_it_is_sent_is_no_object() {
     for scheme in ["gs", "s3"] {
         let endpoint = Endpoint::start_with(

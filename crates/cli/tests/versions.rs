@@ -125,7 +125,8 @@ fn a_key_that_looks_like_a_version_is_named_by_a_pattern() {
     }
 }
 
-/// A store that ignores the version in a request answers with the live object. A GCS answer states its generation, which gives it away.
+/// A store that ignores the version in a request answers with the live object. On GCS, Laneway notices this by the generation in the
+/// answer.
 #[test]
 fn a_moved_version_stays_where_the_store_does_not_know_it_by_its_name() {
     let endpoint = Endpoint::start(Wire::Plain);
@@ -433,6 +434,17 @@ fn versioning_and_lifecycle_are_shown_and_changed_in_the_stores_own_form() {
         assert_eq!(shown("lifecycle", &url), serde_json::json!({}));
         laneway.run(["bucket", "lifecycle", &format!("{url}/key")]).exits(2);
     }
+    let rules = serde_json::json!({"rule": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]});
+    let file = endpoint.folder().join("gsutil.json");
+    std::fs::write(&file, serde_json::json!({"lifecycle": rules}).to_string()).expect("written");
+    laneway.run(["bucket", "lifecycle", "gs://bucket", "--set", "gsutil.json"]).succeeds();
+    assert_eq!(shown("lifecycle", "gs://bucket"), rules);
+    std::fs::write(&file, "{\"Rules\": []}").expect("written");
+    laneway
+        .run(["bucket", "lifecycle", "gs://bucket", "--set", "gsutil.json"])
+        .exits(1)
+        .complains(&["`rule`"]);
+    assert_eq!(shown("lifecycle", "gs://bucket"), rules, "a refused file clears nothing");
     std::fs::write(endpoint.folder().join("no.json"), "{").expect("written");
     laneway.run(["bucket", "lifecycle", "s3://bucket", "--set", "no.json"]).exits(2).complains(&["JSON"]);
     laneway.run(["bucket", "versioning", "s3://nowhere"]).exits(1).complains(&["s3://nowhere"]);

@@ -1,4 +1,4 @@
-//! The client, which is the library's entry point, its builder, and the operations that take URLs.
+//! The client, its builder, and the operations that take URLs. The client is the library's entry point.
 
 pub(crate) mod builder;
 pub mod dialect;
@@ -22,6 +22,7 @@ use crate::engine::fork::{OfProcess, PerProcess};
 use crate::engine::runtime::{Task, block_on, wait};
 use crate::engine::settings::ClientSettings;
 use crate::engine::state::ClientState;
+use crate::job::JobEnds;
 use crate::job::running::{JobState, Purpose};
 use crate::job::shared::CommonBuckets;
 use crate::manifest::ManifestSubject;
@@ -32,13 +33,13 @@ use crate::transfer::restore;
 use crate::transfer::set_meta;
 use crate::transfer::sync;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op, RemoveRequest,
-    RestoreRequest, RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
+    Canceller, CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, ObjectAccess, Op,
+    RemoveRequest, RestoreRequest, RunManifest, SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
 /// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own
-/// threads, so any thread or runtime can use the client, and so can the child of a `fork`. A job outlives its
-/// client: it runs until it ends or is dropped itself.
+/// threads, so any thread or async runtime can use the client. The child of a `fork` can use it too. A job
+/// can outlive its client: it runs until it ends or the program drops the job.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<ClientCore>,
@@ -62,8 +63,8 @@ struct ClientCore {
     state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
-/// A running future, made by [`Client::spawn`]. Dropping it cancels the future at the future's next await
-/// point, where the engine's thread drops it. Dropping it in the child of a `fork` has no effect.
+/// A running future, made by [`Client::spawn`]. Dropping this value cancels the future: the engine's thread
+/// drops the future at its next await point. In the child of a `fork`, dropping this value has no effect.
 #[derive(Debug)]
 #[must_use = "dropped, the future ends"]
 pub struct Spawned {
@@ -106,7 +107,8 @@ impl Client {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
 
-    /// Starts a job. The job has its own tally of requests, which also counts in this client's tally.
+    /// Starts a job. The job counts its requests in a tally of its own. They are also added to this client's
+    /// tally.
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
@@ -119,8 +121,8 @@ impl Client {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
                 let running = JobState::new(Arc::clone(&state), ends, purpose, common);
-                // Box the future before it moves any further: it is large, and the caller's thread may have a
-                // small stack.
+                // Box the future at once. It is large, and moving it unboxed could overflow a small stack of
+                // the caller's thread.
                 let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
                 Worker { state, tally: Some(tally) }.spawn(async move {
                     // Report the panic as a failed item. Otherwise the job would end without an event, just
@@ -137,9 +139,9 @@ impl Client {
         job
     }
 
-    /// Returns the same client with a tally. The requests and bytes of the returned client's calls and jobs,
-    /// and of its buckets, are added to `tally`. A client has one tally at a time: `tally` replaces an
-    /// earlier one, which keeps its counts.
+    /// Returns the same client with a tally. The returned client adds the requests and bytes of its calls,
+    /// jobs and buckets to `tally`. A client has one tally at a time. If this client already has a tally, the
+    /// returned client uses `tally` instead, and the earlier tally keeps its counts.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -158,10 +160,10 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
     }
 
-    /// Runs the caller's own future on the engine's thread, where this client's calls run, and counts the
-    /// future's requests in the client's tally. It is for callers that can't poll a future themselves: a
-    /// language binding, a callback, or a thread with its own way to wait. A future that blocks delays every
-    /// other call.
+    /// Runs the caller's own future on the engine's thread, where this client's calls run. The future's
+    /// requests are added to the client's tally. Use this method if you can't poll a future yourself: in a
+    /// language binding, in a callback, or on a thread with its own way to wait. A future that blocks delays
+    /// every other call.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -181,11 +183,11 @@ impl Client {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
-    /// Blocks this thread until a future that makes this library's calls is done. Meanwhile it calls
-    /// `goes_on` once every `look_every`. When `goes_on` returns false, this method cancels the future and
-    /// returns `None`. Until the first `look_every` is over, the future runs on this thread, which halves the
-    /// time of a small call. Then the engine's thread runs it, so `goes_on` may itself make calls of this
-    /// library, as a signal handler might.
+    /// Blocks this thread until `future`, which makes calls of this library, is done. Meanwhile this method
+    /// calls `goes_on` each time `look_every` has passed. When `goes_on` returns false, this method cancels
+    /// the future and returns `None`. At first the future runs on this thread, which halves the time of a
+    /// small call. After the first `look_every`, the engine's thread runs it. So `goes_on` can itself make
+    /// calls of this library.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -215,7 +217,8 @@ impl Client {
             return Ok(Some(done));
         }
         let (done, is_done) = mpsc::sync_channel(1);
-        // Returning early drops this handle, which cancels the calls.
+        // If this function returns before the future is done, this handle is dropped, and dropping it cancels
+        // the future.
         let _running = self.spawn(async move { drop(done.send(future.await)) })?;
         let is_done = OfProcess::new(is_done);
         while goes_on() {
@@ -252,8 +255,8 @@ impl Client {
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
-    /// Returns a setting of a bucket, as JSON in the provider's own form. A bucket without it has `{}`. Blocks the
-    /// thread.
+    /// Returns a setting of a bucket, as JSON in the provider's own form. If the bucket doesn't have the
+    /// setting, returns `{}`. Blocks the thread.
     ///
     /// # Errors
     /// The store's error; `ErrorKind::Usage` if the location isn't a bucket.
@@ -267,8 +270,8 @@ impl Client {
         block_on(worker.run_here(asked))
     }
 
-    /// Replaces a setting of a bucket by JSON in the provider's own form, or removes it without a value. Blocks the
-    /// thread.
+    /// Changes a setting of a bucket to `value`, which is JSON in the provider's own form. If `value` is
+    /// `None`, removes the setting. Blocks the thread.
     ///
     /// # Errors
     /// The store's error; `ErrorKind::Usage` if the location isn't a bucket, or the text isn't JSON.
@@ -292,25 +295,43 @@ impl Client {
         block_on(worker.run_here(set))
     }
 
-    /// Joins objects of one bucket to a new object, in their order, without moving their bytes. Without a content
-    /// type, the new object gets that of the first one. Blocks the thread.
+    /// Joins objects of one bucket to a new object, in the order of `sources`. The store itself copies the
+    /// bytes, so they don't pass through this machine. If `put` sets no content type, the new object gets the
+    /// content type of the first source. Blocks the thread.
     ///
     /// # Errors
-    /// The store's error; `ErrorKind::Usage` for places that can't be joined; `ErrorKind::Integrity` if the new
-    /// object has another checksum than the sources together.
+    /// The store's error; `ErrorKind::Usage` for places that can't be joined; `ErrorKind::Integrity` if the
+    /// checksum of the new object differs from that of the joined sources.
     pub fn compose(
         &self,
         sources: &[Location],
         destination: &Location,
         put: PutOptions,
     ) -> Result<ObjectMeta, Error> {
+        self.compose_until(&Canceller::default(), sources, destination, put)
+    }
+
+    /// Does the same as [`compose`](Self::compose), unless `canceller` cancels the call. A cancelled call removes
+    /// its temporary objects or aborts its upload, and then fails.
+    ///
+    /// # Errors
+    /// As for [`compose`](Self::compose); `ErrorKind::Cancelled`.
+    pub fn compose_until(
+        &self,
+        canceller: &Canceller,
+        sources: &[Location],
+        destination: &Location,
+        put: PutOptions,
+    ) -> Result<ObjectMeta, Error> {
         let worker = self.worker()?;
-        let state = Arc::clone(&worker.state);
-        let composed = compose::compose(state, sources.to_vec(), destination.clone().as_written(), put);
+        let (state, ends) = (Arc::clone(&worker.state), JobEnds::of_call(canceller));
+        let job = JobState::new(state, ends, Purpose::Plain, CommonBuckets::default());
+        let composed = compose::compose(job, sources.to_vec(), destination.clone().as_written(), put);
         block_on(worker.run_here(composed))
     }
 
-    /// Restores objects from S3's archives. An item is done once the store has begun, which may take it days.
+    /// Restores objects from S3's archives, and deleted objects on GCS. On S3, an item is done as soon as the
+    /// store has accepted the request. The store may then need days to restore the object.
     pub fn restore(&self, request: RestoreRequest) -> Job {
         let about = (Purpose::Plain, CommonBuckets::of_restore(&request));
         self.begin(Op::Restore, about, |running| restore::run(running, request))
@@ -344,8 +365,9 @@ impl Client {
     }
 
     /// Opens a manifest that several jobs write together. The manifest belongs to the current folder and to
-    /// this client's endpoints, and is refused if an earlier run wrote it in another folder or with other
-    /// endpoints. Also returns a warning about the file, if there is one. Blocks the thread.
+    /// this client's endpoints. If an earlier run wrote the file in another folder or with other endpoints,
+    /// this method refuses the file. Also returns a warning about the file, if there is one. Blocks the
+    /// thread.
     /// # Errors
     /// `ErrorKind::Refused` if the file isn't such a manifest, has a broken line, or is being written by
     /// another process.
@@ -362,8 +384,8 @@ impl Client {
         RunManifest::open(file.into(), &subject)
     }
 
-    /// Compares a source with a destination by their listings. The job reports each difference as a failed
-    /// item.
+    /// Compares the names, sizes and checksums of everything below two folders or prefixes. The job reports
+    /// each difference as a failed item.
     pub fn verify(&self, request: VerifyRequest) -> Job {
         let about = (Purpose::Plain, CommonBuckets::default());
         self.begin(Op::Verify, about, |running| sync::verify::run(running, request))
@@ -391,8 +413,8 @@ impl Client {
         block_on(worker.run_here(stat))
     }
 
-    /// Returns an object's tags and the grants of its access control list, each in a request of its own if it is
-    /// wanted. Blocks the thread.
+    /// Returns an object's tags if `tags` is true, and the grants of its access control list if `grants` is
+    /// true. Each of them takes one request. Blocks the thread.
     ///
     /// # Errors
     /// The store's error; `ErrorKind::Usage` if the location isn't an object.
@@ -420,31 +442,32 @@ impl Client {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
-    /// Returns the host that the engine's requests wait for, with its port unless that is the scheme's
-    /// default. If they wait for several hosts, returns the one that has been silent for longest.
+    /// Returns the host for which the engine's requests wait, with its port if it isn't the scheme's default
+    /// port. If requests wait for several hosts, returns the host that has been silent for longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }
 
-    /// Returns how long the engine's requests have waited so far, for a connection and for the first byte of
-    /// the answer.
+    /// Returns the distributions of two waiting times of the engine's requests so far: the wait for a
+    /// connection, and the wait for the response.
     pub fn times(&self) -> Times {
         self.state().map(|state| state.lanes.times()).unwrap_or_default()
     }
 
-    /// Returns what listing this provider's buckets has cost so far: the pages, the peak number of pages
-    /// requested at once, and the keys.
+    /// Returns counters of the listings of this provider's buckets so far: pages, keys, and the peak number
+    /// of concurrent page requests.
     pub fn listings(&self, provider: Provider) -> Listings {
         self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
-    /// Returns how many requests were sent to a provider so far, by the classes of the provider's price list.
+    /// Returns how many requests were sent to a provider so far, for each class of the provider's price list.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
     }
 }
 
-/// Runs one client's tasks on the engine's thread. Their requests count in the client's tally, if it has one.
+/// Runs one client's tasks on the engine's thread. The tasks' requests are added to the client's tally, if
+/// the client has one.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) state: Arc<ClientState>,

@@ -35,11 +35,11 @@ pub struct Job {
     canceller: Canceller,
 }
 
-/// Cancels a job, from any thread.
+/// Cancels a job, or a call such as `Client::compose_until`, from any thread.
 #[derive(Clone, Debug)]
 pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 
-/// The ends of a [`Job`]'s channels that the job's tasks use.
+/// The tasks' ends of the channels between a [`Job`] and its tasks.
 #[derive(Debug)]
 pub(crate) struct JobEnds {
     pub(crate) events: Option<mpsc::Sender<Event>>,
@@ -85,8 +85,8 @@ impl Job {
         &self.progress
     }
 
-    /// Returns a handle that cancels the job. A cancelled job begins no further item and abandons those under
-    /// way. It removes temporary files and aborts unfinished uploads, unless
+    /// Returns a handle that cancels the job. A cancelled job begins no further item, and abandons the items
+    /// that are under way. It removes temporary files and aborts unfinished uploads, unless
     /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial) is set. The last event is
     /// [`Event::Done`] with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {
@@ -111,6 +111,13 @@ impl Drop for Job {
     }
 }
 
+/// A canceller for a call that isn't a job.
+impl Default for Canceller {
+    fn default() -> Self {
+        Self(Arc::new(OfProcess::new(watch::Sender::new(false))))
+    }
+}
+
 impl Canceller {
     /// Cancels the job and returns at once. The job's last event reports when it has ended.
     pub fn cancel(&self) {
@@ -121,6 +128,14 @@ impl Canceller {
 }
 
 impl JobEnds {
+    /// Returns the ends of a call that only this canceller cancels. The call has no events and no [`Job`].
+    pub(crate) fn of_call(canceller: &Canceller) -> Self {
+        // In a child of the process that made the canceller, the call counts as cancelled.
+        let cancelled = canceller.0.get().map_or_else(|| watch::channel(true).1, watch::Sender::subscribe);
+        let progress = Arc::new(Progress::default());
+        Self { events: None, progress, cancel: CancelFlag(cancelled), canceller: canceller.clone() }
+    }
+
     /// Reports the error of a job that could not begin, and ends it.
     pub(crate) fn fail(self, op: Op, error: Error) {
         let Some(events) = self.events else { return };
@@ -138,8 +153,7 @@ impl CancelFlag {
 
     /// Returns once the job is cancelled.
     pub(crate) async fn wait(&self) {
-        // An error means that the sender is gone because the job was dropped, which also cancels it. So
-        // return in that case too.
+        // If the sender is gone, waiting fails. The job was then dropped, and so it counts as cancelled.
         let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
     }
 }

@@ -9,7 +9,7 @@ use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Attributes, Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, MetaChange, ObjectId,
-    ObjectMeta, Provider, PutOptions, Route, Settings, SinkError, Store,
+    ObjectMeta, Provider, PutOptions, Restoration, RestoreOptions, Route, Settings, SinkError, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -470,5 +470,44 @@ fn a_copy_is_gone_on_with_until_it_is_done() {
         written.unwrap_or_else(|e| panic!("{e}"));
         let copied = store.copy(&from, &to, &PutOptions::default(), &Condition::None).await;
         assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).checksums.crc32c, sums(&bytes).crc32c);
+    });
+}
+
+#[test]
+fn a_restore_is_done_only_if_the_live_object_has_the_deleted_bytes() {
+    for (rule, live, expected) in [
+        ("other:1 lose-answer", None, Restoration::Readable),
+        ("other:1 status 503", None, Restoration::Readable),
+        ("other:1 status 503", Some("another object"), Restoration::NotNeeded),
+    ] {
+        let endpoint = Endpoint::start_with(Wire::Plain, faulty(&[rule]));
+        let objects = endpoint.server().store();
+        objects.keep_deleted(Endpoint::BUCKET).expect("there is the bucket");
+        let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        run(async {
+            put(&store, &id, b"deleted", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            store.delete(&id, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            if let Some(live) = live {
+                objects.put(Endpoint::BUCKET, "k", live.as_bytes()).expect("stored");
+            }
+            let restored = store.restore(&id, &RestoreOptions::default()).await;
+            assert_eq!(restored.unwrap_or_else(|e| panic!("{e}")), expected, "{rule}");
+        });
+        let now = objects.read(Endpoint::BUCKET, "k").expect("it is there");
+        assert_eq!(now, live.unwrap_or("deleted").as_bytes(), "{rule}");
+    }
+}
+
+#[test]
+fn a_restore_of_a_missing_generation_fails_although_a_live_object_exists() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["other:1 status 503"]));
+    endpoint.server().store().keep_deleted(Endpoint::BUCKET).expect("there is the bucket");
+    endpoint.put("k", b"live");
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    let id = ObjectId::new(Endpoint::BUCKET, "k").at_version("1");
+    run(async {
+        let restored = store.restore(&id, &RestoreOptions::default().overwrite(true)).await;
+        assert!(restored.expect_err("no such generation").is_not_found());
     });
 }

@@ -230,6 +230,22 @@ async fn another_storage_class_keeps_the_key_and_the_custom_time() {
     assert!(rewrite.target.contains("ifGenerationMatch=7"), "{rewrite:?}");
 }
 
+#[tokio::test]
+async fn another_storage_class_keeps_the_access_control_list_of_the_same_change() {
+    let server = Scripted::serve(|asked: &Asked| {
+        let object = r#"{"name":"k","size":"9","generation":"7","storageClass":"STANDARD"}"#;
+        match asked.target.contains("/rewriteTo/") {
+            true => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
+            false => json(object),
+        }
+    });
+    let change = laneway_store::MetaChange::default().storage_class("NEARLINE").acl("private");
+    store(server.url()).set_meta(&id(), &change).await.unwrap_or_else(|e| panic!("{e}"));
+    let asked = server.asked();
+    let rewrite = asked.iter().find(|asked| asked.target.contains("/rewriteTo/")).expect("a rewrite");
+    assert!(rewrite.target.contains("destinationPredefinedAcl=private"), "{rewrite:?}");
+}
+
 /// A single answer from a proxy, or a damaged one, tells nothing about the server.
 #[tokio::test]
 async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {

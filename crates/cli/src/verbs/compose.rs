@@ -3,17 +3,19 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use laneway::{Condition, PutOptions};
+use laneway::{Canceller, Condition, PutOptions};
 
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit, OutcomeTally};
+use crate::job::Interrupt;
 use crate::locations;
+use crate::report::json::class;
 use crate::report::object::ObjectRecord;
 
 /// Join objects of one bucket to a new object
 ///
-/// The store joins them by itself, in the order of the command line. GCS takes up to 1024 objects of any size. S3 takes objects of at least
-/// 5 MiB, except for the last one. The sources stay.
+/// The store joins them by itself, in the order of the command line. GCS takes up to 1024 objects of any size and of one storage class,
+/// which the new object gets. S3 takes objects of at least 5 MiB, except for the last one. The sources stay.
 #[derive(Args, Debug)]
 pub(crate) struct Compose {
     /// Objects to join, and last the new object
@@ -35,7 +37,7 @@ impl Compose {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut places = locations::versioned(&self.urls)?;
         let Some(destination) = places.pop().filter(|_| !places.is_empty()) else {
-            return Err(BadUsage::new("name the objects to join, and last the new object").into());
+            return Err(BadUsage::new("give the objects to join, and then the new object").into());
         };
         let mut put = PutOptions::default();
         put.content_type = self.content_type;
@@ -43,8 +45,12 @@ impl Compose {
             put.condition = Condition::Absent;
         }
         let client = context.client()?;
+        let canceller = Canceller::default();
+        let alone = context.together.is_none();
+        let _interrupt = alone.then(|| Interrupt::cancelling(canceller.clone())).transpose()?;
+        let _entered = context.together.as_ref().map(|together| together.enter(canceller.clone()));
         let mut tally = OutcomeTally::default();
-        match client.compose(&places, &destination, put) {
+        match client.compose_until(&canceller, &places, &destination, put) {
             Ok(meta) => {
                 tally.done();
                 let url = destination.to_string();
@@ -54,6 +60,17 @@ impl Compose {
                     false if context.options.quiet => {}
                     false => context.output.line(&record.details())?,
                 }
+            }
+            Err(error) if error.is_cancelled() => {
+                // `laneway run` reports Ctrl-C once for all of its commands.
+                if alone {
+                    context.report_failure(
+                        Some(&destination.to_string()),
+                        "interrupted",
+                        class(error.kind()),
+                    )?;
+                }
+                return Ok(Exit::Interrupted);
             }
             Err(error) => context.fail(&destination, &error, &mut tally)?,
         }

@@ -1,11 +1,11 @@
-//! Restores objects. Requests go out while the listings still run.
+//! Restores objects. Laneway sends the requests while it is still listing.
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
-use laneway_store::{Provider, Restoration, Store};
+use laneway_store::{ObjectId, Provider, Restoration, Store};
 
 use crate::event::Verified;
 use crate::job::pump::{Cancelled, ItemGroup, Units, pump_all};
@@ -14,7 +14,7 @@ use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::url;
 use crate::{Error, Op, RestoreRequest};
 
-/// Carries out a request up to its last event.
+/// Carries out a restore request. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<JobState>, request: RestoreRequest) {
     match request.check() {
         Err(error) => {
@@ -73,12 +73,14 @@ async fn search_one(
     }
 }
 
-/// Chooses the newest deleted version of each name. A listing brings the versions of a name together.
+/// Chooses the newest deleted version of each name. A listing returns all versions of a name one after the
+/// other.
 #[derive(Default)]
 struct NewestOfName(Option<SourceObject>);
 
 impl NewestOfName {
-    /// Takes some versions, and returns those that no later version of their name can replace.
+    /// Takes the next listed versions, and returns the newest version of each name that is completely listed.
+    /// If `is_over`, the listing has ended.
     fn of(&mut self, versions: Vec<SourceObject>, is_over: bool) -> Vec<SourceObject> {
         let mut chosen = Vec::new();
         for version in versions {
@@ -119,11 +121,12 @@ async fn send(
     group.send(units, restore).await
 }
 
-const NOT_NEEDED: &str = "it is in no archive";
-const EXISTS: &str = "another object has its name; --overwrite replaces that one";
+const NOT_NEEDED: &str = "it isn't archived";
+const EXISTS: &str = "an object with this name exists; use --overwrite to replace it";
 const UNDER_WAY: &str = "it is already being restored";
 
-/// Restores one object, or only reports it. An object that a listing shows to be readable takes no request.
+/// Restores one object. In a dry run, only reports it. If the listing shows that the object isn't archived,
+/// sends no request.
 async fn one(job: &JobState, store: &Store, request: &RestoreRequest, object: SourceObject) {
     let begun = job.begin(Op::Restore, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map_or(0, |meta| meta.size);
@@ -132,14 +135,9 @@ async fn one(job: &JobState, store: &Store, request: &RestoreRequest, object: So
         return job.skip(begun, size, NOT_NEEDED).await;
     }
     if request.dry_run {
-        let looked = match object.meta {
-            // A deleted object can't be looked at without its generation.
-            _ if is_deleted => Ok(size),
-            Some(_) => Ok(size),
-            None => store.head(&object.id, None).await.map(|meta| meta.size),
-        };
-        return match looked {
-            Ok(size) => job.planned(begun, size).await,
+        return match look(store, request, &object).await {
+            Ok((size, None)) => job.planned(begun, size).await,
+            Ok((size, Some(why))) => job.skip(begun, size, why).await,
             Err(error) => job.end(begun, 0, Err(error.into())).await,
         };
     }
@@ -156,10 +154,32 @@ async fn one(job: &JobState, store: &Store, request: &RestoreRequest, object: So
     job.end(begun, size, moved).await;
 }
 
+/// Returns the size of an object. If a restore would skip the object, also returns the reason.
+async fn look(
+    store: &Store,
+    request: &RestoreRequest,
+    object: &SourceObject,
+) -> Result<(u64, Option<&'static str>), laneway_store::Error> {
+    if store.restores_deleted() {
+        let size = match &object.meta {
+            Some(meta) => meta.size,
+            None => store.find_deleted(&object.id).await?.size,
+        };
+        let name = ObjectId::new(&object.id.bucket, &object.id.key);
+        let exists = !request.options.overwrite && store.head(&name, None).await.is_ok();
+        return Ok((size, exists.then_some(EXISTS)));
+    }
+    match &object.meta {
+        Some(meta) => Ok((meta.size, None)),
+        None => {
+            let meta = store.head(&object.id, None).await?;
+            Ok((meta.size, (!meta.may_be_archived()).then_some(NOT_NEEDED)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use laneway_store::ObjectId;
-
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Cancelled jobs.
 
-use laneway::{CopyRequest, Event, Job, Location, Summary};
+use laneway::{Canceller, CopyRequest, Event, Job, Location, Provider, Summary};
 
 use crate::stage::{DIALECTS, MIB, Place, Stage, at_once, names, noise};
 
@@ -41,6 +41,33 @@ fn a_cancelled_upload_is_aborted_in_the_store() {
         assert!(stage.keys().is_empty());
         assert_eq!(stage.server.counters().multipart_open, 0, "{kind:?}");
     }
+}
+
+#[test]
+fn a_cancelled_composition_leaves_no_upload_and_no_temporary_object() {
+    at_once(&DIALECTS, |kind| {
+        let (rule, verb, count, size) = match kind.provider {
+            Provider::Gcs => ("compose:1-2 delay 1s", "compose", 40, 1),
+            _ => ("copy:2-9 stall", "copy", 3, 5 * MIB),
+        };
+        let stage = Stage::with_faults(kind, &[rule]);
+        let keys: Vec<_> = (0..count).map(|i| format!("p/{i:02}")).collect();
+        keys.iter().for_each(|key| stage.object(key, &noise(size, 1)));
+        let sources: Vec<_> = keys.iter().map(|key| stage.url(key)).collect();
+        let canceller = Canceller::default();
+        let error = std::thread::scope(|scope| {
+            let to = stage.url("all");
+            let put = laneway::PutOptions::default();
+            let (client, sources, canceller) = (&stage.client, &sources, &canceller);
+            let composing = scope.spawn(move || client.compose_until(canceller, sources, &to, put));
+            stage.wait_for(verb, 2);
+            canceller.cancel();
+            composing.join().unwrap().unwrap_err()
+        });
+        assert!(error.is_cancelled(), "{error}");
+        assert_eq!(stage.keys(), keys);
+        assert_eq!(stage.server.counters().multipart_open, 0, "{kind:?}");
+    });
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Copies between stores.
 
 use laneway::internal::CopySizes;
-use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
-use laneway_server::{Attributes, Config, Faults, GcsConfig};
+use laneway::{CopyRequest, Entry, ListRequest, Location, Op, Outcome, Provider, Verified};
+use laneway_server::{Attributes, Config, Faults, GcsConfig, Versioning};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
 
@@ -106,6 +106,70 @@ fn objects_are_joined_by_the_store_in_their_order() {
         let missing = stage.client.compose(&[stage.url("none")], &stage.url("x"), Default::default());
         assert!(missing.unwrap_err().is_not_found());
     }
+}
+
+/// GCS joins only objects of the new object's class.
+#[test]
+fn joined_objects_and_temporary_ones_have_the_class_of_the_sources() {
+    // With the fault, the temporary objects stay.
+    for stay in [0, 2] {
+        let rules: &[&str] = if stay > 0 { &["delete status 403"] } else { &[] };
+        let stage = Stage::with_faults(DIALECTS[0], rules);
+        let store = stage.server.store();
+        store.keep_versions(BUCKET, Versioning::Enabled).unwrap();
+        let keys: Vec<_> = (0..40).map(|i| format!("p/{i:02}")).collect();
+        for key in &keys {
+            let attributes = Attributes { storage_class: Some("COLDLINE".into()), ..Attributes::default() };
+            store.put_with(BUCKET, key, b"x", attributes).unwrap();
+        }
+        let sources: Vec<_> = keys.iter().map(|key| stage.url(key)).collect();
+        let made = stage.client.compose(&sources, &stage.url("all"), Default::default()).unwrap();
+        assert_eq!(made.storage_class.as_deref(), Some("COLDLINE"));
+        let mut listing = ListRequest::new(stage.url("")).recursive(true);
+        listing.all_versions = true;
+        let mut listing = stage.client.list(listing);
+        let mut classes = Vec::new();
+        while let Some(entry) = listing.next_blocking() {
+            let Entry::Object(meta) = entry.unwrap() else { panic!("only objects are listed") };
+            classes.push(meta.storage_class.clone());
+        }
+        assert_eq!(classes, vec![Some("COLDLINE".to_owned()); keys.len() + 1 + stay], "{rules:?}");
+    }
+}
+
+#[test]
+fn s3_objects_are_joined_without_checksums_if_the_store_refuses_those() {
+    let rules = [("copy:1 status 400 InvalidRequest", true), ("copy status 400 InvalidRequest", false)];
+    for (rule, is_joined) in rules {
+        let stage = Stage::with_faults(DIALECTS[1], &[rule]);
+        let (first, last) = (noise(5 * MIB, 1), noise(7, 2));
+        stage.object("1", &first);
+        stage.object("2", &last);
+        let sources = [stage.url("1"), stage.url("2")];
+        let made = stage.client.compose(&sources, &stage.url("all"), Default::default());
+        assert_eq!(made.is_ok(), is_joined, "{made:?}");
+        assert_eq!((stage.requests("begin"), stage.server.counters().multipart_open), (2, 0), "{rule}");
+        match is_joined {
+            true => assert!(stage.stored("all") == [first, last].concat()),
+            false => assert_eq!(stage.keys(), ["1", "2"]),
+        }
+    }
+}
+
+#[test]
+fn s3_objects_are_joined_by_parts_and_again_after_a_conflict() {
+    let faults = Faults::parse(["complete:1-2 status 409 ConditionalRequestConflict"]).unwrap();
+    let stage = Stage::set_up(DIALECTS[1], Config { faults, ..Config::default() }, |settings| {
+        settings.copy_sizes(CopySizes { whole_max: u64::MAX, part: 10 * MIB as u64 })
+    });
+    let (first, last) = (noise(21 * MIB + 1, 1), noise(7, 2));
+    stage.object("1", &first);
+    stage.object("2", &last);
+    let sources = [stage.url("1"), stage.url("2")];
+    stage.client.compose(&sources, &stage.url("all"), Default::default()).unwrap();
+    assert!(stage.stored("all") == [first, last].concat());
+    assert_eq!((stage.requests("begin"), stage.requests("copy")), (3, 3 * 4));
+    assert_eq!(stage.server.counters().multipart_open, 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use laneway_lanes::Body;
 use serde_json::{Value, json};
 
 use super::head::{object_path, read};
-use super::put::precondition;
+use super::put::{check_options, precondition};
 use super::resource::{FIELDS, NewResource};
 use super::{Gcs, acl};
 use crate::encode::Query;
@@ -15,7 +15,7 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Checksums, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
-/// The most objects that one request joins.
+/// The maximum number of objects that one request can join.
 pub(super) const SOURCES_MAX: usize = 32;
 
 fn request(
@@ -27,6 +27,7 @@ fn request(
     let query = Query::new()
         .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
+    check_options(options)?;
     let query = precondition(query, &options.condition)?.and("fields", FIELDS);
     let source = |meta: &ObjectMeta| match &meta.version {
         Some(Version::Generation(generation)) => {
@@ -86,5 +87,16 @@ mod tests {
         let document: Value = serde_json::from_slice(body).expect("JSON");
         assert_eq!(document["sourceObjects"][0], json!({"name": "x/2", "generation": "7"}));
         assert_eq!(document["destination"], json!({"contentType": "a/b"}));
+    }
+
+    #[test]
+    fn refuses_properties_that_gcs_lacks() {
+        let tags = [("a".to_owned(), "b".to_owned())].into();
+        let tagged = PutOptions { tags, ..PutOptions::default() };
+        let expires = Some(std::time::SystemTime::UNIX_EPOCH);
+        let expiring = PutOptions { expires, ..PutOptions::default() };
+        for options in [tagged, expiring] {
+            assert!(request(&[], &ObjectId::new("b", "k"), &options, None).is_err(), "{options:?}");
+        }
     }
 }

@@ -6,7 +6,8 @@ use super::Gcs;
 use super::head::object_path;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, List, ObjectId, Operation, Restoration, RestoreOptions, Version};
+use crate::reconcile::landed;
+use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Restoration, RestoreOptions};
 
 const NONE: &str = "no soft-deleted object has this name";
 
@@ -26,48 +27,59 @@ impl Gcs {
     ) -> Result<Restoration, Error> {
         let exchange = Exchange::object(self, Operation::Restore, id);
         if options.days.is_some() || options.tier.is_some() {
-            let message = "GCS restores deleted objects for good, so it takes no days and no tier";
+            let message = "GCS restores deleted objects permanently, so it accepts neither days nor a tier";
             return Err(exchange.error(ErrorKind::Invalid, message));
         }
-        let generation = match id.version.as_deref() {
-            Some(generation) => generation.to_owned(),
-            None => {
-                self.newest_deleted(id).await?.ok_or_else(|| exchange.error(ErrorKind::NotFound, NONE))?
-            }
+        let known = match &id.version {
+            Some(_) => None,
+            None => Some(self.deleted_object(id).await?),
         };
+        let named = known.as_ref().map_or(id, |deleted| &deleted.id);
+        let generation = named.version.as_deref().unwrap_or_default();
         let name = ObjectId::new(&id.bucket, &id.key);
-        match exchange.send(&request(&name, &generation, options)).await {
-            Ok(_) => Ok(Restoration::Readable),
-            // The answer to the first attempt was lost, and the object is back.
-            Err(error) if error.is_uncertain() && (error.is_precondition() || error.is_not_found()) => {
-                match Box::pin(self.head(&name, None)).await {
-                    Ok(_) => Ok(Restoration::Readable),
-                    Err(_) => Err(error),
-                }
+        let error = match exchange.send(&request(&name, generation, options)).await {
+            Ok(_) => return Ok(Restoration::Readable),
+            Err(error) => error,
+        };
+        // The answer to an attempt may have been lost. The object is back if the live object has the deleted one's
+        // bytes. Another object may have the name.
+        let deleted = match known {
+            None if error.is_uncertain() => Box::pin(self.deleted_object(id)).await.ok(),
+            known => known,
+        };
+        let restored = match deleted {
+            Some(ObjectMeta { size, checksums, .. }) => {
+                landed(error, Box::pin(self.head(&name, None)), size, &checksums).await
             }
+            None => Err(error),
+        };
+        match restored {
+            Ok(_) => Ok(Restoration::Readable),
             Err(error) if error.is_precondition() && !options.overwrite => Ok(Restoration::NotNeeded),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the newest generation of a name that was deleted.
-    async fn newest_deleted(&self, id: &ObjectId) -> Result<Option<String>, Error> {
+    /// Returns the deleted object in the generation that the version names, or else in its newest one.
+    pub(crate) async fn deleted_object(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
         let mut list = List { versions: true, soft_deleted: true, ..List::new(&id.bucket, &id.key) };
         // No other name sorts between the key and this one.
         list.end_before = Some(format!("{}\0", id.key));
-        let mut newest = None;
+        let is_asked = |meta: &ObjectMeta| {
+            meta.id.key == id.key && (id.version.is_none() || id.version == meta.id.version)
+        };
+        let generation = |meta: &ObjectMeta| meta.id.version.as_deref()?.parse::<u64>().ok();
+        let mut newest: Option<ObjectMeta> = None;
         loop {
             let mut found = Vec::new();
             let page = self.list_page(&list, |objects| found.extend(objects)).await;
             let page = page.map_err(|e| e.within(Operation::Restore))?;
-            for meta in found.into_iter().chain(page.objects).filter(|meta| meta.id.key == id.key) {
-                if let Some(Version::Generation(generation)) = meta.version {
-                    newest = newest.max(Some(generation));
-                }
-            }
+            let found = found.into_iter().chain(page.objects).filter(is_asked);
+            newest = newest.into_iter().chain(found).max_by_key(generation);
             list.token = page.next;
             if list.token.is_none() {
-                return Ok(newest.map(|generation: u64| generation.to_string()));
+                let exchange = Exchange::object(self, Operation::Restore, id);
+                return newest.ok_or_else(|| exchange.error(ErrorKind::NotFound, NONE));
             }
         }
     }

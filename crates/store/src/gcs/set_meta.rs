@@ -18,8 +18,8 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::timestamp::to_rfc3339;
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
 
-/// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the present
-/// user metadata, whose names are needed if all of it is to be cleared.
+/// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the object's
+/// current user metadata. To clear all of it, the patch must name each of its fields.
 fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
     let mut resource = Map::new();
     let fields = [
@@ -84,8 +84,7 @@ impl Gcs {
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if change.storage_class.is_some() && id.version.is_some() {
-            let message =
-                "the storage class of a version can't be changed: a rewrite would make it the live one";
+            let message = "the storage class of a version can't be changed: a rewrite would make this version the live one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if change.expires.is_some() {
@@ -126,6 +125,8 @@ impl Gcs {
                 let mut options =
                     PutOptions::default().storage_class(class.as_str()).condition(condition.clone());
                 options.kms_key = meta.kms_key.as_deref().map(|key| key_without_version(key).to_owned());
+                // The rewrite makes a new object, which gets the bucket's default list unless the request names one.
+                options.acl.clone_from(&change.acl);
                 let rewritten = self.copy_object(id, None, id, &options, &condition).await;
                 rewritten.map_err(|e| e.within(Operation::SetMeta))
             }

@@ -1,5 +1,6 @@
-//! Settings of buckets. S3 has them as XML, and Laneway shows them as the JSON of `aws s3api`: a list has the plural of
-//! its elements' name (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html>).
+//! Settings of buckets. S3 sends them as XML. Laneway converts between this XML and the JSON of `aws s3api`, in which a
+//! list has the plural of its elements' name
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html>).
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -12,7 +13,7 @@ use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{BucketSetting, Error, ErrorKind, Operation, xml};
 
-/// The elements that stand once for each entry of a list.
+/// The elements that S3 repeats, once for each entry of a list.
 const LISTED: [&str; 4] = ["Rule", "Transition", "NoncurrentVersionTransition", "Tag"];
 
 /// The elements that hold numbers and booleans.
@@ -26,7 +27,7 @@ const NUMBERS: [&str; 6] = [
 ];
 const BOOLEANS: [&str; 1] = ["ExpiredObjectDeleteMarker"];
 
-/// The deepest document that is read. S3's have five levels.
+/// The maximum depth of a document that is read. S3's documents have five levels.
 const DEPTH_MAX: usize = 16;
 
 fn names(setting: BucketSetting) -> (&'static str, &'static str) {
@@ -36,7 +37,8 @@ fn names(setting: BucketSetting) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns true if an element is one of a list. A tag alone is the whole filter.
+/// Returns true if an element is an entry of a list. A `Tag` is an entry only inside `And`. Elsewhere it is the
+/// filter's only condition.
 fn is_listed(parent: &str, name: &str) -> bool {
     LISTED.contains(&name) && (name != "Tag" || parent == "And")
 }
@@ -44,19 +46,19 @@ fn is_listed(parent: &str, name: &str) -> bool {
 /// Writes JSON as the content of an element.
 ///
 /// # Errors
-/// Names what has no XML form.
+/// Returns an error that names the part without an XML form.
 fn write(value: &Value, out: &mut String) -> Result<(), String> {
     match value {
         Value::Null => {}
         Value::Bool(value) => out.push_str(&value.to_string()),
         Value::Number(value) => out.push_str(&value.to_string()),
         Value::String(text) => out.push_str(&xml_text(text).ok_or("a text holds control characters")?),
-        Value::Array(_) => return Err("a list stands where S3 has none".to_owned()),
+        Value::Array(_) => return Err("there is a list where S3 expects none".to_owned()),
         Value::Object(fields) => {
             for (name, value) in fields {
                 let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
                 if !is_name {
-                    return Err(format!("{name:?} is no name of S3"));
+                    return Err(format!("{name:?} isn't the name of an S3 setting"));
                 }
                 match value {
                     Value::Array(entries) => {
@@ -91,7 +93,7 @@ fn read(body: &[u8], root: &str) -> Result<Value, String> {
     xml::elements(body, |step| {
         match step {
             xml::XmlStep::Begin(name) if open.len() < DEPTH_MAX => open.push((name.to_owned(), Map::new())),
-            xml::XmlStep::Begin(_) => return Err("its elements lie too deep".to_owned()),
+            xml::XmlStep::Begin(_) => return Err("its elements are nested too deeply".to_owned()),
             xml::XmlStep::End(text) => {
                 let Some((name, fields)) = open.pop() else { return Err("it ends too early".to_owned()) };
                 let value = if fields.is_empty() { leaf(&name, text.trim()) } else { Value::Object(fields) };
@@ -143,6 +145,11 @@ impl S3 {
         let (name, root) = names(setting);
         let target = Query::new().and(name, "").to_string();
         let Some(value) = value else {
+            // S3 has no such request. A server that ignores the query would delete the bucket.
+            if setting == BucketSetting::Versioning {
+                let message = "S3 can't remove the versioning of a bucket, only suspend it";
+                return Err(exchange.error(ErrorKind::Invalid, message));
+            }
             let outgoing =
                 Outgoing { also: Some(StatusCode::NO_CONTENT), ..Outgoing::new(Method::DELETE, target) };
             return exchange.send(&outgoing).await.map(drop);

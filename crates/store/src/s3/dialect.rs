@@ -92,6 +92,10 @@ http_verbs!(S3, CAPABILITIES, {
         self.address.takes_unequal_parts()
     }
 
+    async fn begin_unchecked(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        self.begin_unchecked_upload(id, options).await
+    }
+
     async fn changing(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
         self.look_at_change(id, change).await
     }

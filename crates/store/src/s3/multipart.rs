@@ -46,8 +46,8 @@ pub(super) fn begin_request(
     }
 }
 
-/// Returns the kind of checksum that the server will keep. Its answer repeats the headers of the request that it
-/// supports.
+/// Returns the kind of checksum that the server will keep. The server's answer repeats those request headers that the
+/// server supports.
 fn granted(head: &Head) -> PartChecksums {
     let is =
         |name: &str, value: &str| head.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
@@ -138,7 +138,23 @@ impl S3 {
         self.begin_as(id, &self.checksums.chosen, build).await
     }
 
-    /// Begins an upload. `build` makes the request for the checksums that the endpoint supports, which `ladder` knows.
+    pub(crate) async fn begin_unchecked_upload(
+        &self,
+        id: &ObjectId,
+        options: &PutOptions,
+    ) -> Result<Multipart, Error> {
+        let exchange = Exchange::object(self, Operation::Begin, id);
+        check_options(options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let build = |_: PartChecksums| {
+            let request = begin_request(id, options, self.kms_key.as_deref(), PartChecksums::None);
+            request.map_err(|e| exchange.unsendable(&e))
+        };
+        // This request says nothing about checksums of parts, so it must not settle that ladder.
+        self.begin_as(id, &self.checksums.chosen, build).await
+    }
+
+    /// Begins an upload. `ladder` knows the checksums that the endpoint supports, and `build` makes the request for
+    /// them.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,
@@ -223,7 +239,10 @@ impl S3 {
                         meta
                     }
                     Err(e) => {
-                        let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
+                        let error = exchange.nonsense(
+                            &sent,
+                            format!("the answer doesn't confirm that the upload is complete: {e}"),
+                        );
                         unread(error, Box::pin(head()), size, &sums).await?
                     }
                 }

@@ -9,6 +9,7 @@ use laneway_lanes::Head;
 
 use super::conditions::unquoted;
 use super::copy::{self, COPY_RESULTS, Copied};
+use super::headers::check_options;
 use super::multipart::begin_request;
 use super::write_conditions::Write;
 use super::{CAPABILITIES, S3};
@@ -41,7 +42,7 @@ impl Changing {
     ) -> Self {
         let applied = change.in_lower_case().applied(&meta);
         let retention = applied.retention.filter(|retention| retention.until > now);
-        // The KMS key is among the headers that are sent again.
+        // The KMS key isn't set here, because `keeping` copies its header from the HEAD's answer.
         let options = PutOptions { retention, kms_key: None, ..applied };
         Self { id: id.clone(), meta, headers: head.headers, options }
     }
@@ -56,11 +57,12 @@ impl Changing {
 
     /// Returns the request that begins an upload onto the object.
     fn upload_request(&self, kms_key: Option<&str>, wish: PartChecksums) -> Result<Outgoing, String> {
+        check_options(&self.options)?;
         let begin = begin_request(&self.id, &self.options, self.kms_key(kms_key), wish);
         self.keeping(begin.map_err(|e| e.to_string())?)
     }
 
-    /// Returns the KMS key for new objects, unless this object already has an encryption, which is kept.
+    /// Returns the KMS key for new objects, or `None` if this object is already encrypted. Its encryption is then kept.
     fn kms_key<'k>(&self, of_new: Option<&'k str>) -> Option<&'k str> {
         of_new.filter(|_| self.meta.encryption.is_none())
     }
@@ -71,8 +73,10 @@ impl Changing {
             if outgoing.headers.contains_key(name) {
                 continue;
             }
-            // Signatures cover the value as text.
-            let value = value.to_str().map_err(|_| format!("{name} can't be sent again"))?;
+            // The signature covers the value as text, so a value that isn't ASCII can't be sent again.
+            let value = value
+                .to_str()
+                .map_err(|_| format!("the header {name} isn't ASCII text, so it can't be sent again"))?;
             outgoing = outgoing.header(name, value).map_err(|e| e.to_string())?;
         }
         Ok(outgoing)
@@ -114,25 +118,21 @@ impl S3 {
         Ok(Changing::of_head(id, answer, change, self.clock.at(SystemTime::now())))
     }
 
-    /// Begins an upload onto the object, with the best checksums that the endpoint supports, or without any. Some
-    /// stores, such as MinIO, can't copy a part into an upload with checksums.
+    /// Begins an upload onto the object. If `checked` is true, the upload has the best checksums that the endpoint
+    /// supports, and otherwise none. Some stores, such as MinIO, can't copy a part into an upload with checksums.
     pub(crate) async fn begin_change_upload(
         &self,
         changing: &Changing,
         checked: bool,
     ) -> Result<Multipart, Error> {
-        let wish = |wish| match checked {
-            true => wish,
-            false => PartChecksums::None,
-        };
+        // Without checksums, the request must not settle the ladder of parts.
+        let ladder = if checked { &self.checksums.parts } else { &self.checksums.chosen };
         let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
         let build = |rung| {
-            let request = changing.upload_request(self.kms_key.as_deref(), wish(rung));
+            let request = changing.upload_request(self.kms_key.as_deref(), rung);
             request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
         };
-        self.begin_as(&changing.id, &self.checksums.parts, build)
-            .await
-            .map_err(|e| e.within(Operation::SetMeta))
+        self.begin_as(&changing.id, ladder, build).await.map_err(|e| e.within(Operation::SetMeta))
     }
 
     /// Reads the object after its upload was completed, and checks its metadata. `made` is the result of the
@@ -170,7 +170,8 @@ impl S3 {
             true => Some(self.change_description(&exchange, id, change).await?),
             false => None,
         };
-        // A copy may have changed the tags back, and gets the access control list of a new object.
+        // Write the tags and the access control list after the copy. The copy may restore the old tags, and it gets the
+        // access control list of a new object.
         if let Some(tags) = &change.tags {
             self.write_tags(id, tags).await?;
         }
@@ -200,7 +201,7 @@ impl S3 {
         let condition = changing.condition();
         let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
         let sent = match self.send_copy(exchange, id, &condition, &condition, build).await {
-            // The first attempt may have succeeded and made another ETag.
+            // If the first attempt succeeded, the object has a new ETag, so the second attempt failed its condition.
             Err(error) if error.is_precondition() && error.is_uncertain() => {
                 return match Box::pin(self.head(id, None)).await {
                     Ok(found) if changing.is_made(&found) => Ok(found),
@@ -298,6 +299,15 @@ mod tests {
             }
         }
         assert!(!request.headers.keys().any(|name| name.as_str().starts_with("x-amz-copy")));
+    }
+
+    #[test]
+    fn an_upload_onto_the_object_refuses_a_custom_time_as_a_copy_does() {
+        let id = ObjectId::new("b", "k");
+        let change = MetaChange { custom_time: Some(SystemTime::UNIX_EPOCH), ..MetaChange::default() };
+        let changing = changing(&id, &change, "2027-01-30T00:00:00Z");
+        assert!(changing.request(&Condition::None, None).is_err());
+        assert!(changing.upload_request(None, PartChecksums::None).is_err());
     }
 
     #[test]

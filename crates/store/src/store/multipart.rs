@@ -19,6 +19,15 @@ impl Store {
         self.dialect.begin(id, options).await
     }
 
+    /// Begins a multipart upload for which the store keeps no checksums. Some stores, such as MinIO, can't copy parts
+    /// into an upload with checksums.
+    ///
+    /// # Errors
+    /// As for [`begin`](Self::begin).
+    pub async fn begin_unchecked(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        self.dialect.begin_unchecked(id, options).await
+    }
+
     /// Uploads a part. `number` is from 1 to 10000, and every part but the last has at least 5 MiB. Laneway compares
     /// the store's checksum with its own. If they differ, it sends the part once more.
     ///

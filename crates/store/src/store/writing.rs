@@ -74,14 +74,15 @@ impl Store {
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
-    /// Returns the most objects that [`compose`](Self::compose) joins. With 0, the store joins objects only as the parts
-    /// of an upload: see [`part_copy`](Self::part_copy).
+    /// Returns the maximum number of objects that one call of [`compose`](Self::compose) can join. If it is 0, the
+    /// store can join objects only as the parts of an upload: see [`part_copy`](Self::part_copy).
     pub fn compose_max(&self) -> usize {
         self.dialect.compose_max()
     }
 
-    /// Joins objects of one bucket to a new object, in their order, each in the version of its metadata. `whole` is
-    /// compared if the answer is lost.
+    /// Joins objects of one bucket to a new object, in the order of `sources`. Each source is used in the version that
+    /// its metadata names. `whole` holds the checksums of the new object. If the answer is lost, Laneway compares them
+    /// with the store's object.
     ///
     /// # Errors
     /// `NotFound`; `Precondition`, or `AlreadyExists` for [`Condition::Absent`]; `Unsupported` if
@@ -98,9 +99,9 @@ impl Store {
     }
 
     /// Changes an object's metadata and storage class. GCS changes metadata in place, and rewrites the object for
-    /// another class. S3 replaces the object by a copy of up to 5 GiB, if it is still in the state that was read. For
-    /// larger objects see [`changing`](Self::changing). The copy has a new time and version, and an access control list
-    /// of its own.
+    /// another class. On S3, Laneway copies an object of up to 5 GiB onto itself, if the object hasn't changed since
+    /// Laneway read it. For larger objects see [`changing`](Self::changing). The copy has a new time and version, and
+    /// doesn't keep the access control list.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the object was replaced meanwhile; `Unsupported` for a change that the store can't
@@ -113,15 +114,25 @@ impl Store {
     /// generation that the version names, or else the newest one.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for days or a tier that the object's class doesn't take; `Unsupported` if the store has no
-    /// archive.
+    /// `NotFound`; `Invalid` for days or a tier that don't apply to the object; `Unsupported` if the store can't
+    /// restore objects.
     pub async fn restore(&self, id: &ObjectId, options: &RestoreOptions) -> Result<Restoration, Error> {
         self.dialect.restore(id, options).await
     }
 
-    /// Returns whether [`restore`](Self::restore) brings back deleted objects, and not archived ones.
+    /// Returns true if [`restore`](Self::restore) brings back deleted objects, and false if it restores archived
+    /// objects or none.
     pub fn restores_deleted(&self) -> bool {
         self.dialect.restores_deleted()
+    }
+
+    /// Returns the metadata of a deleted object that [`restore`](Self::restore) can bring back: in the generation that
+    /// the version names, or else in the newest one.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unsupported` if [`restores_deleted`](Self::restores_deleted) is false.
+    pub async fn find_deleted(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
+        self.dialect.find_deleted(id).await
     }
 
     /// Deletes an object. S3 also reports success if the object didn't exist.

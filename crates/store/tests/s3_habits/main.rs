@@ -9,9 +9,9 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, List, MetaChange,
-    Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums,
-    Settings, Store, Version,
+    AccessKey, Body, BucketSetting, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, List,
+    MetaChange, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions,
+    RequestChecksums, Settings, Store, Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -159,7 +159,7 @@ fn a_listing_that_does_not_go_on_is_an_error() {
         let list = List::new("bucket", "p/");
         let token = store.list(&list).await.unwrap_or_else(|e| panic!("{e}")).next;
         let error = store.list(&List { token, ..list }).await.expect_err("the same page").to_string();
-        assert!(error.contains("doesn't go on behind"), "{error}");
+        assert!(error.contains("but its next page would begin at"), "{error}");
     });
     assert!(server.asked()[1].target.ends_with("?encoding-type=url&prefix=p%2F&marker=p%2Fa"));
 }
@@ -572,4 +572,14 @@ fn a_store_that_passes_over_a_description_is_not_taken_for_another_writer() {
             assert_eq!(error.message().contains("didn't accept the new cache control"), is_ours, "{error}");
         });
     }
+}
+
+/// A server that ignores the query would delete the bucket.
+#[test]
+fn refuses_to_remove_the_versioning_of_a_bucket_without_a_request() {
+    against(Config::default(), async |store, id| {
+        let removed = store.set_bucket_setting(&id.bucket, BucketSetting::Versioning, None).await;
+        assert_eq!(removed.expect_err("S3 can only suspend it").kind(), ErrorKind::Invalid);
+        assert_eq!(store.lanes().counters().requests, 0);
+    });
 }

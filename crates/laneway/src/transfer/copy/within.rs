@@ -1,9 +1,10 @@
 //! Copies objects inside one store. The store copies the bytes itself, so none pass through this machine.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{FutureExt as _, StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
     Capabilities, Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part,
@@ -54,8 +55,8 @@ async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
     while let Some((item, begun, result)) = copies.next().await {
         match result {
-            // A source that the user named by its version isn't removed here, because it must be looked up
-            // first.
+            // If the user named a version of the source, Laneway must look up that version before removing
+            // it. So don't remove it in this batch.
             Ok((PutOutcome { moved, .. }, version))
                 if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
             {
@@ -74,8 +75,8 @@ async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
     }
 }
 
-/// Lets the store copy a large object part by part. If the store refuses, Laneway downloads and uploads the
-/// bytes instead. MinIO, for example, accepts no copied parts in an upload with checksums.
+/// Lets the store copy a large object part by part. If the store refuses to copy parts, as MinIO does in an
+/// upload with checksums, Laneway downloads and uploads the bytes instead.
 async fn copy_large(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
@@ -109,8 +110,8 @@ pub(super) async fn copy(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Co
     }
 }
 
-/// Does the same as [`copy`] for a library call. If the call is cancelled, this abandons a copy in a single
-/// request at once, because that leaves nothing to clean up.
+/// Does the same as [`copy`] for a library call. If the call is cancelled, a copy in a single request is
+/// abandoned at once, because it leaves nothing to clean up.
 pub(super) async fn copy_for_call(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOutcome {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
@@ -150,8 +151,8 @@ async fn whole(
         copied => copied?,
     };
     let verified = match compare(ends, known.as_ref(), &copied) {
-        // The object may have been replaced since it was listed, so that the store copied the new version.
-        // Then compare the copy with the new version.
+        // The object may have been replaced after the listing, and the store has then copied the new version.
+        // If so, compare the copy with the new version.
         Err(error) if condition.is_none() => {
             // If the new version can't be looked up, return the first error.
             let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
@@ -173,8 +174,8 @@ async fn whole(
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
-/// Compares the checksums of source and copy. If the store doesn't report them, Laneway trusts that it has
-/// copied correctly.
+/// Compares the checksums of source and copy. If the store doesn't report both checksums, Laneway trusts that
+/// the store has copied the bytes correctly.
 fn compare(ends: &CopyEnds, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {
@@ -193,34 +194,41 @@ async fn copy_parts(job: &JobState, ends: &CopyEnds, item: &CopyItem, options: &
     let mut options = ends.request.options_of_copy(&meta, options);
     options.tags = tags::kept(job, ends, item, &meta).await?;
     let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), StoreUpload::Multipart).await??;
-    let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
+    let parts = job.engine.copy_sizes.parts(meta.size, ends.to.capabilities().parts);
+    let ranges = parts.map(|(_, range)| (&item.from.id, &meta, range)).collect();
+    let copied = fill(job, &ends.to, ranges, &upload, meta.checksums.crc32c, &options.condition).await?;
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
     let moved = TransferOutcome { bytes: meta.size, verified, atomic, made: ResultObject::of(&copied) };
     Ok((PutOutcome { moved, meta: copied }, meta.version))
 }
 
-/// Lets the store copy an object, in the version of `meta`, into the parts of an upload. Then completes the
-/// upload under a condition. Aborts the upload if any of this fails.
+/// Lets the store copy ranges of objects into the parts of an upload. The store reads each object in the
+/// version that its metadata names. Then completes the upload under `condition`. `crc32c` is the CRC32C of
+/// all bytes, if it is known. If any of these steps fails, aborts the upload.
 ///
 /// # Errors
 /// The stores' errors.
 pub(crate) async fn fill(
     job: &JobState,
     to: &Store,
-    (source, meta): (&ObjectId, &ObjectMeta),
+    ranges: Vec<(&ObjectId, &ObjectMeta, Range<u64>)>,
     upload: &Multipart,
+    crc32c: Option<u32>,
     condition: &Condition,
 ) -> Result<ObjectMeta, Error> {
+    // Box and collect the futures. The compiler can't prove that the futures of a lazy iterator are `Send`.
+    let mut copies = Vec::with_capacity(ranges.len());
+    for (number, (source, meta, range)) in (1..).zip(ranges) {
+        copies.push(to.part_copy(upload, number, source, meta.version.as_ref(), range).boxed());
+    }
     let sent = async {
-        let ranges = job.engine.copy_sizes.parts(meta.size, to.capabilities().parts);
-        let mut parts: Vec<Part> = futures_util::stream::iter(ranges)
-            .map(|(number, range)| to.part_copy(upload, number, source, meta.version.as_ref(), range))
+        let mut parts: Vec<Part> = futures_util::stream::iter(copies)
             .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()
             .await?;
         parts.sort_by_key(|part| part.number);
-        let whole = meta.checksums.crc32c.map(Checksums::crc32c).unwrap_or_default();
+        let whole = crc32c.map(Checksums::crc32c).unwrap_or_default();
         Ok::<_, Error>(to.complete(upload, &parts, &whole, condition).await?)
     };
     let sent = job.unless_cancelled(sent).await.and_then(|sent| sent);

@@ -90,8 +90,10 @@ async fn change_once(
     let changing = changing.tags(tags);
     let upload = begun(job, store, store.begin_change(&changing, checked), StoreUpload::Multipart).await??;
     let had_checksums = upload.checksums != PartChecksums::None;
-    let source = (id, changing.found());
-    let filled = fill(job, store, source, &upload, &changing.condition()).await;
+    let found = changing.found();
+    let parts = job.engine.copy_sizes.parts(found.size, store.capabilities().parts);
+    let ranges = parts.map(|(_, range)| (id, found, range)).collect();
+    let filled = fill(job, store, ranges, &upload, found.checksums.crc32c, &changing.condition()).await;
     let made = filled.map_err(|error| CopyFailure { error, had_checksums })?;
     Ok(store.changed(&changing, &made).await?)
 }

@@ -1,7 +1,7 @@
 //! Setters for the properties of a new object, which all calls that write an object share.
 
 /// Defines the setters of a call that has a field `options` of type
-/// [`PutOptions`](laneway_store::PutOptions).
+/// [`PutOptions`](laneway_store::PutOptions), or a box of it.
 macro_rules! describable {
     ($verb:ty) => {
         impl $verb {
@@ -15,7 +15,9 @@ macro_rules! describable {
             /// Sets several properties of the new object. If a field of `options` is empty, the value that
             /// was set before stays. Metadata and tags are added to those set before.
             pub fn options(mut self, options: ::laneway_store::PutOptions) -> Self {
-                self.options = options.or(self.options);
+                let given: &mut ::laneway_store::PutOptions =
+                    ::std::borrow::BorrowMut::borrow_mut(&mut self.options);
+                *given = options.or(::std::mem::take(given));
                 self
             }
 

@@ -30,7 +30,8 @@ pub struct Put {
     pub(super) deadline: Option<Duration>,
     key: String,
     payload: Payload,
-    options: PutOptions,
+    /// Boxed, so that the future of a put doesn't hold the options several times.
+    options: Box<PutOptions>,
     crc32c: Option<u32>,
 }
 
@@ -63,7 +64,7 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn put(&self, key: &str, payload: impl Into<Payload>) -> Put {
-        let (payload, options) = (payload.into(), PutOptions::default());
+        let (payload, options) = (payload.into(), Box::default());
         Put { bucket: self.clone(), deadline: None, key: key.to_owned(), payload, options, crc32c: None }
     }
 }
@@ -81,8 +82,7 @@ impl Put {
     }
 
     async fn run(self) -> Result<Written, Error> {
-        let Self { bucket, deadline, key, payload, options, crc32c } = self;
-        let mut options = Box::new(options);
+        let Self { bucket, deadline, key, payload, mut options, crc32c } = self;
         let url = bucket.url_of(&key);
         if options.content_type.is_none() {
             options.content_type = content_type::guess(&key).map(str::to_owned);
@@ -98,8 +98,8 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Box this large future. Otherwise it would also enlarge the future of a put of bytes in
-                // memory.
+                // Box this large future. Unboxed, it would make every put's future as large, even that of a
+                // few bytes.
                 PayloadSource::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
@@ -161,7 +161,7 @@ pub(super) async fn write(
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 impl Payload {
-    /// Makes the payload from a local file. Laneway holds only the bytes in memory that it is sending.
+    /// Makes the payload from a local file. Laneway holds in memory only the bytes that it is sending.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Self(PayloadSource::File(path.as_ref().to_owned()))
     }

@@ -21,7 +21,7 @@ static BYTES: [u8; 4700] = [7; 4700];
 const PUTS: usize = 1000;
 
 /// Upper bound for one put. It held 11.6 KB when this was written, 7 KB of them its future in unoptimised code.
-const EACH_MAX: usize = 13 << 10;
+const EACH_MAX: usize = 12 << 10;
 
 /// Memory counts as settled when it has not changed for this long.
 const SETTLED: Duration = Duration::from_millis(500);

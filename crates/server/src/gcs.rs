@@ -11,7 +11,7 @@ mod copy;
 mod cors;
 mod encryption;
 mod fields;
-pub(crate) mod folders;
+mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hash;
@@ -49,7 +49,6 @@ use crate::verb::Verb;
 use answer::{Answer, Problem};
 use bucket_fields::Kind;
 use fields::Fields;
-use folders::FolderTable;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
 use soft_delete::SoftDeleted;
@@ -59,7 +58,6 @@ pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
-    pub(crate) folders: FolderTable,
     pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,

@@ -100,7 +100,7 @@ pub(super) fn apply(
         let access = settings.fields.get("iamConfiguration");
         access.is_some_and(|access| access["uniformBucketLevelAccess"]["enabled"] == true)
     };
-    if kind == Kind::Insert && super::folders::is_on(settings) && !is_uniform() {
+    if kind == Kind::Insert && settings.is_hierarchical && !is_uniform() {
         return Err(Problem::invalid("Hierarchical namespace buckets must use uniform bucket-level access."));
     }
     Ok(())
@@ -180,10 +180,10 @@ fn set(
         // The namespace is chosen when the bucket is made.
         "hierarchicalNamespace" => {
             let is_on = flag(value, name, "enabled")?.unwrap_or(false);
-            match super::folders::is_on(settings) {
-                is if is == is_on => Ok(()),
-                _ if kind == Kind::Insert => {
-                    keep(settings, name, Some(json!({"enabled": true})));
+            match kind {
+                _ if settings.is_hierarchical == is_on => Ok(()),
+                Kind::Insert => {
+                    settings.is_hierarchical = is_on;
                     Ok(())
                 }
                 _ => Err(Problem::invalid("The hierarchical namespace of a bucket cannot be changed.")),

@@ -67,7 +67,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>, kind: Kind) -> Answer {
     found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let is_empty = resource.as_object().is_some_and(|fields| fields.is_empty());
     let changed = call.state.objects.change_bucket(call.bucket, |settings| {
-        conditions::on_metageneration(&call.query, settings.metageneration).map_err(Some)?;
+        conditions::on_metageneration(&call.query, "if", settings.metageneration).map_err(Some)?;
         if is_empty && kind == Kind::Patch {
             return Err(None);
         }
@@ -107,7 +107,7 @@ pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
             Problem::invalid(format!("Bucket '{bucket}' does not have an unlocked retention policy."))
         })?;
         policy.is_locked = true;
-        conditions::on_metageneration(&call.query, settings.metageneration)
+        conditions::on_metageneration(&call.query, "if", settings.metageneration)
     });
     locked.map_err(|refused| Problem::refused(refused, call.bucket, ""))??;
     answer(call, call.bucket)
@@ -116,17 +116,14 @@ pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
+    conditions::on_metageneration(&call.query, "if", bucket.settings().metageneration)?;
     answer(call, call.bucket)
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
-    if call.state.folders.are_in(call.bucket) {
-        return Err(Problem::refused(Refused::BucketNotEmpty, call.bucket, ""));
-    }
+    conditions::on_metageneration(&call.query, "if", bucket.settings().metageneration)?;
     let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
@@ -163,7 +160,7 @@ pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
         "bucket": call.bucket,
         "location": location(&settings),
         "locationType": location_type(location(&settings)),
-        "hierarchicalNamespace": {"enabled": super::folders::is_on(&settings)},
+        "hierarchicalNamespace": {"enabled": settings.is_hierarchical},
     });
     Ok(answer_json(StatusCode::OK, &layout))
 }

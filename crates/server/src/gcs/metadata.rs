@@ -62,7 +62,6 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
-    call.state.folders.keep(objects, call.bucket, call.key);
     let deleted = match version(call)? {
         Which::Live => {
             call.state.soft_deleted.keep(objects, call.bucket, call.key);

@@ -233,6 +233,9 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
     if let Some(versioning) = settings.versioning {
         resource["versioning"] = json!({"enabled": versioning == Versioning::Enabled});
     }
+    if settings.is_hierarchical {
+        resource["hierarchicalNamespace"] = json!({"enabled": true});
+    }
     if let Some(is_on) = settings.event_hold {
         resource["defaultEventBasedHold"] = json!(is_on);
     }

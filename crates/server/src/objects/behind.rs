@@ -155,8 +155,7 @@ impl Objects {
     /// As for [`Objects::keep_versions`].
     pub fn make_hierarchical(&self, bucket: &str) -> io::Result<()> {
         let made = self.change_bucket(bucket, |settings| {
-            let on = serde_json::json!({"enabled": true});
-            settings.fields.insert("hierarchicalNamespace".to_owned(), on);
+            settings.is_hierarchical = true;
             Ok::<_, std::convert::Infallible>(())
         });
         made.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))

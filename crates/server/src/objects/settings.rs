@@ -39,6 +39,8 @@ pub(crate) struct BucketSettings {
     pub(crate) default_lock: Option<DefaultLock>,
     /// GCS's retention policy, for all objects of the bucket.
     pub(crate) policy: Option<RetentionPolicy>,
+    /// True if the bucket has GCS's hierarchical namespace, so that its folders exist beside its objects.
+    pub(crate) is_hierarchical: bool,
     /// GCS's `defaultEventBasedHold`.
     pub(crate) event_hold: Option<bool>,
     /// S3's tags.
@@ -86,6 +88,7 @@ impl Default for BucketSettings {
             locks: false,
             default_lock: None,
             policy: None,
+            is_hierarchical: false,
             event_hold: None,
             tags: BTreeMap::new(),
             cors: Vec::new(),

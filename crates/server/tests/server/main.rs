@@ -8,6 +8,7 @@ mod disk;
 mod faults;
 mod gcs_buckets;
 mod gcs_clients;
+mod gcs_folders;
 mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;

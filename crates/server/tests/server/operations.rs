@@ -33,7 +33,8 @@ Done with a difference:
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
 - A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
-- Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory.
+- Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory. The next start makes
+  only those of the present objects again.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
 - PostObject passes over the fields `acl` and `tagging` of its form.

@@ -26,7 +26,7 @@ mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;
-pub(crate) mod soft_delete;
+mod soft_delete;
 mod upload;
 pub(crate) mod xml;
 
@@ -51,14 +51,12 @@ use bucket_fields::Kind;
 use fields::Fields;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
-use soft_delete::SoftDeleted;
 
 /// The state that all requests of the dialect share.
 pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
-    pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
     /// True if the server stores and returns access control lists and lifecycles without enforcing them.
@@ -150,7 +148,8 @@ pub(crate) async fn json(
     // For speed, a listing writes only the requested fields in the first place. If the selection names parts of fields,
     // the finished answer is filtered here.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
-    let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
+    let is_made_so =
+        is_listing && !query.is_true("softDeleted") && !fields.of("items").is_some_and(Fields::is_deep);
     let is_packed = is_listing && list::is_packed(&head.headers);
     let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };
     let answer = match respond(call, resource, verb).await {

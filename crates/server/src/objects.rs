@@ -19,6 +19,7 @@ pub(crate) mod protection;
 pub(crate) mod restore;
 pub(crate) mod sessions;
 pub(crate) mod settings;
+pub(crate) mod soft_deleted;
 mod standing;
 pub(crate) mod uploads;
 pub(crate) mod versions;
@@ -43,6 +44,7 @@ use precondition::Failed;
 use protection::Protection;
 use sessions::KeptSessions;
 use settings::BucketSettings;
+use soft_deleted::SoftDeleted;
 pub use standing::Standing;
 use uploads::{Upload, UploadChecksum, Uploads};
 pub use versions::Versioning;
@@ -70,6 +72,7 @@ pub(crate) struct Bucket {
     settings: RwLock<BucketSettings>,
     keys: RwLock<Keys>,
     folders: FolderTable,
+    soft_deleted: SoftDeleted,
     deletions: Deletions,
 }
 
@@ -80,7 +83,15 @@ impl Bucket {
             folders.add_all(&keys);
         }
         let (settings, keys) = (RwLock::new(settings), RwLock::new(keys));
-        Bucket { name, created_us, settings, keys, folders, deletions: Deletions::default() }
+        Bucket {
+            name,
+            created_us,
+            settings,
+            keys,
+            folders,
+            soft_deleted: SoftDeleted::default(),
+            deletions: Deletions::default(),
+        }
     }
 
     /// Locks the bucket's settings for reading.

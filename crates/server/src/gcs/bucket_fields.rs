@@ -173,8 +173,7 @@ fn set(
             Ok(())
         }
         "softDeletePolicy" => {
-            let policy = super::soft_delete::policy(value)?;
-            keep(settings, name, policy);
+            settings.soft_delete_s = super::soft_delete::seconds(value)?;
             Ok(())
         }
         // The namespace is chosen when the bucket is made.

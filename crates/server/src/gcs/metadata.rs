@@ -63,10 +63,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
     let deleted = match version(call)? {
-        Which::Live => {
-            call.state.soft_deleted.keep(objects, call.bucket, call.key);
-            objects.delete(call.bucket, call.key, &precondition)
-        }
+        Which::Live => objects.delete(call.bucket, call.key, &precondition),
         which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;

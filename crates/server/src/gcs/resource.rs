@@ -214,7 +214,7 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
         "timeCreated": rfc3339(bucket.created_us),
         "updated": rfc3339(settings.updated_us.max(bucket.created_us)),
         "iamConfiguration": {},
-        "softDeletePolicy": {"retentionDurationSeconds": "0"},
+        "softDeletePolicy": {"retentionDurationSeconds": settings.soft_delete_s.to_string()},
     });
     for (name, value) in &settings.fields {
         resource[name] = value.clone();

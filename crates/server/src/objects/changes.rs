@@ -105,8 +105,9 @@ impl Objects {
         Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
     }
 
-    /// Carries out steps, first on disk and then in memory, unless a hold or a retention forbids one. Returns the
-    /// objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE are to be ignored.
+    /// Carries out steps, unless a hold or a retention forbids one. If the bucket has soft deletion, it keeps the objects
+    /// that they delete. Returns the objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE
+    /// are to be ignored.
     fn carry_out(
         &self,
         bucket: &Bucket,
@@ -115,7 +116,21 @@ impl Objects {
         steps: Vec<Step>,
         bypasses: bool,
     ) -> Result<Vec<Arc<Object>>, Refused> {
-        permit(bucket, keys, key, &steps, bypasses)?;
+        let deleted = permit(bucket, keys, key, &steps, bypasses)?;
+        let mut gone = self.take_steps(bucket, keys, key, steps)?;
+        let retention_s = bucket.settings().soft_delete_s;
+        gone.extend(bucket.soft_deleted.keep(deleted, retention_s, now_us()));
+        Ok(gone)
+    }
+
+    /// Takes steps, first on disk and then in memory. Returns the objects that were removed.
+    fn take_steps(
+        &self,
+        bucket: &Bucket,
+        keys: &mut Keys,
+        key: &str,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Arc<Object>>, Refused> {
         let is_hierarchical = bucket.settings().is_hierarchical;
         let mut gone = Vec::new();
         for step in steps {
@@ -178,7 +193,8 @@ impl Objects {
         let deleting = keys.deleting(versioning, self.marker(from, versioning), now_us());
         permit(bucket, keys, from, &deleting, false)?;
         let mut removed = self.carry_out(bucket, keys, to, writing, false)?;
-        removed.extend(self.carry_out(bucket, keys, from, deleting, false)?);
+        // Soft deletion doesn't keep the old key: <https://cloud.google.com/storage/docs/json_api/v1/objects/move>.
+        removed.extend(self.take_steps(bucket, keys, from, deleting)?);
         bucket.deletions.note(from, now_us());
         Ok((object, removed))
     }
@@ -323,21 +339,22 @@ impl Objects {
     }
 }
 
-/// Returns an error if steps would delete or replace an object that a hold or a retention protects.
+/// Returns the objects that steps would delete permanently, or an error if a hold or a retention protects an object that
+/// they would delete or replace.
 pub(super) fn permit(
     bucket: &Bucket,
     keys: &Keys,
     key: &str,
     steps: &[Step],
     bypasses: bool,
-) -> Result<(), Refused> {
+) -> Result<Vec<Arc<Object>>, Refused> {
     let (removed, archived) = keys.losses(key, steps);
     let (settings, now_us) = (bucket.settings(), now_us());
     let kept = removed
         .iter()
         .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
         .or_else(|| archived.as_deref().and_then(protection::against_archival));
-    kept.map_or(Ok(()), |kept| Err(Refused::Protected(kept)))
+    kept.map_or(Ok(removed), |kept| Err(Refused::Protected(kept)))
 }
 
 /// Counts the bytes freed since memory was last returned to the system. Without this, the allocator of glibc would keep

@@ -39,6 +39,8 @@ pub(crate) struct BucketSettings {
     pub(crate) default_lock: Option<DefaultLock>,
     /// GCS's retention policy, for all objects of the bucket.
     pub(crate) policy: Option<RetentionPolicy>,
+    /// GCS's soft deletion: the seconds for which deleted objects are kept. 0 turns it off.
+    pub(crate) soft_delete_s: u64,
     /// True if the bucket has GCS's hierarchical namespace, so that its folders exist beside its objects.
     pub(crate) is_hierarchical: bool,
     /// GCS's `defaultEventBasedHold`.
@@ -88,6 +90,7 @@ impl Default for BucketSettings {
             locks: false,
             default_lock: None,
             policy: None,
+            soft_delete_s: 0,
             is_hierarchical: false,
             event_hold: None,
             tags: BTreeMap::new(),

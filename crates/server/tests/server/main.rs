@@ -11,6 +11,7 @@ mod gcs_clients;
 mod gcs_folders;
 mod gcs_json;
 mod gcs_resumable;
+mod gcs_soft_delete;
 mod gcs_xml;
 mod habits;
 mod initial;

@@ -32,7 +32,8 @@ Done with a difference:
   headers are taken then, and `?acl` stays 501.
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
-- A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
+- A bucket with a `softDeletePolicy` keeps deleted and overwritten objects in memory until the server ends, at most
+  100,000 of them and 1 GiB. Beyond that, those whose retention ends first go early. They go with their bucket too.
 - Folders exist in buckets that were made with a hierarchical namespace. They are kept in memory. The next start makes
   only those of the present objects again.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.

@@ -93,6 +93,11 @@ impl JsonCall<'_> {
         host.map_or_else(|| self.state.url.clone(), |host| format!("{scheme}://{host}"))
     }
 
+    /// Returns true if the answer is to have access control lists.
+    fn is_full(&self) -> bool {
+        self.query.value("projection") == Some("full")
+    }
+
     /// Reads the whole body as JSON. An empty body is `{}`. Google's Java client compresses the body, even an empty
     /// one.
     pub(crate) async fn json_body(&mut self) -> Result<serde_json::Value, Problem> {
@@ -161,13 +166,16 @@ pub(crate) async fn json(
     if is_packed && answer.status().is_success() { list::packed(answer) } else { answer }
 }
 
-/// Applies the metadata, the holds and the retention in a resource to a new or an existing object.
+/// Applies the metadata, the access, the holds and the retention in a resource to a new or an existing object.
 fn describe(
     call: &JsonCall<'_>,
     attributes: &mut Attributes,
     resource: &serde_json::Value,
 ) -> Result<(), Problem> {
     resource::apply(attributes, resource)?;
+    if let Some(list) = acl::in_resource(call.state.accept_unenforced, "acl", &resource["acl"])? {
+        attributes.asked.acl = Some(list);
+    }
     let overrides = call.query.is_true("overrideUnlockedRetention");
     holds::apply(&mut attributes.asked, resource, overrides, now_us())
 }

@@ -3,6 +3,7 @@
 //! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
 //! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
+pub(crate) mod access_list;
 pub(crate) mod asked;
 pub(crate) mod assembly;
 mod behind;

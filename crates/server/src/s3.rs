@@ -49,6 +49,7 @@ use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
 use crate::fault::draws::Draws;
 use crate::habits::Habits;
+use crate::objects::access_list::ACCOUNT;
 use crate::objects::disk::is_full;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
@@ -228,7 +229,7 @@ async fn called(
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
     let refusal = refusals::refusal(request.method(), key, &query, headers)
-        .or_else(|| refusals::of_acl(headers).filter(|_| !state.accept_unenforced))
+        .or_else(|| refusals::of_acl(headers, state.accept_unenforced))
         .or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
@@ -261,9 +262,6 @@ async fn called(
 
 /// The host id in error documents.
 const HOST_ID: &str = "laneway";
-
-/// The id of the account that owns all buckets.
-const ACCOUNT: &str = "000000000000";
 
 /// The number of requests that this process has answered. Request ids are made from it.
 static REQUESTS: AtomicU64 = AtomicU64::new(1);

@@ -98,7 +98,8 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let base = call.base_url();
     let fields = &call.fields;
     let items = fields.of("items").filter(|_| !page.objects.is_empty()).map(|wanted| {
-        let (wanted, habits, objects) = (Wanted::of(wanted), &call.state.habits, &page.objects[..]);
+        let (wanted, habits, objects) =
+            (Wanted::by(call, call.bucket, wanted), &call.state.habits, &page.objects[..]);
         let policy = call.state.objects.bucket(call.bucket).ok().and_then(|bucket| bucket.settings().policy);
         Items { wanted, habits, base: &base, bucket: call.bucket, policy, objects }
     });

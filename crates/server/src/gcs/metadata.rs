@@ -34,8 +34,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let replaces = call.head.method == http::Method::PUT;
     let present = call.state.objects.find_version(call.bucket, call.key, which);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    let list = call.query.value("predefinedAcl").map(str::to_owned);
-    acl::check(call.state.accept_unenforced, "predefinedAcl", list.as_deref())?;
+    let list = acl::in_query(&call, "predefinedAcl")?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .state

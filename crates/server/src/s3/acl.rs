@@ -5,6 +5,7 @@ use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::{ACCOUNT, Dialect, refusal, versions};
+use crate::objects::access_list::{Group, granted};
 use crate::objects::precondition::Precondition;
 
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
@@ -33,16 +34,15 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
         grantee: Some(grantee),
         permission: Some(Permission::from_static(permission)),
     };
-    let group = |uri: &str, permission| grant(grantee("Group", None, Some(uri)), permission);
     let mut grants = vec![grant(grantee("CanonicalUser", Some(ACCOUNT), None), Permission::FULL_CONTROL)];
-    match object.attributes.asked.acl.as_deref() {
-        Some("public-read") => grants.push(group(ALL_USERS, Permission::READ)),
-        Some("public-read-write") => {
-            grants
-                .extend([Permission::READ, Permission::WRITE].map(|permission| group(ALL_USERS, permission)));
-        }
-        Some("authenticated-read") => grants.push(group(AUTHENTICATED_USERS, Permission::READ)),
-        _ => {}
+    if let Some((group, writes)) = granted(object.attributes.asked.acl.as_deref()) {
+        let uri = match group {
+            Group::AllUsers => ALL_USERS,
+            Group::AuthenticatedUsers => AUTHENTICATED_USERS,
+        };
+        let permissions = [Some(Permission::READ), writes.then_some(Permission::WRITE)];
+        let of_group = |permission| grant(grantee("Group", None, Some(uri)), permission);
+        grants.extend(permissions.into_iter().flatten().map(of_group));
     }
     Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner), ..Default::default() })
 }

@@ -64,7 +64,7 @@ pub(super) fn set_headers(
         set(name, value)?;
     }
     let refusal = refusals::of_new_object(&Method::POST, headers)
-        .or_else(|| refusals::of_acl(headers).filter(|_| !dialect.accept_unenforced))
+        .or_else(|| refusals::of_acl(headers, dialect.accept_unenforced))
         .or_else(|| refusals::checksum_refusal(headers).filter(|_| dialect.habits.checksums));
     refusal.map_or(Ok(()), |refusal| Err(refused(refusal)))
 }

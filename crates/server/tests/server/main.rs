@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test may end anywhere")]
 
+mod access_lists;
 mod client;
 mod cross_origin;
 mod disk;

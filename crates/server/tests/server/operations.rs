@@ -28,8 +28,10 @@ Done with a difference:
 - Everybody may do everything, and owns everything: the account is `000000000000`. Signatures are verified where they are
   sent.
 - Canned access control lists that grant others access are refused (501), and so are bucket policies, lifecycles and GCS
-  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing. Lists in
-  headers are taken then, and `?acl` stays 501.
+  `iam`. With `--accept-unenforced` the store keeps and answers them, and enforces nothing.
+- Access control lists are predefined. GetObjectAcl shows an object's, and `projection=full` also a bucket's. Grants
+  (`x-amz-grant-*`) and lists in documents are refused (501). In JSON resources they are refused unless they equal a
+  predefined list.
 - DeleteObjects takes `x-amz-bypass-governance-retention` for every bucket. S3 refuses it for one without Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
 - A bucket with a `softDeletePolicy` keeps deleted and overwritten objects in memory until the server ends, at most

@@ -91,7 +91,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(copied.etag.clone())),
-        last_modified: Some(timestamp(copied.updated_us)),
+        last_modified: Some(timestamp(copied.created_us)),
         ..Default::default()
     };
     if dialect.habits.checksums {

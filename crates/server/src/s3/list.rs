@@ -215,7 +215,7 @@ impl Writing {
                 checksum_type: Some(checksums::kind(checksum.composite)),
                 e_tag: Some(ETag::Strong(object.etag.clone())),
                 key: Some(self.text(&object.key)),
-                last_modified: Some(timestamp(object.updated_us)),
+                last_modified: Some(timestamp(object.created_us)),
                 owner: self.owner.clone(),
                 restore_status: archive::status(object, now).filter(|_| self.restores),
                 size: Some(object.size as i64),

@@ -80,7 +80,7 @@ fn of_version(refused: Refused, is_named: bool) -> S3Error {
     }
     if is_named {
         headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
-        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_micros(marker.updated_us);
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_micros(marker.created_us);
         if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(modified)) {
             headers.insert(LAST_MODIFIED, date);
         }
@@ -198,7 +198,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
             "IsLatest",
             if is_latest(dialect, &input.bucket, object) { "true" } else { "false" },
         );
-        element(&mut out, "LastModified", &rfc3339(object.updated_us));
+        element(&mut out, "LastModified", &rfc3339(object.created_us));
         if !is_marker {
             let checksum = checksums::of(object);
             element(&mut out, "ETag", &escape(format!("\"{}\"", object.etag)));

@@ -4,6 +4,7 @@
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
+use super::list::owner;
 use super::{ACCOUNT, Dialect, refusal, versions};
 use crate::objects::access_list::{Group, granted};
 use crate::objects::precondition::Precondition;
@@ -22,7 +23,6 @@ pub(super) fn not_supported() -> S3Error {
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    let owner = Owner { id: Some(ACCOUNT.to_owned()), ..Owner::default() };
     let grantee = |type_: &'static str, id: Option<&str>, uri: Option<&str>| Grantee {
         type_: Type::from(type_.to_owned()),
         id: id.map(str::to_owned),
@@ -44,7 +44,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
         let of_group = |permission| grant(grantee("Group", None, Some(uri)), permission);
         grants.extend(permissions.into_iter().flatten().map(of_group));
     }
-    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner), ..Default::default() })
+    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner()), ..Default::default() })
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {

@@ -31,12 +31,7 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
         name: Some(bucket.name.clone()),
     });
     let buckets = Some(buckets.collect());
-    Ok(ListBucketsOutput {
-        buckets,
-        owner: Some(owner(dialect)),
-        continuation_token: token,
-        ..Default::default()
-    })
+    Ok(ListBucketsOutput { buckets, owner: Some(owner()), continuation_token: token, ..Default::default() })
 }
 
 pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {

@@ -11,7 +11,7 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Response, S3Result, s3_error};
 
 use super::list::Writing;
-use super::{Dialect, checksums, list, refusal};
+use super::{ACCOUNT, Dialect, checksums, list, refusal};
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
 use crate::objects::listing::{Cursor, Order, Page};
@@ -207,8 +207,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
             element(&mut out, "Size", &object.size.to_string());
             element(&mut out, "StorageClass", &escape(object.storage_class()));
         }
-        let owner = escape(&*dialect.config.access_key).into_owned();
-        let _ = write!(out, "<Owner><ID>{owner}</ID></Owner></{name}>");
+        let _ = write!(out, "<Owner><ID>{ACCOUNT}</ID></Owner></{name}>");
     }
     for prefix in &page.prefixes {
         let _ = write!(out, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", text(prefix));

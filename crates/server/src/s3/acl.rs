@@ -12,13 +12,18 @@ use crate::objects::precondition::Precondition;
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers";
 
-/// Returns the refusal of a bucket whose owner has turned access control lists off, as every new bucket's has.
+/// Returns the predefined list to keep for an object. In a bucket without access control lists, as every new one of
+/// Amazon's is, only the one that such a bucket implies is accepted.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
-pub(super) fn not_supported() -> S3Error {
+pub(super) fn of_new(dialect: &Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
+    let acl = acl.map(|acl| acl.as_str().to_owned());
+    if dialect.habits.access_lists || acl.as_deref().is_none_or(|acl| acl == "bucket-owner-full-control") {
+        return Ok(acl);
+    }
     let code = S3ErrorCode::Custom("AccessControlListNotSupported".into());
     let mut error = S3Error::with_message(code, "The bucket does not allow ACLs");
     error.set_status_code(http::StatusCode::BAD_REQUEST);
-    error
+    Err(error)
 }
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
@@ -48,15 +53,13 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
-    let Some(acl) = input.acl.as_ref().map(|acl| acl.as_str().to_owned()) else {
+    if input.acl.is_none() {
         return Err(s3_error!(NotImplemented, "Only predefined access control lists are implemented."));
-    };
-    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    if !dialect.habits.access_lists && acl != "bucket-owner-full-control" {
-        return Err(not_supported());
     }
+    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    let acl = of_new(dialect, input.acl.as_ref())?;
     let change = |attributes: &mut crate::objects::Attributes| {
-        attributes.asked.acl = Some(acl);
+        attributes.asked.acl = acl;
         Ok::<_, S3Error>(())
     };
     let which = versions::asked(input.version_id.as_deref())?;

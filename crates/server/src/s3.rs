@@ -127,13 +127,14 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits, accept_un
     builder.set_host(Hosts);
     builder.set_access(Everyone);
     builder.set_validation(Names);
+    let mut limits = s3s::config::S3Config::default();
+    limits.post_object_max_file_size = forms::FILE_BYTES_MAX;
     if config.clock_ahead_s != 0 {
         // Turn off the check of the time in `s3s`. It uses this machine's clock, and the server's simulated clock may
         // differ from it.
-        let mut unchecked = s3s::config::S3Config::default();
-        unchecked.presigned_url_max_skew_time_secs = u32::MAX;
-        builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
+        limits.presigned_url_max_skew_time_secs = u32::MAX;
     }
+    builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(limits))));
     builder.build()
 }
 

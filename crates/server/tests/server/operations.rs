@@ -40,7 +40,7 @@ Done with a difference:
   only those of the present objects again.
 - Locks of objects can't be set by headers of Google's XML API (501). Its objects obey those of the JSON API.
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
-- PostObject passes over the fields `acl` and `tagging` of its form.
+- PostObject passes over the fields `acl` and `tagging` of its form. A form's file has at most 8 MiB.
 - A full disk is 507 in every dialect.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
   and the objects of `--seed` again.

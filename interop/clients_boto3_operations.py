@@ -111,6 +111,10 @@ def walk(bucket):
     s3.delete_object_tagging(Bucket=bucket, Key="k")
     ok("and taken away", s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [])
     s3.head_object(Bucket=bucket, Key="k")
+    s3.put_object_acl(Bucket=bucket, Key="k", ACL="private")
+    access = s3.get_object_acl(Bucket=bucket, Key="k")
+    grants = [(grant["Grantee"]["ID"], grant["Permission"]) for grant in access["Grants"]]
+    ok("a list of access is set and told", grants == [(access["Owner"]["ID"], "FULL_CONTROL")], access)
     asked = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["ETag", "Checksum", "ObjectSize", "StorageClass"])
     ok("attributes are told", (asked["ETag"], asked["ObjectSize"]) == (put["ETag"].strip('"'), 5), asked)
     s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "k"})

@@ -112,12 +112,16 @@ def walk(bucket):
     s3.delete_object_tagging(Bucket=bucket, Key="k")
     ok("and taken away", s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [])
     s3.head_object(Bucket=bucket, Key="k")
+    s3.put_object_acl(Bucket=bucket, Key="k", ACL="private")
+    access = s3.get_object_acl(Bucket=bucket, Key="k")
+    grants = [(grant["Grantee"]["ID"], grant["Permission"]) for grant in access["Grants"]]
+    ok("a list of access is set and told", grants == [(access["Owner"]["ID"], "FULL_CONTROL")], access)
     asked = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["ETag", "Checksum", "ObjectSize", "StorageClass"])
     ok("attributes are told", (asked["ETag"], asked["ObjectSize"]) == (put["ETag"].strip('"'), 5), asked)
     s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "k"})
     ok("both are listed", [entry["Key"] for entry in s3.list_objects(Bucket=bucket)["Contents"]] == ["copy", "k"])
     owners = [entry["Owner"]["ID"] for entry in s3.list_objects_v2(Bucket=bucket, FetchOwner=True)["Contents"]]
-    ok("with their owner", owners == [args.access_key] * 2, owners)
+    ok("with their owner", owners == ["000000000000"] * 2, owners)
 
     upload = s3.create_multipart_upload(Bucket=bucket, Key="large")["UploadId"]
     first = s3.upload_part(Bucket=bucket, Key="large", UploadId=upload, PartNumber=1, Body=bytes(5 * MIB))

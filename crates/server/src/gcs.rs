@@ -11,7 +11,7 @@ mod copy;
 mod cors;
 mod encryption;
 mod fields;
-pub(crate) mod folders;
+mod folders;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hash;
@@ -26,7 +26,7 @@ mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;
-pub(crate) mod soft_delete;
+mod soft_delete;
 mod upload;
 pub(crate) mod xml;
 
@@ -49,18 +49,14 @@ use crate::verb::Verb;
 use answer::{Answer, Problem};
 use bucket_fields::Kind;
 use fields::Fields;
-use folders::FolderTable;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
-use soft_delete::SoftDeleted;
 
 /// The state that all requests of the dialect share.
 pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) managed_folders: ManagedFolders,
-    pub(crate) folders: FolderTable,
-    pub(crate) soft_deleted: SoftDeleted,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
     /// True if the server stores and returns access control lists and lifecycles without enforcing them.
@@ -95,6 +91,11 @@ impl JsonCall<'_> {
         let host =
             host.or_else(|| self.head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()));
         host.map_or_else(|| self.state.url.clone(), |host| format!("{scheme}://{host}"))
+    }
+
+    /// Returns true if the answer is to have access control lists.
+    fn is_full(&self) -> bool {
+        self.query.value("projection") == Some("full")
     }
 
     /// Reads the whole body as JSON. An empty body is `{}`. Google's Java client compresses the body, even an empty
@@ -152,7 +153,8 @@ pub(crate) async fn json(
     // For speed, a listing writes only the requested fields. But if the request selects parts of an item's field, the
     // finished answer must be filtered here.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
-    let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
+    let is_made_so =
+        is_listing && !query.is_true("softDeleted") && !fields.of("items").is_some_and(Fields::is_deep);
     let is_packed = is_listing && list::is_packed(&head.headers);
     let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };
     let answer = match respond(call, resource, verb).await {
@@ -164,13 +166,16 @@ pub(crate) async fn json(
     if is_packed && answer.status().is_success() { list::packed(answer) } else { answer }
 }
 
-/// Applies the metadata, the holds and the retention in a resource to a new or an existing object.
+/// Applies the metadata, the access, the holds and the retention in a resource to a new or an existing object.
 fn describe(
     call: &JsonCall<'_>,
     attributes: &mut Attributes,
     resource: &serde_json::Value,
 ) -> Result<(), Problem> {
     resource::apply(attributes, resource)?;
+    if let Some(list) = acl::in_resource(call.state.accept_unenforced, "acl", &resource["acl"])? {
+        attributes.asked.acl = Some(list);
+    }
     let overrides = call.query.is_true("overrideUnlockedRetention");
     holds::apply(&mut attributes.asked, resource, overrides, now_us())
 }

@@ -201,9 +201,15 @@ impl Habits {
         Habits { name: "gcs", ..Habits::gcs_interop() }
     }
 
-    /// Amazon S3, with temporary redirects as for new buckets.
+    /// Amazon S3, with temporary redirects as for new buckets, and without access control lists as in new buckets.
     pub fn s3() -> Habits {
-        Habits { name: "s3", server: "AmazonS3", temporary_redirects: 1, ..Habits::strict() }
+        Habits {
+            name: "s3",
+            server: "AmazonS3",
+            temporary_redirects: 1,
+            access_lists: false,
+            ..Habits::strict()
+        }
     }
 
     /// Cloudflare R2. All parts must have the same size, and CRC32Cs exist only for parts. Conditions are supported,

@@ -3,6 +3,7 @@
 //! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
 //! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
+pub(crate) mod access_list;
 pub(crate) mod asked;
 pub(crate) mod assembly;
 mod behind;
@@ -10,6 +11,7 @@ pub(crate) mod bucket_name;
 mod changes;
 pub(crate) mod content;
 pub(crate) mod disk;
+pub(crate) mod folders;
 pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
@@ -18,6 +20,7 @@ pub(crate) mod protection;
 pub(crate) mod restore;
 pub(crate) mod sessions;
 pub(crate) mod settings;
+pub(crate) mod soft_deleted;
 mod standing;
 pub(crate) mod uploads;
 pub(crate) mod versions;
@@ -34,6 +37,7 @@ use crate::config::Storage;
 pub(crate) use changes::Removed;
 use content::DataFile;
 use disk::Disk;
+use folders::FolderTable;
 use listing::{Order, Page, Query};
 use object::StoredChecksum;
 pub use object::{Attributes, Object};
@@ -41,6 +45,7 @@ use precondition::Failed;
 use protection::Protection;
 use sessions::KeptSessions;
 use settings::BucketSettings;
+use soft_deleted::SoftDeleted;
 pub use standing::Standing;
 use uploads::{Upload, UploadChecksum, Uploads};
 pub use versions::Versioning;
@@ -67,10 +72,29 @@ pub(crate) struct Bucket {
     pub(crate) created_us: u64,
     settings: RwLock<BucketSettings>,
     keys: RwLock<Keys>,
+    folders: FolderTable,
+    soft_deleted: SoftDeleted,
     deletions: Deletions,
 }
 
 impl Bucket {
+    fn new(name: String, created_us: u64, settings: BucketSettings, keys: Keys) -> Bucket {
+        let folders = FolderTable::default();
+        if settings.is_hierarchical {
+            folders.add_all(&keys);
+        }
+        let (settings, keys) = (RwLock::new(settings), RwLock::new(keys));
+        Bucket {
+            name,
+            created_us,
+            settings,
+            keys,
+            folders,
+            soft_deleted: SoftDeleted::default(),
+            deletions: Deletions::default(),
+        }
+    }
+
     /// Locks the bucket's settings for reading.
     pub(crate) fn settings(&self) -> RwLockReadGuard<'_, BucketSettings> {
         read(&self.settings)
@@ -162,13 +186,7 @@ impl Objects {
                 for object in bucket.noncurrent {
                     keys.apply(&object.key.clone(), Step::SetAside(Arc::new(object)));
                 }
-                let bucket = Bucket {
-                    name: bucket.name,
-                    created_us: bucket.created_us,
-                    settings: RwLock::new(bucket.settings),
-                    keys: RwLock::new(keys),
-                    deletions: Deletions::default(),
-                };
+                let bucket = Bucket::new(bucket.name, bucket.created_us, bucket.settings, keys);
                 buckets.insert(bucket.name.clone(), Arc::new(bucket));
             }
             objects.buckets = RwLock::new(buckets);
@@ -218,13 +236,7 @@ impl Objects {
         if let Some(disk) = &self.disk {
             disk.create_bucket(name, created_us, &settings)?;
         }
-        let bucket = Bucket {
-            name: name.to_owned(),
-            created_us,
-            settings: RwLock::new(settings),
-            keys: RwLock::default(),
-            deletions: Deletions::default(),
-        };
+        let bucket = Bucket::new(name.to_owned(), created_us, settings, Keys::default());
         buckets.insert(name.to_owned(), Arc::new(bucket));
         Ok(())
     }
@@ -232,7 +244,7 @@ impl Objects {
     pub(crate) fn delete_bucket(&self, name: &str) -> Result<(), Refused> {
         let mut buckets = write(&self.buckets);
         let bucket = buckets.get(name).ok_or(Refused::NoBucket)?;
-        if !read(&bucket.keys).is_empty() {
+        if !read(&bucket.keys).is_empty() || !bucket.folders.are_none() {
             return Err(Refused::BucketNotEmpty);
         }
         if let Some(disk) = &self.disk {
@@ -251,7 +263,7 @@ impl Objects {
         let bucket = self.bucket(name)?;
         // Lock the keys so that no write runs during the change. Every version is then written entirely before or after
         // the change.
-        let _keys = write(&bucket.keys);
+        let keys = write(&bucket.keys);
         let present = bucket.settings().clone();
         let mut settings = present.clone();
         if let Err(refusal) = change(&mut settings) {
@@ -261,6 +273,9 @@ impl Objects {
         settings.updated_us = now_us();
         if let Some(disk) = &self.disk {
             disk.describe_bucket(name, bucket.created_us, &settings)?;
+        }
+        if settings.is_hierarchical && !present.is_hierarchical {
+            bucket.folders.add_all(&keys);
         }
         *write(&bucket.settings) = settings;
         Ok(Ok(()))

@@ -49,6 +49,7 @@ use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
 use crate::fault::draws::Draws;
 use crate::habits::Habits;
+use crate::objects::access_list::ACCOUNT;
 use crate::objects::disk::is_full;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
@@ -126,13 +127,14 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits, accept_un
     builder.set_host(Hosts);
     builder.set_access(Everyone);
     builder.set_validation(Names);
+    let mut limits = s3s::config::S3Config::default();
+    limits.post_object_max_file_size = forms::FILE_BYTES_MAX;
     if config.clock_ahead_s != 0 {
         // Turn off the check of the time in `s3s`. It uses this machine's clock, and the server's simulated clock may
         // differ from it.
-        let mut unchecked = s3s::config::S3Config::default();
-        unchecked.presigned_url_max_skew_time_secs = u32::MAX;
-        builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
+        limits.presigned_url_max_skew_time_secs = u32::MAX;
     }
+    builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(limits))));
     builder.build()
 }
 
@@ -228,7 +230,7 @@ async fn called(
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
     let refusal = refusals::refusal(request.method(), key, &query, headers)
-        .or_else(|| refusals::of_acl(headers).filter(|_| !state.accept_unenforced))
+        .or_else(|| refusals::of_acl(headers, state.accept_unenforced))
         .or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
@@ -261,9 +263,6 @@ async fn called(
 
 /// The host id in error documents.
 const HOST_ID: &str = "laneway";
-
-/// The id of the account that owns all buckets.
-const ACCOUNT: &str = "000000000000";
 
 /// The number of requests that this process has answered. Request ids are made from it.
 static REQUESTS: AtomicU64 = AtomicU64::new(1);

@@ -82,8 +82,6 @@ impl Server {
                 objects,
                 sessions,
                 managed_folders: Default::default(),
-                folders: Default::default(),
-                soft_deleted: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),
                 accept_unenforced: config.accept_unenforced,

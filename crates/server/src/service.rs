@@ -230,8 +230,6 @@ fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<R
         (&Method::POST, "/_laneway/reset") => {
             shared.gcs.sessions.clear();
             shared.gcs.managed_folders.clear();
-            shared.gcs.folders.clear();
-            shared.gcs.soft_deleted.clear();
             let initial = shared.initial.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let objects = &shared.gcs.objects;
             Some(match objects.clear().and_then(|()| initial.restore(objects)) {

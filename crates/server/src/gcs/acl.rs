@@ -1,7 +1,12 @@
 //! Predefined access control lists. The server enforces none, so by default it accepts only those that give nobody but
 //! the owner and the project access. <https://cloud.google.com/storage/docs/access-control/lists#predefined-acl>
 
+use serde::Serialize;
+use serde_json::Value;
+
+use super::JsonCall;
 use super::answer::Problem;
+use crate::objects::access_list::{ACCOUNT, Group, granted};
 
 /// The names of the lists in both APIs. The second value is true if a list grants access only to the owner and the
 /// project.
@@ -31,4 +36,67 @@ pub(crate) fn check(accepts: bool, name: &str, value: Option<&str>) -> Result<()
         Some((_, is_private)) if *is_private || accepts => Ok(()),
         Some(_) => Err(Problem::not_here(&format!("{name} {value}"))),
     }
+}
+
+/// Reads and checks the predefined list in a parameter of a call.
+pub(super) fn in_query(call: &JsonCall<'_>, name: &str) -> Result<Option<String>, Problem> {
+    let value = call.query.value(name);
+    check(call.state.accept_unenforced, name, value)?;
+    Ok(value.map(str::to_owned))
+}
+
+/// An entry of a list in a resource.
+#[derive(Serialize)]
+pub(super) struct AclEntry {
+    kind: &'static str,
+    entity: String,
+    role: &'static str,
+}
+
+fn owner() -> String {
+    format!("user-{ACCOUNT}")
+}
+
+/// Returns the entries of an object's list. Objects have no role for writers.
+pub(super) fn of_object(acl: Option<&str>) -> Vec<AclEntry> {
+    entries("storage#objectAccessControl", acl, "READER")
+}
+
+/// Returns the entries of a bucket's list.
+pub(super) fn of_bucket(acl: Option<&str>) -> Vec<AclEntry> {
+    entries("storage#bucketAccessControl", acl, "WRITER")
+}
+
+fn entries(kind: &'static str, acl: Option<&str>, writer: &'static str) -> Vec<AclEntry> {
+    let of_group = granted(acl).map(|(group, writes)| {
+        let entity = match group {
+            Group::AllUsers => "allUsers",
+            Group::AuthenticatedUsers => "allAuthenticatedUsers",
+        };
+        AclEntry { kind, entity: entity.to_owned(), role: if writes { writer } else { "READER" } }
+    });
+    std::iter::once(AclEntry { kind, entity: owner(), role: "OWNER" }).chain(of_group).collect()
+}
+
+/// Returns the predefined list that has the entries in a resource. Clients send back the entries that they have read.
+pub(super) fn in_resource(accepts: bool, name: &str, list: &Value) -> Result<Option<String>, Problem> {
+    let entries = match list {
+        Value::Null => return Ok(None),
+        Value::Array(entries) if entries.is_empty() => return Ok(None),
+        Value::Array(entries) => entries,
+        _ => return Err(Problem::not_here(name)),
+    };
+    let others = entries.iter().filter(|entry| entry["entity"] != owner());
+    let others: Vec<_> = others
+        .map(|entry| [&entry["entity"], &entry["role"]].map(|text| text.as_str().unwrap_or_default()))
+        .collect();
+    let predefined = match others[..] {
+        [] => "private",
+        [["allUsers", "READER"]] => "publicRead",
+        [["allUsers", "WRITER"]] => "publicReadWrite",
+        [["allAuthenticatedUsers", "READER"]] => "authenticatedRead",
+        _ => return Err(Problem::not_here(name)),
+    };
+    check(accepts, name, Some(predefined))?;
+    Ok(Some(predefined.to_owned()))
 }

@@ -96,11 +96,7 @@ pub(super) fn apply(
     for (name, value) in resource {
         set(settings, bucket, name, value, sender)?;
     }
-    let is_uniform = || {
-        let access = settings.fields.get("iamConfiguration");
-        access.is_some_and(|access| access["uniformBucketLevelAccess"]["enabled"] == true)
-    };
-    if kind == Kind::Insert && super::folders::is_on(settings) && !is_uniform() {
+    if kind == Kind::Insert && settings.is_hierarchical && !settings.has_uniform_access() {
         return Err(Problem::invalid("Hierarchical namespace buckets must use uniform bucket-level access."));
     }
     Ok(())
@@ -173,17 +169,16 @@ fn set(
             Ok(())
         }
         "softDeletePolicy" => {
-            let policy = super::soft_delete::policy(value)?;
-            keep(settings, name, policy);
+            settings.soft_delete_s = super::soft_delete::seconds(value)?;
             Ok(())
         }
         // The namespace is chosen when the bucket is made.
         "hierarchicalNamespace" => {
             let is_on = flag(value, name, "enabled")?.unwrap_or(false);
-            match super::folders::is_on(settings) {
-                is if is == is_on => Ok(()),
-                _ if kind == Kind::Insert => {
-                    keep(settings, name, Some(json!({"enabled": true})));
+            match kind {
+                _ if settings.is_hierarchical == is_on => Ok(()),
+                Kind::Insert => {
+                    settings.is_hierarchical = is_on;
                     Ok(())
                 }
                 _ => Err(Problem::invalid("The hierarchical namespace of a bucket cannot be changed.")),
@@ -203,7 +198,12 @@ fn set(
             keep(settings, name, Some(value.clone()));
             Ok(())
         }
-        "acl" | "defaultObjectAcl" if value.as_array().is_none_or(Vec::is_empty) => Ok(()),
+        "acl" | "defaultObjectAcl" => {
+            let list = super::acl::in_resource(accepts, name, value)?;
+            let kept = if name == "acl" { &mut settings.acl } else { &mut settings.object_acl };
+            *kept = list.or(kept.take());
+            Ok(())
+        }
         _ if value.is_null() => Ok(()),
         _ if value.as_object().is_some_and(Map::is_empty) => Ok(()),
         name => refuse(name),

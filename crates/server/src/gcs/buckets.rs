@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Problem, empty, json as answer_json};
 use super::bucket_fields::{self, Kind, Sender};
 use super::resource::{LOCATION, bucket_resource};
-use super::{JsonCall, conditions};
+use super::{JsonCall, acl, conditions};
 use crate::objects::bucket_name::is_allowed_by_gcs;
 use crate::objects::settings::BucketSettings;
 use crate::objects::{Refused, now_us};
@@ -41,7 +41,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let next_page_token = buckets.get(max).and_then(|_| buckets.get(max - 1)).map(|last| last.name.clone());
     buckets.truncate(max);
     let base = call.base_url();
-    let items = buckets.iter().map(|bucket| bucket_resource(&base, bucket)).collect();
+    let items = buckets.iter().map(|bucket| bucket_resource(&base, bucket, call.is_full())).collect();
     Ok(answer_json(StatusCode::OK, &Buckets { kind: "storage#buckets", items, next_page_token }))
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>, kind: Kind) -> Answer {
     found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let is_empty = resource.as_object().is_some_and(|fields| fields.is_empty());
     let changed = call.state.objects.change_bucket(call.bucket, |settings| {
-        conditions::on_metageneration(&call.query, settings.metageneration).map_err(Some)?;
+        conditions::on_metageneration(&call.query, "if", settings.metageneration).map_err(Some)?;
         if is_empty && kind == Kind::Patch {
             return Err(None);
         }
@@ -88,9 +88,8 @@ fn change(
     kind: Kind,
 ) -> Result<(), Problem> {
     let fields = resource.as_object().ok_or_else(|| Problem::invalid("The bucket is no JSON object."))?;
-    for name in ["predefinedAcl", "predefinedDefaultObjectAcl"] {
-        super::acl::check(call.state.accept_unenforced, name, call.query.value(name))?;
-    }
+    settings.acl = acl::in_query(call, "predefinedAcl")?.or(settings.acl.take());
+    settings.object_acl = acl::in_query(call, "predefinedDefaultObjectAcl")?.or(settings.object_acl.take());
     let sender = Sender { kind, accepts: call.state.accept_unenforced, now_us: now_us() };
     bucket_fields::apply(settings, name, fields, sender)
 }
@@ -107,7 +106,7 @@ pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
             Problem::invalid(format!("Bucket '{bucket}' does not have an unlocked retention policy."))
         })?;
         policy.is_locked = true;
-        conditions::on_metageneration(&call.query, settings.metageneration)
+        conditions::on_metageneration(&call.query, "if", settings.metageneration)
     });
     locked.map_err(|refused| Problem::refused(refused, call.bucket, ""))??;
     answer(call, call.bucket)
@@ -116,17 +115,14 @@ pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
+    conditions::on_metageneration(&call.query, "if", bucket.settings().metageneration)?;
     answer(call, call.bucket)
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
-    if call.state.folders.are_in(call.bucket) {
-        return Err(Problem::refused(Refused::BucketNotEmpty, call.bucket, ""));
-    }
+    conditions::on_metageneration(&call.query, "if", bucket.settings().metageneration)?;
     let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
@@ -135,7 +131,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
 fn answer(call: &JsonCall<'_>, name: &str) -> Answer {
     let found = call.state.objects.bucket(name);
     let bucket = found.map_err(|refused| Problem::refused(refused, name, ""))?;
-    Ok(answer_json(StatusCode::OK, &bucket_resource(&call.base_url(), &bucket)))
+    Ok(answer_json(StatusCode::OK, &bucket_resource(&call.base_url(), &bucket, call.is_full())))
 }
 
 /// Returns a bucket's location.
@@ -163,7 +159,7 @@ pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
         "bucket": call.bucket,
         "location": location(&settings),
         "locationType": location_type(location(&settings)),
-        "hierarchicalNamespace": {"enabled": super::folders::is_on(&settings)},
+        "hierarchicalNamespace": {"enabled": settings.is_hierarchical},
     });
     Ok(answer_json(StatusCode::OK, &layout))
 }

@@ -47,11 +47,7 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
     }
     let mut attributes = Attributes::default();
     check_name(call.key)?;
-    acl::check(
-        call.state.accept_unenforced,
-        "destinationPredefinedAcl",
-        call.query.value("destinationPredefinedAcl"),
-    )?;
+    attributes.asked.acl = acl::in_query(&call, "destinationPredefinedAcl")?;
     describe(&call, &mut attributes, &request["destination"])?;
     let new = NewObject { attributes, components: Some(components), ..Default::default() };
     let written = Written { content, sums: sums.unwrap_or_default() };

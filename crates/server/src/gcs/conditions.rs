@@ -35,13 +35,16 @@ pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// Checks the preconditions of a JSON call on the bucket's metageneration.
-pub(super) fn on_metageneration(query: &Query, metageneration: u64) -> Result<(), Problem> {
-    let number = |name| number(name, query.value(name));
-    if number("ifMetagenerationMatch")?.is_some_and(|wanted| wanted != metageneration) {
+/// Checks the preconditions of a JSON call on the metageneration of a bucket or folder. Their names begin with `prefix`.
+pub(super) fn on_metageneration(query: &Query, prefix: &str, metageneration: u64) -> Result<(), Problem> {
+    let number = |suffix: &str| {
+        let name = format!("{prefix}Metageneration{suffix}");
+        number(&name, query.value(&name))
+    };
+    if number("Match")?.is_some_and(|wanted| wanted != metageneration) {
         return Err(Problem::refused(Refused::Precondition(Failed::Match), "", ""));
     }
-    if number("ifMetagenerationNotMatch")? == Some(metageneration) {
+    if number("NotMatch")? == Some(metageneration) {
         return Err(Problem::refused_to_read(Refused::Precondition(Failed::NotMatch), "", ""));
     }
     Ok(())

@@ -80,8 +80,7 @@ async fn carry_out(
 ) -> Result<Arc<Object>, Problem> {
     check_name(key)?;
     let resource = call.json_body().await?;
-    let acl = call.query.value("destinationPredefinedAcl").map(str::to_owned);
-    acl::check(call.state.accept_unenforced, "destinationPredefinedAcl", acl.as_deref())?;
+    let acl = acl::in_query(call, "destinationPredefinedAcl")?;
     let mut attributes = Attributes::clone(&source.attributes);
     // Encryption, access control and locks aren't copied: they come from this request.
     attributes.asked = Asked { encryption: encryption::sent(&call.head.headers)?, acl, ..Asked::default() };

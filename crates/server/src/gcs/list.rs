@@ -55,7 +55,8 @@ impl Serialize for Items<'_> {
     }
 }
 
-pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+/// Reads the parameters of a listing.
+pub(super) fn query(call: &JsonCall<'_>) -> Result<Query, Problem> {
     let value = |name| call.query.value(name).filter(|value| !value.is_empty());
     let from = match (value("pageToken"), value("startOffset")) {
         (Some(token), _) => Cursor::from_token(token)
@@ -74,7 +75,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         }
         None => None,
     };
-    let query = Query {
+    Ok(Query {
         prefix: value("prefix").unwrap_or_default().to_owned(),
         delimiter: delimiter.to_owned(),
         from,
@@ -83,7 +84,11 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
             as usize,
         glob,
         include_trailing_delimiter: call.query.is_true("includeTrailingDelimiter"),
-    };
+    })
+}
+
+pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+    let query = query(call)?;
     let objects = &call.state.objects;
     let page = match call.query.is_true("versions") {
         true => objects.list_versions(call.bucket, &query, Order::OldestFirst),
@@ -93,7 +98,8 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let base = call.base_url();
     let fields = &call.fields;
     let items = fields.of("items").filter(|_| !page.objects.is_empty()).map(|wanted| {
-        let (wanted, habits, objects) = (Wanted::of(wanted), &call.state.habits, &page.objects[..]);
+        let (wanted, habits, objects) =
+            (Wanted::by(call, call.bucket, wanted), &call.state.habits, &page.objects[..]);
         let policy = call.state.objects.bucket(call.bucket).ok().and_then(|bucket| bucket.settings().policy);
         Items { wanted, habits, base: &base, bucket: call.bucket, policy, objects }
     });

@@ -34,8 +34,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let replaces = call.head.method == http::Method::PUT;
     let present = call.state.objects.find_version(call.bucket, call.key, which);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    let list = call.query.value("predefinedAcl").map(str::to_owned);
-    acl::check(call.state.accept_unenforced, "predefinedAcl", list.as_deref())?;
+    let list = acl::in_query(&call, "predefinedAcl")?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .state
@@ -62,12 +61,8 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
-    call.state.folders.keep(objects, call.bucket, call.key);
     let deleted = match version(call)? {
-        Which::Live => {
-            call.state.soft_deleted.keep(objects, call.bucket, call.key);
-            objects.delete(call.bucket, call.key, &precondition)
-        }
+        Which::Live => objects.delete(call.bucket, call.key, &precondition),
         which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;

@@ -14,7 +14,6 @@ pub(super) fn to(call: &JsonCall<'_>, key: &str) -> Answer {
     check_name(key)?;
     let source = conditions::of_source(&call.query)?;
     let destination = conditions::in_query(&call.query)?;
-    call.state.folders.keep(&call.state.objects, call.bucket, call.key);
     let moved = call.state.objects.rename(call.bucket, call.key, key, &source, &destination);
     let object = moved.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))

@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::JsonCall;
 use super::answer::Problem;
 use super::bucket_fields::storage_class;
 use super::fields::Fields;
+use super::{JsonCall, acl};
 use crate::checksum::base64;
 use crate::habits::Habits;
 use crate::objects::asked::Encryption;
@@ -49,7 +49,7 @@ macro_rules! resource {
         }
 
         impl $wanted {
-            pub(super) fn of(fields: &Fields) -> Self {
+            fn of(fields: &Fields) -> Self {
                 Self { $($field: fields.has($name),)* }
             }
         }
@@ -90,6 +90,17 @@ resource! {
         temporary_hold "temporaryHold": bool,
         event_based_hold "eventBasedHold": bool,
         retention_expiration_time "retentionExpirationTime": String,
+        acl "acl": Vec<acl::AclEntry>,
+    }
+}
+
+impl Wanted {
+    /// Returns the fields of a bucket's objects that a call selects.
+    pub(super) fn by(call: &JsonCall<'_>, bucket: &str, fields: &Fields) -> Wanted {
+        let bucket = call.state.objects.bucket(bucket);
+        let has_lists = call.is_full() && bucket.is_ok_and(|bucket| !bucket.settings().has_uniform_access());
+        let wanted = Wanted::of(fields);
+        Wanted { acl: wanted.acl && has_lists, ..wanted }
     }
 }
 
@@ -114,7 +125,7 @@ impl<'a> ObjectResource<'a> {
     pub(crate) fn new(call: &JsonCall<'_>, bucket: &'a str, object: &'a Object) -> Self {
         let policy = call.state.objects.bucket(bucket).ok().and_then(|bucket| bucket.settings().policy);
         let (habits, base) = (&call.state.habits, call.base_url());
-        Self::with(&Wanted::of(&Fields::All), habits, &base, bucket, policy, object)
+        Self::with(&Wanted::by(call, bucket, &Fields::All), habits, &base, bucket, policy, object)
     }
 
     /// Returns a resource with the selected fields, for a bucket with this policy.
@@ -183,6 +194,7 @@ impl<'a> ObjectResource<'a> {
                 .then(|| policy_ends(policy, object))
                 .flatten()
                 .map(rfc3339),
+            acl: wanted.acl.then(|| acl::of_object(attributes.asked.acl.as_deref())),
         }
     }
 
@@ -195,8 +207,8 @@ impl<'a> ObjectResource<'a> {
     }
 }
 
-/// Returns a bucket in the JSON API.
-pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
+/// Returns a bucket in the JSON API, with its access control lists if `is_full`.
+pub(super) fn bucket_resource(base: &str, bucket: &Bucket, is_full: bool) -> Value {
     let name = bucket.name.as_str();
     let settings = bucket.settings();
     let location = super::buckets::location(&settings);
@@ -214,10 +226,14 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
         "timeCreated": rfc3339(bucket.created_us),
         "updated": rfc3339(settings.updated_us.max(bucket.created_us)),
         "iamConfiguration": {},
-        "softDeletePolicy": {"retentionDurationSeconds": "0"},
+        "softDeletePolicy": {"retentionDurationSeconds": settings.soft_delete_s.to_string()},
     });
     for (name, value) in &settings.fields {
         resource[name] = value.clone();
+    }
+    if is_full && !settings.has_uniform_access() {
+        resource["acl"] = json!(acl::of_bucket(settings.acl.as_deref()));
+        resource["defaultObjectAcl"] = json!(acl::of_object(settings.object_acl.as_deref()));
     }
     let access = &mut resource["iamConfiguration"];
     for (name, default) in [
@@ -232,6 +248,9 @@ pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
     access["bucketPolicyOnly"] = access["uniformBucketLevelAccess"].clone();
     if let Some(versioning) = settings.versioning {
         resource["versioning"] = json!({"enabled": versioning == Versioning::Enabled});
+    }
+    if settings.is_hierarchical {
+        resource["hierarchicalNamespace"] = json!({"enabled": true});
     }
     if let Some(is_on) = settings.event_hold {
         resource["defaultEventBasedHold"] = json!(is_on);
@@ -267,7 +286,8 @@ pub(super) fn bucket_etag(metageneration: u64) -> String {
 
 /// The fields of an object that only the service writes, or that other code reads. [`apply`] ignores them, because
 /// clients often send back a resource that they have read.
-const NOT_APPLIED: [&str; 29] = [
+const NOT_APPLIED: [&str; 30] = [
+    "acl",
     "bucket",
     "componentCount",
     "crc32c",

@@ -97,8 +97,7 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
 
 /// Reads the encryption and access settings of an upload from query and headers.
 pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
-    let acl = call.query.value("predefinedAcl").map(str::to_owned);
-    acl::check(call.state.accept_unenforced, "predefinedAcl", acl.as_deref())?;
+    let acl = acl::in_query(call, "predefinedAcl")?;
     let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
     let encryption = encryption::sent(&call.head.headers)?.or(kms_key.map(encryption::managed));
     Ok(Asked { encryption, acl, ..Asked::default() })

@@ -21,6 +21,7 @@ use crate::gcs::State;
 use crate::objects::Refused;
 use crate::objects::asked::Asked;
 use crate::objects::bucket_name::is_allowed_by_gcs;
+use crate::objects::settings::BucketSettings;
 use crate::objects::versions::{Heir, Which};
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
@@ -192,7 +193,8 @@ fn create_bucket(call: &XmlCall<'_>) -> Answer {
     if !is_allowed_by_gcs(call.bucket) {
         return Err(Problem::refused(Refused::BadBucketName, call.bucket, ""));
     }
-    let created = call.state.objects.create_bucket_named(call.bucket);
+    let settings = BucketSettings { acl: acl(call.state, &call.head.headers)?, ..BucketSettings::default() };
+    let created = call.state.objects.create_bucket_with(call.bucket, settings);
     created.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))
 }
@@ -215,6 +217,13 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
     Ok(written)
 }
 
+/// Reads and checks the predefined access control list in the headers.
+fn acl(state: &State, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let acl = headers.get("x-goog-acl").and_then(|value| value.to_str().ok());
+    super::acl::check(state.accept_unenforced, "x-goog-acl", acl)?;
+    Ok(acl.map(str::to_owned))
+}
+
 /// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
 fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem> {
     if let Some(name) = headers.keys().find(|name| name.as_str().starts_with(LOCK_HEADERS)) {
@@ -234,12 +243,10 @@ fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem>
         )
     });
     let metadata = metadata.collect::<Result<_, _>>()?;
-    let acl = text(HeaderName::from_static("x-goog-acl"));
-    super::acl::check(state.accept_unenforced, "x-goog-acl", acl.as_deref())?;
     let class = text(HeaderName::from_static("x-goog-storage-class"));
     let kms_key = text(HeaderName::from_static("x-goog-encryption-kms-key-name"));
     let encryption = encryption::sent(headers)?.or(kms_key.map(encryption::managed));
-    let asked = Asked { encryption, acl, ..Asked::default() };
+    let asked = Asked { encryption, acl: acl(state, headers)?, ..Asked::default() };
     Ok(Attributes {
         content_type: text(CONTENT_TYPE),
         content_encoding: text(CONTENT_ENCODING),

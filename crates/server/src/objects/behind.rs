@@ -142,8 +142,7 @@ impl Objects {
     /// As for [`Objects::keep_versions`].
     pub fn keep_deleted(&self, bucket: &str) -> io::Result<()> {
         let kept = self.change_bucket(bucket, |settings| {
-            let week = serde_json::json!({"retentionDurationSeconds": "604800"});
-            settings.fields.insert("softDeletePolicy".to_owned(), week);
+            settings.soft_delete_s = 7 * 86_400;
             Ok::<_, std::convert::Infallible>(())
         });
         kept.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
@@ -155,8 +154,7 @@ impl Objects {
     /// As for [`Objects::keep_versions`].
     pub fn make_hierarchical(&self, bucket: &str) -> io::Result<()> {
         let made = self.change_bucket(bucket, |settings| {
-            let on = serde_json::json!({"enabled": true});
-            settings.fields.insert("hierarchicalNamespace".to_owned(), on);
+            settings.is_hierarchical = true;
             Ok::<_, std::convert::Infallible>(())
         });
         made.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))

@@ -57,7 +57,7 @@ impl Objects {
     }
 
     /// Drops objects. If many bytes have been freed since the last time, their memory is returned to the system.
-    fn drop_removed(&self, removed: Vec<Arc<Object>>) {
+    pub(super) fn drop_removed(&self, removed: Vec<Arc<Object>>) {
         let size = removed.iter().map(|object| object.size).sum();
         drop(removed);
         if self.disk.is_none() {
@@ -94,7 +94,7 @@ impl Objects {
         })
     }
 
-    fn marker(&self, key: &str, versioning: Versioning) -> Arc<Object> {
+    pub(super) fn marker(&self, key: &str, versioning: Versioning) -> Arc<Object> {
         let now = now_us();
         let standing = Standing {
             has_id: versioning == Versioning::Enabled,
@@ -105,8 +105,9 @@ impl Objects {
         Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
     }
 
-    /// Carries out steps, first on disk and then in memory, unless a hold or a retention forbids one. Returns the
-    /// objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE are to be ignored.
+    /// Carries out steps, unless a hold or a retention forbids one. If the bucket has soft deletion, it keeps the objects
+    /// that they delete. Returns the objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE
+    /// are to be ignored.
     fn carry_out(
         &self,
         bucket: &Bucket,
@@ -115,7 +116,22 @@ impl Objects {
         steps: Vec<Step>,
         bypasses: bool,
     ) -> Result<Vec<Arc<Object>>, Refused> {
-        permit(bucket, keys, key, &steps, bypasses)?;
+        let deleted = permit(bucket, keys, key, &steps, bypasses)?;
+        let mut gone = self.take_steps(bucket, keys, key, steps)?;
+        let retention_s = bucket.settings().soft_delete_s;
+        gone.extend(bucket.soft_deleted.keep(deleted, retention_s, now_us()));
+        Ok(gone)
+    }
+
+    /// Takes steps, first on disk and then in memory. Returns the objects that were removed.
+    fn take_steps(
+        &self,
+        bucket: &Bucket,
+        keys: &mut Keys,
+        key: &str,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Arc<Object>>, Refused> {
+        let is_hierarchical = bucket.settings().is_hierarchical;
         let mut gone = Vec::new();
         for step in steps {
             if let Some(disk) = &self.disk {
@@ -125,6 +141,9 @@ impl Objects {
                     Step::Hide => disk.unpublish(&bucket.name, key)?,
                     Step::Drop(generation) => disk.forget(&bucket.name, key, *generation)?,
                 }
+            }
+            if is_hierarchical && matches!(step, Step::Show(_)) {
+                bucket.folders.add_above(key, now_us());
             }
             gone.extend(keys.apply(key, step));
         }
@@ -143,9 +162,25 @@ impl Objects {
     ) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
-        let old = keys.live(from).cloned().ok_or(Refused::NoObject)?;
-        source.check(Some(&old)).map_err(Refused::Precondition)?;
+        let old = keys.live(from).ok_or(Refused::NoObject)?;
+        source.check(Some(old)).map_err(Refused::Precondition)?;
         destination.check(keys.live(to).map(|object| &**object)).map_err(Refused::Precondition)?;
+        let (object, removed) = self.move_key(&bucket, &mut keys, from, to)?;
+        drop(keys);
+        self.drop_removed(removed);
+        Ok(object)
+    }
+
+    /// Changes an object's key, under the lock of the keys. Also returns the removed objects.
+    pub(super) fn move_key(
+        &self,
+        bucket: &Bucket,
+        keys: &mut Keys,
+        from: &str,
+        to: &str,
+    ) -> Result<(Arc<Object>, Vec<Arc<Object>>), Refused> {
+        check_key(to)?;
+        let old = keys.live(from).cloned().ok_or(Refused::NoObject)?;
         let new = NewObject {
             attributes: Attributes::clone(&old.attributes),
             checksum: old.checksum.clone(),
@@ -156,14 +191,12 @@ impl Objects {
         let object = self.generation(to, Objects::written_from(&old), new, versioning);
         let writing = keys.writing(versioning, object.clone(), now_us());
         let deleting = keys.deleting(versioning, self.marker(from, versioning), now_us());
-        permit(&bucket, &keys, from, &deleting, false)?;
-        let replaced = self.carry_out(&bucket, &mut keys, to, writing, false)?;
-        let removed = self.carry_out(&bucket, &mut keys, from, deleting, false)?;
+        permit(bucket, keys, from, &deleting, false)?;
+        let mut removed = self.carry_out(bucket, keys, to, writing, false)?;
+        // Soft deletion doesn't keep the old key: <https://cloud.google.com/storage/docs/json_api/v1/objects/move>.
+        removed.extend(self.take_steps(bucket, keys, from, deleting)?);
         bucket.deletions.note(from, now_us());
-        drop(keys);
-        self.drop_removed(replaced);
-        self.drop_removed(removed);
-        Ok(object)
+        Ok((object, removed))
     }
 
     /// Changes the attributes of an object, unless `change` returns an error. The generation stays the same, and the
@@ -258,14 +291,27 @@ impl Objects {
             return Err(Refused::NoObject);
         }
         precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
+        let (deleted, removed) = self.delete_key(&bucket, &mut keys, key, bypasses)?;
+        drop(keys);
+        self.drop_removed(removed);
+        Ok(deleted)
+    }
+
+    /// Deletes an object, under the lock of the keys. Also returns the removed objects.
+    pub(super) fn delete_key(
+        &self,
+        bucket: &Bucket,
+        keys: &mut Keys,
+        key: &str,
+        bypasses: bool,
+    ) -> Result<(Removed, Vec<Arc<Object>>), Refused> {
         let versioning = bucket.versioning();
         let marker = self.marker(key, versioning);
         let steps = keys.deleting(versioning, marker.clone(), now_us());
-        let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
+        let removed = self.carry_out(bucket, keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
-        drop(keys);
-        self.drop_removed(removed);
-        Ok(if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) })
+        let deleted = if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) };
+        Ok((deleted, removed))
     }
 
     /// Deletes one version permanently.
@@ -293,15 +339,22 @@ impl Objects {
     }
 }
 
-/// Returns an error if steps would delete or replace an object that a hold or a retention protects.
-fn permit(bucket: &Bucket, keys: &Keys, key: &str, steps: &[Step], bypasses: bool) -> Result<(), Refused> {
+/// Returns the objects that steps would delete permanently, or an error if a hold or a retention protects an object that
+/// they would delete or replace.
+pub(super) fn permit(
+    bucket: &Bucket,
+    keys: &Keys,
+    key: &str,
+    steps: &[Step],
+    bypasses: bool,
+) -> Result<Vec<Arc<Object>>, Refused> {
     let (removed, archived) = keys.losses(key, steps);
     let (settings, now_us) = (bucket.settings(), now_us());
     let kept = removed
         .iter()
         .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
         .or_else(|| archived.as_deref().and_then(protection::against_archival));
-    kept.map_or(Ok(()), |kept| Err(Refused::Protected(kept)))
+    kept.map_or(Ok(removed), |kept| Err(Refused::Protected(kept)))
 }
 
 /// Counts the bytes freed since memory was last returned to the system. Without this, the allocator of glibc would keep

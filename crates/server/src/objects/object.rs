@@ -106,7 +106,8 @@ pub struct Object {
     pub attributes: Arc<Attributes>,
     #[serde(default)]
     pub(crate) restore: Option<Restore>,
-    /// The time of creation, in microseconds since 1970.
+    /// The time of creation, in microseconds since 1970. It is S3's `Last-Modified`, which tags, locks and access control
+    /// lists don't change.
     pub created_us: u64,
     /// The time of the last change, in microseconds since 1970.
     pub updated_us: u64,

@@ -39,8 +39,16 @@ pub(crate) struct BucketSettings {
     pub(crate) default_lock: Option<DefaultLock>,
     /// GCS's retention policy, for all objects of the bucket.
     pub(crate) policy: Option<RetentionPolicy>,
+    /// GCS's soft deletion: the seconds for which deleted objects are kept. 0 turns it off.
+    pub(crate) soft_delete_s: u64,
+    /// True if the bucket has GCS's hierarchical namespace, so that its folders exist beside its objects.
+    pub(crate) is_hierarchical: bool,
     /// GCS's `defaultEventBasedHold`.
     pub(crate) event_hold: Option<bool>,
+    /// The predefined access control list of the bucket.
+    pub(crate) acl: Option<String>,
+    /// The predefined access control list of new objects whose request names none.
+    pub(crate) object_acl: Option<String>,
     /// S3's tags.
     pub(crate) tags: BTreeMap<String, String>,
     /// The CORS rules, which browsers ask for.
@@ -86,7 +94,11 @@ impl Default for BucketSettings {
             locks: false,
             default_lock: None,
             policy: None,
+            soft_delete_s: 0,
+            is_hierarchical: false,
             event_hold: None,
+            acl: None,
+            object_acl: None,
             tags: BTreeMap::new(),
             cors: Vec::new(),
             documents: BTreeMap::new(),
@@ -109,6 +121,15 @@ impl BucketSettings {
         if asked.event_hold.is_none() && self.event_hold == Some(true) {
             asked.event_hold = Some(true);
         }
+        if asked.acl.is_none() {
+            asked.acl.clone_from(&self.object_acl);
+        }
+    }
+
+    /// Returns true for GCS's uniform bucket-level access, with which buckets and objects have no access control lists.
+    pub(crate) fn has_uniform_access(&self) -> bool {
+        let access = self.fields.get("iamConfiguration");
+        access.is_some_and(|access| access["uniformBucketLevelAccess"]["enabled"] == true)
     }
 }
 

@@ -4,24 +4,30 @@
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
+use super::list::owner;
 use super::{ACCOUNT, Dialect, refusal, versions};
+use crate::objects::access_list::{Group, granted};
 use crate::objects::precondition::Precondition;
 
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers";
 
-/// Returns the refusal of a bucket whose owner has turned access control lists off, as every new bucket's has.
+/// Returns the predefined list to keep for an object. In a bucket without access control lists, as every new one of
+/// Amazon's is, only the one that such a bucket implies is accepted.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
-pub(super) fn not_supported() -> S3Error {
+pub(super) fn of_new(dialect: &Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
+    let acl = acl.map(|acl| acl.as_str().to_owned());
+    if dialect.habits.access_lists || acl.as_deref().is_none_or(|acl| acl == "bucket-owner-full-control") {
+        return Ok(acl);
+    }
     let code = S3ErrorCode::Custom("AccessControlListNotSupported".into());
     let mut error = S3Error::with_message(code, "The bucket does not allow ACLs");
     error.set_status_code(http::StatusCode::BAD_REQUEST);
-    error
+    Err(error)
 }
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    let owner = Owner { id: Some(ACCOUNT.to_owned()), ..Owner::default() };
     let grantee = |type_: &'static str, id: Option<&str>, uri: Option<&str>| Grantee {
         type_: Type::from(type_.to_owned()),
         id: id.map(str::to_owned),
@@ -33,30 +39,27 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
         grantee: Some(grantee),
         permission: Some(Permission::from_static(permission)),
     };
-    let group = |uri: &str, permission| grant(grantee("Group", None, Some(uri)), permission);
     let mut grants = vec![grant(grantee("CanonicalUser", Some(ACCOUNT), None), Permission::FULL_CONTROL)];
-    match object.attributes.asked.acl.as_deref() {
-        Some("public-read") => grants.push(group(ALL_USERS, Permission::READ)),
-        Some("public-read-write") => {
-            grants
-                .extend([Permission::READ, Permission::WRITE].map(|permission| group(ALL_USERS, permission)));
-        }
-        Some("authenticated-read") => grants.push(group(AUTHENTICATED_USERS, Permission::READ)),
-        _ => {}
+    if let Some((group, writes)) = granted(object.attributes.asked.acl.as_deref()) {
+        let uri = match group {
+            Group::AllUsers => ALL_USERS,
+            Group::AuthenticatedUsers => AUTHENTICATED_USERS,
+        };
+        let permissions = [Some(Permission::READ), writes.then_some(Permission::WRITE)];
+        let of_group = |permission| grant(grantee("Group", None, Some(uri)), permission);
+        grants.extend(permissions.into_iter().flatten().map(of_group));
     }
-    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner), ..Default::default() })
+    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner()), ..Default::default() })
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
-    let Some(acl) = input.acl.as_ref().map(|acl| acl.as_str().to_owned()) else {
+    if input.acl.is_none() {
         return Err(s3_error!(NotImplemented, "Only predefined access control lists are implemented."));
-    };
-    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    if !dialect.habits.access_lists && acl != "bucket-owner-full-control" {
-        return Err(not_supported());
     }
+    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    let acl = of_new(dialect, input.acl.as_ref())?;
     let change = |attributes: &mut crate::objects::Attributes| {
-        attributes.asked.acl = Some(acl);
+        attributes.asked.acl = acl;
         Ok::<_, S3Error>(())
     };
     let which = versions::asked(input.version_id.as_deref())?;

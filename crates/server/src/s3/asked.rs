@@ -10,7 +10,7 @@ use crate::objects::asked::Retention;
 
 /// Returns the [`Asked`](crate::objects::asked::Asked) from the input of an operation that creates an object.
 macro_rules! asked_of {
-    ($input:expr) => {{
+    ($dialect:expr, $input:expr) => {{
         let customer = $crate::s3::asked::customer_of!($input)?;
         let managed = $crate::s3::encryption::Managed {
             algorithm: $input.server_side_encryption.as_ref().map(|algorithm| algorithm.as_str()),
@@ -20,7 +20,7 @@ macro_rules! asked_of {
         };
         $crate::objects::asked::Asked {
             encryption: $crate::s3::encryption::of_new(&managed, customer)?,
-            acl: $input.acl.as_ref().map(|acl| acl.as_str().to_owned()),
+            acl: $crate::s3::acl::of_new($dialect, $input.acl.as_ref())?,
             tags: $crate::s3::asked::tags($input.tagging.as_deref())?,
             retention: $crate::s3::asked::retention(
                 $input.object_lock_mode.as_ref(),

@@ -20,7 +20,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     encryption::admit(customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
     let mut output = GetObjectAttributesOutput {
-        last_modified: Some(timestamp(object.updated_us)),
+        last_modified: Some(timestamp(object.created_us)),
         version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };

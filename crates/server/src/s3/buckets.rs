@@ -31,12 +31,7 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
         name: Some(bucket.name.clone()),
     });
     let buckets = Some(buckets.collect());
-    Ok(ListBucketsOutput {
-        buckets,
-        owner: Some(owner(dialect)),
-        continuation_token: token,
-        ..Default::default()
-    })
+    Ok(ListBucketsOutput { buckets, owner: Some(owner()), continuation_token: token, ..Default::default() })
 }
 
 pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {
@@ -68,7 +63,8 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     // Object Lock requires versioning, so it turns versioning on.
     let locks = input.object_lock_enabled_for_bucket == Some(true);
     let versioning = locks.then_some(Versioning::Enabled);
-    let settings = BucketSettings { locks, versioning, ..BucketSettings::default() };
+    let acl = input.acl.map(|acl| acl.as_str().to_owned());
+    let settings = BucketSettings { locks, versioning, acl, ..BucketSettings::default() };
     match dialect.objects.create_bucket_with(&input.bucket, settings) {
         // Only in us-east-1, creating a bucket that the caller already owns is a success.
         Err(Refused::BucketExists) if region == "us-east-1" => {}

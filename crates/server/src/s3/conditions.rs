@@ -57,7 +57,7 @@ pub(super) fn dates(
     unmodified_since: Option<Timestamp>,
 ) -> S3Result<()> {
     // Dates in HTTP have whole seconds, so compare whole seconds.
-    let modified = (object.updated_us / 1_000_000) as i64;
+    let modified = (object.created_us / 1_000_000) as i64;
     let seconds = |timestamp: Timestamp| time::OffsetDateTime::from(timestamp).unix_timestamp();
     if etags.etag_match.is_none() && unmodified_since.is_some_and(|since| modified > seconds(since)) {
         return Err(s3_error!(PreconditionFailed, "The object was modified since"));

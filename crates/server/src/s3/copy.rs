@@ -18,7 +18,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     let object = of_source(dialect, bucket, key, version)?;
     archive::admit(&object)?;
     encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
-    let mut asked = asked_of!(input);
+    let mut asked = asked_of!(dialect, input);
     match input.tagging_directive.as_ref().map(TaggingDirective::as_str) {
         Some(TaggingDirective::REPLACE) => {}
         _ if !asked.tags.is_empty() => {
@@ -80,7 +80,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     // Encryption, access control and locks aren't copied: they come from this request.
     attributes.asked = asked;
     let new = NewObject {
-        etag: encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),
+        etag: encryption::etag(dialect, &input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),
         attributes,
         checksum: object.checksum.clone(),
         components: object.components,
@@ -91,7 +91,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(copied.etag.clone())),
-        last_modified: Some(timestamp(copied.updated_us)),
+        last_modified: Some(timestamp(copied.created_us)),
         ..Default::default()
     };
     if dialect.habits.checksums {

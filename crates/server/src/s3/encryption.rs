@@ -3,6 +3,7 @@
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
+use super::Dialect;
 use super::directory::is_directory;
 use crate::checksum::hex;
 use crate::customer_key::{self, BadKey, Fit, HashedBy};
@@ -82,11 +83,17 @@ pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> 
     }
 }
 
-/// Returns the ETag of an object that is encrypted with a KMS key or a customer's key, or that is in a directory
-/// bucket. It looks like an MD5, but is opaque. Returns `None` for other objects, which have the usual ETag.
-pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
+/// Returns the ETag of an object that is written in one request, or `None` if it is the MD5. Other ETags look like an MD5,
+/// but are opaque. Objects that a KMS key or a customer's key encrypts have them, and those in directory buckets. All
+/// objects have them if the imitated service has no MD5s.
+pub(super) fn etag(
+    dialect: &Dialect,
+    bucket: &str,
+    encryption: Option<&Encryption>,
+    crc32c: u32,
+) -> Option<String> {
     let is_opaque = match encryption {
-        _ if is_directory(bucket) => true,
+        _ if is_directory(bucket) || !dialect.habits.md5_etags => true,
         None => false,
         Some(Encryption::Managed { algorithm, .. }) => algorithm != "AES256",
         Some(Encryption::Customer { .. }) => true,

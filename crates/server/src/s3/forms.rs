@@ -11,6 +11,10 @@ use super::refusals::{self, Refusal};
 use super::{Dialect, error_document};
 use crate::body::ResponseBody;
 
+/// The maximum size of a form's file in bytes. `s3s` holds the whole file in memory. The connection counts it with its
+/// other documents, which have 16 MiB in all.
+pub(super) const FILE_BYTES_MAX: u64 = 8 << 20;
+
 /// Returns true for the upload of a form.
 pub(super) fn is(head: &Parts, key: &str) -> bool {
     let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -64,7 +68,7 @@ pub(super) fn set_headers(
         set(name, value)?;
     }
     let refusal = refusals::of_new_object(&Method::POST, headers)
-        .or_else(|| refusals::of_acl(headers).filter(|_| !dialect.accept_unenforced))
+        .or_else(|| refusals::of_acl(headers, dialect.accept_unenforced))
         .or_else(|| refusals::checksum_refusal(headers).filter(|_| dialect.habits.checksums));
     refusal.map_or(Ok(()), |refusal| Err(refused(refusal)))
 }

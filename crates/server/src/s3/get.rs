@@ -40,7 +40,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         content_length: Some(range.as_ref().map_or(object.size, |range| range.end - range.start) as i64),
         content_type: Some(content_type(&object)),
         e_tag: Some(ETag::Strong(object.etag.clone())),
-        last_modified: Some(timestamp(object.updated_us)),
+        last_modified: Some(timestamp(object.created_us)),
         metadata: metadata(&object),
         parts_count: input
             .part_number
@@ -98,7 +98,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         content_length: Some(range.as_ref().map_or(object.size, |range| range.end - range.start) as i64),
         content_type: Some(content_type(&object)),
         e_tag: Some(ETag::Strong(object.etag.clone())),
-        last_modified: Some(timestamp(object.updated_us)),
+        last_modified: Some(timestamp(object.created_us)),
         metadata: metadata(&object),
         parts_count: input
             .part_number
@@ -165,7 +165,7 @@ fn find(
 /// Adds `ETag` and `Last-Modified` to a 304, as RFC 9110 (15.4.5) demands.
 fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     if *error.code() == S3ErrorCode::NotModified {
-        let modified = UNIX_EPOCH + Duration::from_micros(object.updated_us);
+        let modified = UNIX_EPOCH + Duration::from_micros(object.created_us);
         let lines = [
             (http::header::ETAG, format!("\"{}\"", object.etag)),
             (http::header::LAST_MODIFIED, httpdate::fmt_http_date(modified)),

@@ -5,7 +5,7 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::directory::is_directory;
-use super::{Dialect, archive, checksums, refusal, timestamp};
+use super::{ACCOUNT, Dialect, archive, checksums, refusal, timestamp};
 use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, Page, Query};
 use crate::objects::now_us;
@@ -23,7 +23,7 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
-        owner: Some(owner(dialect)),
+        owner: Some(owner()),
         ..Writing::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
@@ -68,7 +68,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
-        owner: (input.fetch_owner == Some(true)).then(|| owner(dialect)),
+        owner: (input.fetch_owner == Some(true)).then(owner),
         ..Writing::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
@@ -185,8 +185,8 @@ pub(super) struct Writing {
 }
 
 /// Returns the owner of everything.
-pub(super) fn owner(dialect: &Dialect) -> Owner {
-    Owner { display_name: None, id: Some(dialect.config.access_key.clone()) }
+pub(super) fn owner() -> Owner {
+    Owner { display_name: None, id: Some(ACCOUNT.to_owned()) }
 }
 
 impl Writing {
@@ -215,7 +215,7 @@ impl Writing {
                 checksum_type: Some(checksums::kind(checksum.composite)),
                 e_tag: Some(ETag::Strong(object.etag.clone())),
                 key: Some(self.text(&object.key)),
-                last_modified: Some(timestamp(object.updated_us)),
+                last_modified: Some(timestamp(object.created_us)),
                 owner: self.owner.clone(),
                 restore_status: archive::status(object, now).filter(|_| self.restores),
                 size: Some(object.size as i64),

@@ -42,7 +42,7 @@ pub(super) fn create(
             "Header 'x-amz-checksum-type' with value 'FULL_OBJECT' not implemented"
         ));
     }
-    let asked = asked_of!(input);
+    let asked = asked_of!(dialect, input);
     let attributes = Attributes {
         content_type: input.content_type,
         content_encoding: put::content_encoding(input.content_encoding),

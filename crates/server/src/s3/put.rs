@@ -8,8 +8,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, Trail
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
 use super::{
-    Dialect, acl, conditions, encryption, forms, object_lock, refusal, refusals, storage_error, unmarked,
-    versions,
+    Dialect, conditions, encryption, forms, object_lock, refusal, refusals, storage_error, unmarked, versions,
 };
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
@@ -27,12 +26,7 @@ pub(super) async fn put(
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
-    let asked = asked_of!(input);
-    if !dialect.habits.access_lists
-        && asked.acl.as_deref().is_some_and(|acl| acl != "bucket-owner-full-control")
-    {
-        return Err(acl::not_supported());
-    }
+    let asked = asked_of!(dialect, input);
     object_lock::check_integrity(dialect, &input.bucket, &asked, &headers)?;
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
@@ -58,10 +52,8 @@ pub(super) async fn put(
         // If the object of `If-Match` doesn't exist, S3 answers 404 instead of 412.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
-    let etag = match dialect.habits.md5_etags {
-        true => encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), written.sums.crc32c),
-        false => Some(encryption::opaque_etag(written.sums.crc32c)),
-    };
+    let encryption = attributes.asked.encryption.as_ref();
+    let etag = encryption::etag(dialect, &input.bucket, encryption, written.sums.crc32c);
     let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;

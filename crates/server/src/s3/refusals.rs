@@ -104,15 +104,17 @@ fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
 }
 
 /// Returns the error for a request that grants access to other accounts. The server refuses it because it couldn't
-/// enforce such grants.
-pub(super) fn of_acl(headers: &HeaderMap) -> Option<Refusal> {
+/// enforce such grants. If `accepts` is true, it keeps predefined lists all the same.
+pub(super) fn of_acl(headers: &HeaderMap, accepts: bool) -> Option<Refusal> {
     let private = ["private", "bucket-owner-read", "bucket-owner-full-control"];
     let acl = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());
-    let grants = headers.keys().any(|name| name.as_str().starts_with("x-amz-grant-"));
-    if !grants && acl.is_none_or(|acl| private.contains(&acl)) {
+    let message = if headers.keys().any(|name| name.as_str().starts_with("x-amz-grant-")) {
+        "This store has only predefined access control lists (x-amz-acl), and no grants (x-amz-grant-*)."
+    } else if !accepts && acl.is_some_and(|acl| !private.contains(&acl)) {
+        "This store doesn't enforce access control lists, so it refuses those that grant others access (x-amz-acl)."
+    } else {
         return None;
-    }
-    let message = "This store doesn't have access control lists (x-amz-acl, x-amz-grant-*).";
+    };
     Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", message))
 }
 

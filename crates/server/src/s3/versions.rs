@@ -11,7 +11,7 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Response, S3Result, s3_error};
 
 use super::list::Writing;
-use super::{Dialect, checksums, list, refusal};
+use super::{ACCOUNT, Dialect, checksums, list, refusal};
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
 use crate::objects::listing::{Cursor, Order, Page};
@@ -80,7 +80,7 @@ fn of_version(refused: Refused, is_named: bool) -> S3Error {
     }
     if is_named {
         headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
-        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_micros(marker.updated_us);
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_micros(marker.created_us);
         if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(modified)) {
             headers.insert(LAST_MODIFIED, date);
         }
@@ -198,7 +198,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
             "IsLatest",
             if is_latest(dialect, &input.bucket, object) { "true" } else { "false" },
         );
-        element(&mut out, "LastModified", &rfc3339(object.updated_us));
+        element(&mut out, "LastModified", &rfc3339(object.created_us));
         if !is_marker {
             let checksum = checksums::of(object);
             element(&mut out, "ETag", &escape(format!("\"{}\"", object.etag)));
@@ -207,8 +207,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
             element(&mut out, "Size", &object.size.to_string());
             element(&mut out, "StorageClass", &escape(object.storage_class()));
         }
-        let owner = escape(&*dialect.config.access_key).into_owned();
-        let _ = write!(out, "<Owner><ID>{owner}</ID></Owner></{name}>");
+        let _ = write!(out, "<Owner><ID>{ACCOUNT}</ID></Owner></{name}>");
     }
     for prefix in &page.prefixes {
         let _ = write!(out, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", text(prefix));

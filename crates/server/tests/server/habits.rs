@@ -287,3 +287,43 @@ fn a_head_tells_its_length_or_only_without_encodings() {
         }
     }
 }
+
+#[test]
+fn objects_have_access_lists_or_no_request_may_name_one() {
+    for (name, status, code) in
+        [("s3", 400, "AccessControlListNotSupported"), ("minio", 200, ""), ("r2", 200, "")]
+    {
+        let rig = like(name);
+        put(&rig, &[]);
+        for (method, path, more) in [
+            ("PUT", "/demo/k", None),
+            ("POST", "/demo/k?uploads", None),
+            ("PUT", "/demo/copy", Some(("x-amz-copy-source", "demo/k"))),
+            ("PUT", "/demo/k?acl", None),
+        ] {
+            let send = |acl: &'static str| {
+                let headers: Vec<_> = [("x-amz-acl", acl)].into_iter().chain(more).collect();
+                rig.send(method, path, &headers, "").unwrap()
+            };
+            let answer = send("private");
+            assert_eq!((answer.status, answer.element("Code")), (status, code), "{name} {method} {path}");
+            assert_eq!(send("bucket-owner-full-control").status, 200, "{name} {method} {path}");
+        }
+    }
+}
+
+#[test]
+fn etags_of_puts_and_copies_are_md5s_or_have_no_meaning() {
+    for md5_etags in [true, false] {
+        let rig = Rig::with(Protocol::PlainH1, |config| {
+            config.habits = Habits { md5_etags, ..Habits::strict() };
+        });
+        let written = put(&rig, &[]).header("etag").to_owned();
+        let copied = rig.send("PUT", "/demo/to", &[("x-amz-copy-source", "demo/k")], "").unwrap();
+        for etag in [&*written, copied.element("ETag")] {
+            let etag = etag.trim_matches('"').replace("&quot;", "");
+            assert_eq!(etag.len(), 32, "{etag}");
+            assert_eq!(etag == "9dd4e461268c8034f5c8564e155c67a6", md5_etags, "{etag}");
+        }
+    }
+}

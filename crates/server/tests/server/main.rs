@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test may end anywhere")]
 
+mod access_lists;
 mod client;
 mod cross_origin;
 mod disk;
 mod faults;
 mod gcs_buckets;
 mod gcs_clients;
+mod gcs_folders;
 mod gcs_json;
 mod gcs_resumable;
+mod gcs_soft_delete;
 mod gcs_xml;
 mod habits;
 mod initial;

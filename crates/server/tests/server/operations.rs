@@ -28,17 +28,21 @@ Done with a difference:
 - Every client may do everything, and the account `000000000000` owns everything. If a request has a signature, the store
   verifies it.
 - The store refuses bucket policies, lifecycles, GCS `iam`, and canned access control lists that grant access to others
-  (501). With `--accept-unenforced`, it stores and returns them, but doesn't enforce them. It then also accepts access
-  control lists in headers, and still refuses `?acl` (501).
+  (501). With `--accept-unenforced`, it stores and returns them, but doesn't enforce them.
+- The store knows only predefined access control lists. GetObjectAcl shows that of an object, and `projection=full` also
+  that of a bucket. The store refuses grants (`x-amz-grant-*`) and lists in documents (501). It refuses a list in a JSON
+  resource unless the list equals a predefined one.
 - DeleteObjects accepts `x-amz-bypass-governance-retention` for every bucket. S3 refuses this header for a bucket without
   Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
-- A bucket with a `softDeletePolicy` keeps deleted objects in memory, but not overwritten ones.
-- Only buckets that were made with a hierarchical namespace have folders. The store keeps the folders in memory.
+- A bucket with a `softDeletePolicy` keeps deleted and overwritten objects in memory until the server ends: at most
+  100,000 of them, and 1 GiB. Above that, it drops those whose retention ends first. They also go with their bucket.
+- Only buckets that were made with a hierarchical namespace have folders. The store keeps the folders in memory. After a
+  restart, a bucket has only the folders of its objects.
 - Headers of Google's XML API can't set locks of objects (501). Holds and retentions set through the JSON API also protect
   objects from requests of the XML API.
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
-- PostObject ignores the fields `acl` and `tagging` of its form.
+- PostObject ignores the fields `acl` and `tagging` of its form. The file of a form may have at most 8 MiB.
 - If the disk is full, the store answers 507, both to S3 and to GCS requests.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
   and the objects of `--seed` again.

@@ -218,3 +218,29 @@ fn the_longest_key_and_the_strangest_are_kept() {
         "KeyTooLongError"
     );
 }
+
+#[test]
+fn tags_lists_and_locks_keep_the_time_of_an_object() {
+    let rig = Rig::new();
+    rig.server.store().allow_locks("demo").unwrap();
+    rig.send("PUT", "/demo/k", &[], "x").unwrap();
+    let shown = || {
+        let listed = rig.get("/demo?list-type=2").element("LastModified").to_owned();
+        (listed, rig.send("HEAD", "/demo/k", &[], "").unwrap().header("last-modified").to_owned())
+    };
+    let before = shown();
+    let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+    let hold = "<LegalHold><Status>ON</Status></LegalHold>";
+    for (query, acl, body) in [("acl", "private", ""), ("tagging", "", tags), ("legal-hold", "", hold)] {
+        let headers = [("x-amz-acl", acl)].into_iter().filter(|(_, acl)| !acl.is_empty()).collect::<Vec<_>>();
+        // Listings have milliseconds, so repeat the change until its millisecond is another one.
+        loop {
+            assert_eq!(rig.send("PUT", &format!("/demo/k?{query}"), &headers, body).unwrap().status, 200);
+            let object = rig.server.store().object("demo", "k").unwrap();
+            if object.updated_us / 1000 != object.created_us / 1000 {
+                break;
+            }
+        }
+        assert_eq!(shown(), before, "{query}");
+    }
+}

@@ -117,8 +117,9 @@ fn a_listing_tells_the_owner_where_it_is_asked_for() {
     let owner =
         |query: &str| send(&rig, "GET", &format!("/demo{query}"), &[], "").element("Owner").to_owned();
     assert_eq!(owner("?list-type=2"), "");
-    assert_eq!(owner("?list-type=2&fetch-owner=true"), "<ID>laneway</ID>");
-    assert_eq!(owner(""), "<ID>laneway</ID>");
+    for query in ["?list-type=2&fetch-owner=true", "", "?versions", "/k?acl"] {
+        assert_eq!(owner(query), "<ID>000000000000</ID>", "{query}");
+    }
 }
 
 #[test]
@@ -160,16 +161,18 @@ fn options_of_listings_that_s3_refuses_are_refused() {
     assert_eq!(send(&rig, "GET", "/demo?list-type=2&encoding-type=url&max-keys=0", &[], "").status, 200);
 }
 
+const FORM: (&str, &str) = ("content-type", "multipart/form-data; boundary=b");
+
 #[test]
 fn fields_of_a_form_are_checked_as_headers_are() {
     let rig = Rig::new();
+    let part = |name: &str, more: &str, value: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n{value}\r\n")
+    };
     let post = |fields: &[(&str, &str)]| {
-        let part = |name: &str, more: &str, value: &str| {
-            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n{value}\r\n")
-        };
         let fields: String = fields.iter().map(|(name, value)| part(name, "", value)).collect();
         let body = format!("{fields}{}--b--\r\n", part("file", "; filename=\"f\"", "hello"));
-        send(&rig, "POST", "/demo", &[("content-type", "multipart/form-data; boundary=b")], &body)
+        send(&rig, "POST", "/demo", &[FORM], &body)
     };
     for (name, value, status, code) in [
         ("key", "d/${filename}", 501, "NotImplemented"),
@@ -190,6 +193,15 @@ fn fields_of_a_form_are_checked_as_headers_are() {
         (sent_on.status, sent_on.header("location")),
         (303, "http://localhost/done?bucket=demo&key=k&etag=%225d41402abc4b2a76b9719d911017c592%22")
     );
+    let limit = 8 << 20;
+    let of_size = |size: usize| {
+        let fields =
+            format!("{}{}", part("key", "", "large"), part("file", "; filename=\"f\"", &"x".repeat(size)));
+        send(&rig, "POST", "/demo", &[FORM], &format!("{fields}--b--\r\n"))
+    };
+    assert_eq!(of_size(limit).status, 204);
+    let refused = of_size(limit + 1);
+    assert_eq!((refused.status, refused.element("Code")), (400, "EntityTooLarge"), "{}", refused.text());
     // {"expiration": "2127-01-01T00:00:00Z", "conditions": [["eq", "$key", "other"]]}
     let policy = "eyJleHBpcmF0aW9uIjogIjIxMjctMDEtMDFUMDA6MDA6MDBaIiwgImNvbmRpdGlvbnMiOiBbWyJlcSIsICIka2V5IiwgIm90aGVyIl1dfQ==";
     let refused = post(&[("key", "k"), ("policy", policy)]);

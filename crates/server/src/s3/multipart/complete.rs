@@ -16,6 +16,7 @@ use crate::objects::writer::Written;
 use crate::s3::asked::customer_of;
 use crate::s3::checksums::{ALGORITHMS, header, kind, name, set_checksum};
 use crate::s3::completions::Completion;
+use crate::s3::directory::is_directory;
 use crate::s3::{Dialect, conditions, encryption, refusal, versions};
 
 pub(in crate::s3) fn complete(
@@ -77,8 +78,10 @@ pub(in crate::s3) fn complete(
     }
     let new = NewObject {
         attributes: upload.attributes.clone(),
-        etag: encryption::etag(&input.bucket, None, written.sums.crc32c)
-            .or_else(|| Some(assembly::etag(&parts))),
+        etag: Some(match is_directory(&input.bucket) {
+            true => encryption::opaque_etag(written.sums.crc32c),
+            false => assembly::etag(&parts),
+        }),
         checksum: checksum.clone(),
         components: None,
         parts: Some(parts.len() as u32),

@@ -47,8 +47,8 @@ pub(in crate::s3) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3R
         is_truncated: Some(found.len() > shown.len()),
         next_part_number_marker: shown.last().map(|part| part.number as i32),
         parts: Some(parts.collect()),
-        initiator: Some(initiator(dialect)),
-        owner: Some(owner(dialect)),
+        initiator: Some(initiator()),
+        owner: Some(owner()),
         storage_class: Some(StorageClass::from(class(&upload))),
         ..Default::default()
     })
@@ -79,9 +79,9 @@ pub(in crate::s3) fn list_uploads(
                     .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
                 checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
                 initiated: Some(timestamp(upload.initiated_us)),
-                initiator: Some(initiator(dialect)),
+                initiator: Some(initiator()),
                 key: Some(write.text(&upload.key)),
-                owner: Some(owner(dialect)),
+                owner: Some(owner()),
                 storage_class: Some(StorageClass::from(class(upload))),
                 upload_id: Some(upload.id.clone()),
             }),
@@ -148,7 +148,7 @@ fn class(upload: &Upload) -> String {
     upload.attributes.storage_class.clone().unwrap_or_else(|| "STANDARD".to_owned())
 }
 
-fn initiator(dialect: &Dialect) -> Initiator {
-    let Owner { display_name, id } = owner(dialect);
+fn initiator() -> Initiator {
+    let Owner { display_name, id } = owner();
     Initiator { display_name, id }
 }

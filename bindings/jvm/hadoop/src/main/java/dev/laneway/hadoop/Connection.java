@@ -1,6 +1,7 @@
 package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
+import dev.laneway.Counters;
 import dev.laneway.Laneway;
 import dev.laneway.PutOptions;
 import java.io.Closeable;
@@ -9,6 +10,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
@@ -81,9 +83,13 @@ final class Connection implements Closeable {
     return described;
   }
 
-  /** Returns the counts of the process's engine so far. */
-  dev.laneway.Counters counters() {
-    return laneway.counters();
+  /** Returns the counts of the process's engine so far; empty once the client is closed. */
+  Optional<Counters> counters() {
+    try {
+      return Optional.of(laneway.counters());
+    } catch (IllegalStateException closed) {
+      return Optional.empty();
+    }
   }
 
   @Override
@@ -91,7 +97,7 @@ final class Connection implements Closeable {
     laneway.close();
   }
 
-  private static Laneway.Builder builder(Settings settings) throws IOException {
+  static Laneway.Builder builder(Settings settings) throws IOException {
     boolean isS3 = settings.store() == Settings.Store.S3;
     Laneway.Builder builder = Laneway.builder().userAgentSuffix("laneway-hadoop");
     logIn(builder, settings.login());
@@ -111,10 +117,13 @@ final class Connection implements Closeable {
       builder.httpProxy(proxy).httpsProxy(proxy);
     }
     settings.headers().forEach(builder::header);
+    settings.engine().memory().ifPresent(builder::memory);
+    settings.engine().connections().ifPresent(builder::connectionsMax);
+    settings.engine().bandwidth().ifPresent(builder::bandwidthLimit);
     return builder;
   }
 
-  /** Sets the credentials, and the variables that count. */
+  /** Sets the credentials, and the environment variables that the client reads. */
   private static void logIn(Laneway.Builder builder, Login login) {
     if (login instanceof Login.Role role) {
       builder.assumeRole(role.role());

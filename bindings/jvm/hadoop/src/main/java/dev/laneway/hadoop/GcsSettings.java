@@ -33,7 +33,7 @@ final class GcsSettings {
 
   private GcsSettings() {}
 
-  static Settings of(String bucket, Values values) throws IOException {
+  static Settings of(String bucket, Values values, Settings.Engine engine) throws IOException {
     Optional<String> endpoint = values.text("storage.root.url")
         .map(url -> url.endsWith("/") ? url.substring(0, url.length() - 1) : url)
         .filter(url -> !url.equals(GOOGLE));
@@ -53,7 +53,8 @@ final class GcsSettings {
         requesterPays,
         requesterPays ? values.text("requester.pays.project.id").or(() -> values.text("project.id")) : Optional.empty(),
         new Settings.Encryption(values.text("encryption.algorithm"), values.secret("encryption.key")),
-        files(values));
+        files(values),
+        engine);
   }
 
   private static Login login(Values values) throws IOException {

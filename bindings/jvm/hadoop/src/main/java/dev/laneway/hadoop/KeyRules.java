@@ -135,8 +135,8 @@ final class KeyRules {
   }
 
   /**
-   * Returns whether a key may be one of a bucket whose name goes on after a dot. {@code fs.s3a.bucket.logs.eu.endpoint}
-   * is the endpoint of the bucket {@code logs.eu}, and no key of the bucket {@code logs}.
+   * Returns whether a key may belong to a bucket whose name contains a dot. For example, {@code
+   * fs.s3a.bucket.logs.eu.endpoint} sets the endpoint of {@code logs.eu}, so it doesn't apply to {@code logs}.
    */
   private static boolean isOfLongerBucket(Settings.Store store, String name, String key) {
     if (!name.startsWith(store.family + ".bucket.")) {

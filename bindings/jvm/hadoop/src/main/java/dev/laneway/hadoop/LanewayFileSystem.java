@@ -2,6 +2,7 @@ package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
 import dev.laneway.MultipartUpload;
+import dev.laneway.ObjectMeta;
 import dev.laneway.ObjectWriter;
 import dev.laneway.OpenOptions;
 import dev.laneway.PutOptions;
@@ -9,9 +10,12 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
@@ -36,12 +40,14 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathHandle;
 import org.apache.hadoop.fs.PathIOException;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.StorageStatistics;
 import org.apache.hadoop.fs.impl.OpenFileParameters;
 import org.apache.hadoop.fs.impl.PathCapabilitiesSupport;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.IOStatisticsSource;
 import org.apache.hadoop.fs.statistics.StoreStatisticNames;
+import org.apache.hadoop.fs.statistics.impl.StorageStatisticsFromIOStatistics;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.Progressable;
 import org.apache.hadoop.util.functional.RemoteIterators;
@@ -59,10 +65,10 @@ import org.slf4j.LoggerFactory;
 public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileSystem.class);
 
-  /** The committers that were warned of. */
+  /** The committers for which a warning was logged. */
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
-  /** True if nobody will close it. */
+  /** True if nobody will close this filesystem. */
   private final boolean isShared;
 
   private URI uri;
@@ -147,16 +153,16 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   @Override
   public FSDataInputStream open(Path file, int bufferSize) throws IOException {
     Path path = named(file);
-    tally.looked(StoreStatisticNames.OP_OPEN);
-    return Failures.await(path, open(path, OpenParameters.unknown(settings.files().readPolicy())));
+    OpenParameters parameters = OpenParameters.unknown(settings.files().readPolicy());
+    return tally.look(StoreStatisticNames.OP_OPEN, () -> Failures.await(path, open(path, parameters)));
   }
 
   @Override
   protected CompletableFuture<FSDataInputStream> openFileWithOptions(Path file, OpenFileParameters given)
       throws IOException {
     Path path = named(file);
-    tally.looked(StoreStatisticNames.OP_OPENFILE);
-    return open(path, OpenParameters.of(path, given, settings.files().readPolicy()));
+    OpenParameters parameters = OpenParameters.of(path, given, settings.files().readPolicy());
+    return tally.look(StoreStatisticNames.OP_OPENFILE, open(path, parameters));
   }
 
   @Override
@@ -165,11 +171,10 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     PinnedHandle pinned = PinnedHandle.of(handle);
     Path path = keys.path(pinned.key())
         .orElseThrow(() -> new InvalidPathHandleException("no path has the key " + pinned.key()));
-    tally.looked(StoreStatisticNames.OP_OPEN);
     OpenParameters parameters = new OpenParameters(
         Optional.empty(), Optional.ofNullable(pinned.version()), settings.files().readPolicy());
     try {
-      return Failures.await(path, open(path, parameters));
+      return tally.look(StoreStatisticNames.OP_OPEN, () -> Failures.await(path, open(path, parameters)));
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
         throw new InvalidPathHandleException(path + " was replaced or moved after the handle was made", failed);
@@ -200,15 +205,16 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   @Override
   public FileChecksum getFileChecksum(Path file, long length) throws IOException {
     Path path = named(file);
-    tally.looked(StoreStatisticNames.OP_GET_FILE_CHECKSUM);
-    if (!settings.files().checksums()) {
-      return null;
-    }
-    ObjectStatus status = lookup.status(path);
-    if (status.isDirectory()) {
-      throw new FileNotFoundException(path + " is a directory");
-    }
-    return new VersionChecksum(status.getEtag());
+    return tally.look(StoreStatisticNames.OP_GET_FILE_CHECKSUM, () -> {
+      if (!settings.files().checksums()) {
+        return null;
+      }
+      ObjectStatus status = lookup.status(path);
+      if (status.isDirectory()) {
+        throw new FileNotFoundException(path + " is a directory");
+      }
+      return new VersionChecksum(status.getEtag());
+    });
   }
 
   // Looking up and listing.
@@ -216,43 +222,40 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   @Override
   public FileStatus getFileStatus(Path at) throws IOException {
     Path path = named(at);
-    tally.looked(StoreStatisticNames.OP_GET_FILE_STATUS);
-    return lookup.status(path);
+    return tally.look(StoreStatisticNames.OP_GET_FILE_STATUS, () -> lookup.status(path));
   }
 
   @Override
   public FileStatus[] listStatus(Path at) throws IOException {
     Path path = named(at);
-    tally.looked(StoreStatisticNames.OP_LIST_STATUS);
-    return listings.in(path).toArray(new FileStatus[0]);
+    return tally.look(StoreStatisticNames.OP_LIST_STATUS, () -> listings.in(path).toArray(new FileStatus[0]));
   }
 
   @Override
   public RemoteIterator<LocatedFileStatus> listLocatedStatus(Path at) throws IOException {
     Path path = named(at);
-    tally.looked(StoreStatisticNames.OP_LIST_LOCATED_STATUS);
-    return RemoteIterators.mappingRemoteIterator(
-        RemoteIterators.remoteIteratorFromIterable(listings.in(path)), ObjectStatus::located);
+    return tally.look(StoreStatisticNames.OP_LIST_LOCATED_STATUS, () -> RemoteIterators.mappingRemoteIterator(
+        RemoteIterators.remoteIteratorFromIterable(listings.in(path)), ObjectStatus::located));
   }
 
   @Override
   public RemoteIterator<LocatedFileStatus> listFiles(Path at, boolean isRecursive) throws IOException {
     Path path = named(at);
-    tally.looked(StoreStatisticNames.OP_LIST_FILES);
-    if (isRecursive) {
-      return listings.below(path, ObjectStatus::located);
-    }
-    return RemoteIterators.mappingRemoteIterator(
-        RemoteIterators.filteringRemoteIterator(
-            RemoteIterators.remoteIteratorFromIterable(listings.in(path)), FileStatus::isFile),
-        ObjectStatus::located);
+    return tally.look(StoreStatisticNames.OP_LIST_FILES, () -> {
+      if (isRecursive) {
+        return listings.below(path, ObjectStatus::located);
+      }
+      return RemoteIterators.mappingRemoteIterator(
+          RemoteIterators.filteringRemoteIterator(
+              RemoteIterators.remoteIteratorFromIterable(listings.in(path)), FileStatus::isFile),
+          ObjectStatus::located);
+    });
   }
 
   @Override
   public ContentSummary getContentSummary(Path at) throws IOException {
     Path path = named(at);
-    tally.looked(StoreStatisticNames.OP_GET_CONTENT_SUMMARY);
-    return listings.summary(path);
+    return tally.look(StoreStatisticNames.OP_GET_CONTENT_SUMMARY, () -> listings.summary(path));
   }
 
   @Override
@@ -261,6 +264,45 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return file == null ? null : new BlockLocation[0];
     }
     return ObjectStatus.blocks(0, file.getLen());
+  }
+
+  /**
+   * Returns the headers and metadata of a file's object, under S3A's names: {@code header.Content-Type}, or {@code
+   * header.NAME} for user metadata. A directory has none.
+   */
+  @Override
+  public Map<String, byte[]> getXAttrs(Path at) throws IOException {
+    return attributes(StoreStatisticNames.OP_XATTR_GET_MAP, at);
+  }
+
+  @Override
+  public Map<String, byte[]> getXAttrs(Path at, List<String> names) throws IOException {
+    Map<String, byte[]> attributes = attributes(StoreStatisticNames.OP_XATTR_GET_NAMED_MAP, at);
+    attributes.keySet().retainAll(names);
+    return attributes;
+  }
+
+  /** Returns null if the file has no such attribute, as S3A does. */
+  @Override
+  public byte[] getXAttr(Path at, String name) throws IOException {
+    return attributes(StoreStatisticNames.OP_XATTR_GET_NAMED, at).get(name);
+  }
+
+  @Override
+  public List<String> listXAttrs(Path at) throws IOException {
+    return List.copyOf(attributes(StoreStatisticNames.OP_XATTR_LIST, at).keySet());
+  }
+
+  private Map<String, byte[]> attributes(String operation, Path at) throws IOException {
+    Path path = named(at);
+    return tally.look(operation, () -> {
+      String key = keys.of(path);
+      Optional<ObjectMeta> object = Failures.await(path, lookup.file(key));
+      if (object.isEmpty() && Failures.await(path, lookup.folder(key)).isEmpty()) {
+        throw Lookup.missing(path);
+      }
+      return object.map(meta -> ObjectHeaders.of(meta, settings.store())).orElseGet(TreeMap::new);
+    });
   }
 
   // Writing.
@@ -316,30 +358,31 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   @Override
   public boolean mkdirs(Path directory, FsPermission permission) throws IOException {
     Path path = named(directory);
-    tally.changed(StoreStatisticNames.OP_MKDIRS);
-    directories.make(path);
-    return true;
+    return tally.change(StoreStatisticNames.OP_MKDIRS, () -> {
+      directories.make(path);
+      return true;
+    });
   }
 
   @Override
   public boolean rename(Path source, Path place) throws IOException {
     Path from = named(source);
     Path to = named(place);
-    tally.changed(StoreStatisticNames.OP_RENAME);
-    return renaming.rename(from, to);
+    return tally.change(StoreStatisticNames.OP_RENAME, () -> renaming.rename(from, to));
   }
 
   @Override
   public boolean delete(Path at, boolean isRecursive) throws IOException {
     Path path = named(at);
-    tally.changed(StoreStatisticNames.OP_DELETE);
-    String bucket = connection.bucket().url();
-    Optional<PendingFile> uncommitted = Uncommitted.of(keys.of(path)).flatMap(file -> Attempts.take(bucket, file));
-    if (uncommitted.isPresent()) {
-      commits().abort(path, uncommitted.get());
-      return true;
-    }
-    return deletion.delete(path, isRecursive);
+    return tally.change(StoreStatisticNames.OP_DELETE, () -> {
+      String bucket = connection.bucket().url();
+      Optional<PendingFile> uncommitted = Uncommitted.of(keys.of(path)).flatMap(file -> Attempts.take(bucket, file));
+      if (uncommitted.isPresent()) {
+        commits().abort(path, uncommitted.get());
+        return true;
+      }
+      return deletion.delete(path, isRecursive);
+    });
   }
 
   @Override
@@ -360,7 +403,17 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
 
   @Override
   public IOStatistics getIOStatistics() {
-    return tally == null ? null : tally.getIOStatistics();
+    if (tally == null) {
+      return null;
+    }
+    connection.counters().ifPresent(tally::engine);
+    return tally.getIOStatistics();
+  }
+
+  /** Returns the same counts in Hadoop's older form. */
+  @Override
+  public StorageStatistics getStorageStatistics() {
+    return new StorageStatisticsFromIOStatistics(toString(), getScheme(), getIOStatistics());
   }
 
   @Override
@@ -374,6 +427,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     } finally {
       isClosed = true;
       if (connection != null) {
+        // Keep the engine's counts for callers that log the statistics later.
+        getIOStatistics();
         connection.close();
       }
     }
@@ -414,8 +469,12 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
 
   private FSDataOutputStream begin(Path file, CreateParameters parameters, Progressable progress) throws IOException {
     Path path = named(file);
-    tally.changed(
-        parameters.isRecursive() ? StoreStatisticNames.OP_CREATE : StoreStatisticNames.OP_CREATE_NON_RECURSIVE);
+    String operation =
+        parameters.isRecursive() ? StoreStatisticNames.OP_CREATE : StoreStatisticNames.OP_CREATE_NON_RECURSIVE;
+    return tally.change(operation, () -> output(path, parameters, progress));
+  }
+
+  private FSDataOutputStream output(Path path, CreateParameters parameters, Progressable progress) throws IOException {
     String key = keys.of(path);
     if (key.isEmpty()) {
       throw new PathIOException(path.toString(), "the root isn't a file");
@@ -483,8 +542,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   }
 
   /**
-   * Warns of committers that go wrong with this filesystem, once for each. One of them is Hadoop's default for {@code
-   * s3a}.
+   * Logs a warning for each committer that can go wrong with this filesystem, once per committer. One of them is
+   * Hadoop's default for {@code s3a}.
    */
   private static void warnOfCommitter(String scheme, Configuration conf) {
     String key = "mapreduce.outputcommitter.factory.scheme." + scheme;

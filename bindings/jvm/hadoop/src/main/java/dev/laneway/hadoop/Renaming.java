@@ -38,7 +38,7 @@ final class Renaming {
    */
   private static final int COPIES_BEGUN = 10_000;
 
-  /** How long a rename that has failed waits for its other copies, so that it can remove them. */
+  /** The maximum time for which a failed rename waits for its other copies, so that it can remove them. */
   private static final int SETTLE_SECONDS_MAX = 30;
 
   private final Bucket bucket;

@@ -22,7 +22,7 @@ final class S3Settings {
 
   private S3Settings() {}
 
-  static Settings of(String bucket, Values values) throws IOException {
+  static Settings of(String bucket, Values values, Settings.Engine engine) throws IOException {
     Optional<String> endpoint = values.text("endpoint");
     Optional<Matcher> aws = endpoint.map(AWS::matcher).filter(Matcher::matches);
     Optional<String> url = aws.isPresent() ? Optional.empty() : endpoint.map(at -> url(at, values));
@@ -40,7 +40,8 @@ final class S3Settings {
         values.isOn("requester.pays.enabled"),
         Optional.empty(),
         encryption(values),
-        files(values));
+        files(values),
+        engine);
   }
 
   /**

@@ -26,6 +26,7 @@ import org.apache.hadoop.conf.Configuration;
  * @param userProject The project that GCS bills.
  * @param encryption The encryption of new objects.
  * @param files The settings for writing and looking up files.
+ * @param engine The limits of the process's engine.
  */
 record Settings(
     Store store,
@@ -40,7 +41,8 @@ record Settings(
     boolean requesterPays,
     Optional<String> userProject,
     Encryption encryption,
-    Files files) {
+    Files files,
+    Engine engine) {
 
   /** The supported stores, each with its own protocol. */
   enum Store {
@@ -130,6 +132,30 @@ record Settings(
       Optional<String> workingDirectory) {}
 
   /**
+   * Limits of the engine that a process's filesystems share. The first client of a process sets them.
+   *
+   * @param memory The maximum number of bytes in buffers.
+   * @param connections The maximum number of connections.
+   * @param bandwidth The maximum number of bytes per second.
+   */
+  record Engine(Optional<Long> memory, Optional<Integer> connections, Optional<Long> bandwidth) {
+    static Engine of(Configuration conf) throws IOException {
+      return new Engine(
+          limit(conf, "fs.laneway.memory"),
+          limit(conf, "fs.laneway.connections.maximum").map(Math::toIntExact),
+          limit(conf, "fs.laneway.bandwidth.limit"));
+    }
+
+    private static Optional<Long> limit(Configuration conf, String key) throws IOException {
+      long limit = conf.getLongBytes(key, 0);
+      if (limit < 0 || (limit == 0 && !conf.getTrimmed(key, "").isEmpty())) {
+        throw new IOException(key + " must be positive, and is " + conf.getTrimmed(key));
+      }
+      return limit == 0 ? Optional.empty() : Optional.of(limit);
+    }
+  }
+
+  /**
    * Reads the configuration for the filesystem of a URI.
    *
    * @throws IOException For a URI without a bucket or with a secret, and for unreadable credentials. Also for an
@@ -146,7 +172,8 @@ record Settings(
     }
     Values values = new Values(conf, store.family, bucket);
     KeyRules.check(store, values, conf);
-    return store == Store.S3 ? S3Settings.of(bucket, values) : GcsSettings.of(bucket, values);
+    Engine engine = Engine.of(conf);
+    return store == Store.S3 ? S3Settings.of(bucket, values, engine) : GcsSettings.of(bucket, values, engine);
   }
 
   /** Returns only the bucket's URL. Some of the settings are secrets, such as headers. */

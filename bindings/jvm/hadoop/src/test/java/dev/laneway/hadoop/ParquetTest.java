@@ -115,7 +115,7 @@ class ParquetTest {
 
   private long requests() throws IOException {
     try (Connection connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf))) {
-      return connection.counters().requests();
+      return connection.counters().orElseThrow().requests();
     }
   }
 }

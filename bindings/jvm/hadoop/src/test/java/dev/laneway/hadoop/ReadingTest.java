@@ -65,7 +65,7 @@ class ReadingTest {
   /** Returns the requests that the process's engine has sent. */
   private long requests() throws IOException {
     try (Connection connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf))) {
-      return connection.counters().requests();
+      return connection.counters().orElseThrow().requests();
     }
   }
 

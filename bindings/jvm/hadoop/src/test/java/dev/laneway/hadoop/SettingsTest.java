@@ -327,6 +327,16 @@ class SettingsTest {
   }
 
   @Test
+  void limitsOfTheEngineAreTakenOver() throws IOException {
+    Settings settings = of("s3a://lake/", Map.of(
+        "fs.laneway.memory", "256M", "fs.laneway.connections.maximum", "32", "fs.laneway.bandwidth.limit", "100M"));
+    assertEquals(new Settings.Engine(Optional.of(256L << 20), Optional.of(32), Optional.of(100L << 20)), settings.engine());
+    String set = Connection.builder(settings).toString();
+    assertTrue(set.contains("memory, connections_max, bandwidth_limit"), set);
+    assertThrows(IOException.class, () -> of("gs://lake/", Map.of("fs.laneway.memory", "0")));
+  }
+
+  @Test
   void whatDescribesNewFilesIsTakenOver() throws IOException {
     Settings settings = of("s3a://lake/", Map.of(
         "fs.s3a.acl.default", "BucketOwnerFullControl",

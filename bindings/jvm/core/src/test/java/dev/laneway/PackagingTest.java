@@ -9,6 +9,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class PackagingTest {
+  @ParameterizedTest
+  @ValueSource(strings = {"LICENSE", "NOTICE"})
+  void the_jar_has_the_licence(String name) {
+    assertTrue(Files.isRegularFile(Path.of("target", "classes", "META-INF", name)));
+  }
+
   /** With any other scope, a program of slf4j 2 would get our older version, which doesn't find the program's log. */
   @ParameterizedTest
   @ValueSource(strings = {"core", "hadoop", "iceberg"})

@@ -47,10 +47,10 @@ mod tests {
     fn arrivals_come_at_their_rate_and_not_in_step() {
         let times: Vec<f64> = Arrivals::new(50.0, 1).take(10_000).collect();
         assert!(times.is_sorted() && times[0] > 0.0);
-        assert!((times[9_999] - 200.0).abs() < 8.0, "{}", times[9_999]);
+        assert!((times[9_999] - 200.0).abs() < 8.0, "the last arrival is after {} s", times[9_999]);
         // In a Poisson process, 1 - 1/e = 63 % of the gaps are shorter than the mean.
         let short = times.windows(2).filter(|pair| pair[1] - pair[0] < 0.02).count();
-        assert!((6100..6550).contains(&short), "{short}");
+        assert!((6100..6550).contains(&short), "{short} gaps are shorter than the mean");
         assert_eq!(times[..9], Arrivals::new(50.0, 1).take(9).collect::<Vec<_>>()[..]);
         assert_ne!(times[0], Arrivals::new(50.0, 2).next().unwrap());
     }
@@ -59,7 +59,7 @@ mod tests {
     fn a_rate_is_a_number_a_second() {
         assert_eq!((parse_arrivals("50/s"), parse_arrivals("0.5")), (Ok(50.0), Ok(0.5)));
         for wrong in ["", "0/s", "-1/s", "inf", "50/m", "NaN", "1e9/s"] {
-            assert!(parse_arrivals(wrong).is_err(), "{wrong}");
+            assert!(parse_arrivals(wrong).is_err(), "{wrong:?} is accepted as a rate");
         }
     }
 }

@@ -48,10 +48,10 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     gcs(
         Broom::Pool(50),
         "gcs-one-by-one",
-        "GCS, keys known: one by one over a pool of 50 connections",
+        "GCS, keys known: one object per request, over a pool of 50 connections",
         GCS_KNOWN,
     ),
-    gcs(Broom::Batches, "gcs-batch", "GCS, keys known: batches of 100, all at once", GCS_KNOWN),
+    gcs(Broom::Batches, "gcs-batch", "GCS, keys known: batches of 100 deletes, all at once", GCS_KNOWN),
     gcs(Broom::Keyed, "gcs-laneway-keys", "GCS, keys known: Laneway", GCS_KNOWN),
     gcs(
         Broom::Listed,
@@ -63,10 +63,15 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(
         Broom::Pool(50),
         "s3-one-by-one",
-        "S3, keys known: one by one over a pool of 50 connections",
+        "S3, keys known: one object per request, over a pool of 50 connections",
         S3_KNOWN,
     ),
-    s3(Broom::Batches, "s3-delete-objects", "S3, keys known: DeleteObjects of 1000, all at once", S3_KNOWN),
+    s3(
+        Broom::Batches,
+        "s3-delete-objects",
+        "S3, keys known: DeleteObjects of 1000 keys, all at once",
+        S3_KNOWN,
+    ),
     s3(Broom::Keyed, "s3-laneway-keys", "S3, keys known: Laneway", S3_KNOWN),
     s3(
         Broom::Listed,
@@ -173,7 +178,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
     let rungs = with_programs(&own, Chore::Clean, &stage.programs(plan.programs));
-    let what = format!("{} deletes", plan.objects);
+    let what = format!("delete {} objects", plan.objects);
     let found =
         Counted::find(Bench::Clean, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
     Ok(Counted { programs: versions(&rungs), ..found })

@@ -45,7 +45,7 @@ const RUNGS: [Rung<Writer>; 3] = [
     Rung {
         method: Writer::Sequential,
         name: "sequential",
-        description: "one after another on a kept-alive connection",
+        description: "one object after another on a kept-alive connection",
         group: "",
     },
     Rung {
@@ -109,6 +109,6 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
     let floor_s = stage.rtt.as_secs_f64() * (TRIPS + if stage.tls() { 2.0 } else { 1.0 });
     let one = |writer, _| stage.carry(Errand { writer, keys: keys.clone() });
-    let what = format!("{} read-modify-writes of {}", plan.objects, size(plan.size));
+    let what = format!("read, change and write {} objects of {}", plan.objects, size(plan.size));
     Counted::find(Bench::Commit, (plan.objects, what, plan.runs), stage, floor_s, &RUNGS, tell, one)
 }

@@ -23,7 +23,7 @@ pub struct Counted {
     pub link: Option<Imitated>,
     /// Number of objects, or of ranges of one object.
     pub objects: usize,
-    /// A readable description of the objects and the operation: `50 empty files uploaded`.
+    /// The job as a readable text that begins with a verb: `upload 50 empty files`.
     pub what: String,
     /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,

@@ -89,7 +89,7 @@ impl Workers {
             Self::Program(program, arguments) => (program, arguments),
         };
         let failed =
-            |what: &str, why: String| Failure::Process(format!("{what} {}: {why}", program.display()));
+            |what: &str, why: String| Failure::Process(format!("{what} {} failed: {why}", program.display()));
         let with = serde_json::to_value(errand).map_err(|e| failed("describing a run to", e.to_string()))?;
         let order = Order { errand: E::NAME.to_owned(), at: at.clone(), with };
         let order = serde_json::to_vec(&order).map_err(|e| failed("describing a run to", e.to_string()))?;

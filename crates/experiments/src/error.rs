@@ -15,9 +15,9 @@ pub enum Error {
     #[error("the embedded store can't be started")]
     Server(#[from] laneway_server::Error),
     /// An error about the experiment's own files or threads.
-    #[error("{what}")]
+    #[error("{what} failed")]
     Local {
-        /// The attempted operation.
+        /// The attempted operation: `writing the files`.
         what: &'static str,
         /// The system's error.
         #[source]
@@ -33,13 +33,13 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No credentials exist, or they can't be used.
-    #[error("no credentials for the store: {0}")]
+    #[error("there are no usable credentials for the store: {0}")]
     Credentials(String),
     /// The store can't be reached, offers no bucket, or rejects the objects.
     #[error("the store can't be used")]
     Store(#[source] Failure),
     /// [`Stop::stop`](crate::Stop::stop) was called.
-    #[error("stopped")]
+    #[error("the experiment was stopped")]
     Stopped,
 }
 
@@ -60,7 +60,7 @@ pub enum Failure {
     File(#[source] io::Error),
     /// The uploads reported success, but the store doesn't hold the expected objects.
     #[error(
-        "expected {wanted} objects of {size} bytes; the store holds {right} of them, and {wrong} objects with another name or size"
+        "the store must hold {wanted} objects of {size} bytes; it holds {right} of them, and {wrong} objects with another name or size"
     )]
     Wrong {
         /// Objects with the right name and size.

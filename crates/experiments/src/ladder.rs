@@ -95,8 +95,8 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let first = if plan.one_by_one { 0 } else { ONE_BY_ONE };
     let rungs = with_programs(&RUNGS[first..], Chore::Copy, &stage.programs(plan.programs));
     let what = match plan.size {
-        0 => format!("{} empty files uploaded", plan.files),
-        bytes => format!("{} files of {} uploaded", plan.files, size(bytes)),
+        0 => format!("upload {} empty files", plan.files),
+        bytes => format!("upload {} files of {}", plan.files, size(bytes)),
     };
     let found =
         Counted::find(Bench::Ladder, (plan.files, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
@@ -154,7 +154,7 @@ mod tests {
                 requests: after.requests - before.requests,
                 connections: after.connections - before.connections,
             };
-            assert_eq!(tally, seen, "{way:?}");
+            assert_eq!(tally, seen, "the method {way:?} counts other figures than the server");
             stage.wait(stock::check(&stage.work)).unwrap();
         }
     }
@@ -168,7 +168,10 @@ mod tests {
         store.put(BUCKET, &work.key("00001.bin"), b"abc").unwrap();
         store.put(BUCKET, &work.key("another"), b"abcd").unwrap();
         let failure = stage.wait(stock::check(work)).unwrap_err();
-        assert!(matches!(failure, Failure::Wrong { right: 1, wanted: 3, size: 4, wrong: 2 }), "{failure:?}");
+        assert!(
+            matches!(failure, Failure::Wrong { right: 1, wanted: 3, size: 4, wrong: 2 }),
+            "the check reports {failure:?}"
+        );
     }
 
     #[test]

@@ -208,14 +208,14 @@ impl Links {
         let head = vec![
             course.title(),
             "small p50 s",
-            "/ shortest",
-            "against a pool",
-            "p99 s",
-            "/ shortest",
-            "against a pool",
+            "p50 / shortest",
+            "p50 against a pool",
+            "small p99 s",
+            "p99 / shortest",
+            "p99 against a pool",
             "total s",
-            "/ shortest",
-            "against a pool",
+            "total / shortest",
+            "total against a pool",
             "connections, pool / Laneway",
         ];
         let legs = self.found.iter().filter(|leg| leg.course == course);
@@ -226,8 +226,7 @@ impl Links {
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };
-        let head =
-            "commands for one link (add --store s3 --h1-only for HTTP/1.1, and also --puts for uploads)";
+        let head = "commands that measure one link (add --store s3 --h1-only for HTTP/1.1, and also --puts for uploads)";
         Table { head: vec![head], rows: self.links.iter().map(line).collect() }
     }
 }
@@ -242,9 +241,9 @@ mod tests {
             let (large_size, small) = link.load();
             let small_bytes = small as u64 * (SMALL_SIZE.0 + SMALL_SIZE.1) / 2;
             let seconds = (LARGE as u64 * large_size + small_bytes) as f64 / link.bandwidth as f64;
-            assert!((1.5..4.5).contains(&seconds), "{link}: {seconds} s");
+            assert!((1.5..4.5).contains(&seconds), "{link}: the link needs {seconds} s for the bytes");
             let round_trips = seconds / link.rtt.as_secs_f64();
-            assert!(round_trips > 25.0, "{link}: {round_trips}");
+            assert!(round_trips > 25.0, "{link}: the bytes take only {round_trips} round trips");
         }
     }
 

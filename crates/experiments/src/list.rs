@@ -52,7 +52,7 @@ enum Way {
 }
 
 const RUNGS: [Rung<(Provider, Way)>; 10] = [
-    gcs(Way::Chain, "gcs-chain", "GCS: one page after another, one connection"),
+    gcs(Way::Chain, "gcs-chain", "GCS: one page after another over one connection"),
     gcs(Way::Ahead, "gcs-ahead", "GCS: the next page is requested while one is read"),
     gcs(
         Way::Folders,
@@ -61,7 +61,7 @@ const RUNGS: [Rung<(Provider, Way)>; 10] = [
     ),
     gcs(Way::Laneway, "gcs-laneway", "GCS: Laneway, in the order of the keys"),
     gcs(Way::Arriving, "gcs-laneway-arriving", "GCS: Laneway, as keys arrive"),
-    s3(Way::Chain, "s3-chain", "S3: one page after another, one connection"),
+    s3(Way::Chain, "s3-chain", "S3: one page after another over one connection"),
     s3(Way::Ahead, "s3-ahead", "S3: the next page is requested while one is read"),
     s3(
         Way::Folders,
@@ -163,7 +163,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
     let rungs = with_programs(&own, Chore::List, &stage.programs(plan.programs));
-    let what = format!("{} keys listed", plan.objects);
+    let what = format!("list {} keys", plan.objects);
     let found =
         Counted::find(Bench::List, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
     Ok(Counted { programs: versions(&rungs), ..found })

@@ -60,25 +60,25 @@ const RUNGS: [Rung<Reader>; 5] = [
     Rung {
         method: Reader::OneByOne,
         name: "one-by-one",
-        description: "one after another on a kept-alive connection",
+        description: "one range after another on a kept-alive connection",
         group: "",
     },
     Rung {
         method: Reader::Pool,
         name: "pool-50",
-        description: "each by itself over a pool of 50 HTTP/1.1 connections",
+        description: "each range by itself over a pool of 50 HTTP/1.1 connections",
         group: "",
     },
     Rung {
         method: Reader::FixedGap,
         name: "fixed-gap",
-        description: "neighbours within 1 MiB joined, 10 connections",
+        description: "ranges at most 1 MiB apart joined, over 10 connections",
         group: "",
     },
     Rung {
         method: Reader::Whole,
         name: "whole",
-        description: "the whole object in slices, 10 connections",
+        description: "the whole object in slices, over 10 connections",
         group: "",
     },
     Rung { method: Reader::Laneway, name: "laneway", description: "Laneway", group: "" },
@@ -149,11 +149,11 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })
         };
         let ranges = lots.iter().map(Vec::len).sum();
-        let of = match bench {
-            Bench::Columns => "columns of a table",
-            _ => "scattered ranges",
+        let size = size(plan.size);
+        let what = match bench {
+            Bench::Columns => format!("read the footer and columns of a table of {size}, in {ranges} ranges"),
+            _ => format!("read {ranges} scattered ranges of an object of {size}"),
         };
-        let what = format!("{ranges} {of} in {}", size(plan.size));
         Counted::find(bench, (ranges, what, plan.runs), stage, floor_s, &RUNGS, tell, one)
     };
     let scattered = job(Bench::Ranges, jobs::scattered(plan.ranges, plan.size))?;

@@ -145,19 +145,21 @@ impl Page {
 
     fn write_method(&self, heading: &Heading, html: &mut String) {
         let Machine { system, processor, cores, memory } = &heading.machine;
-        let mut beside = vec![format!("clients over {}", heading.libraries)];
+        let mut beside = vec![format!("clients that use {}", heading.libraries)];
         for program in self.sections.iter().flat_map(|section| &section.programs) {
             if !beside.contains(program) {
                 beside.push(program.clone());
             }
         }
         let facts = [
-            ("Measured", heading.date.clone()),
-            ("With", heading.versions.clone()),
-            ("Compared with", beside.join("; ")),
-            ("On", format!("{processor}, {cores} cores, {memory}, {system}")),
+            ("Date", heading.date.clone()),
+            ("Program", heading.versions.clone()),
+            ("Other methods", beside.join("; ")),
+            ("Machine", format!("{processor}, {cores} cores, {memory}, {system}")),
         ];
-        html.push_str("<section id=\"method\">\n<h2>How it was measured</h2>\n<dl class=\"facts\">\n");
+        html.push_str(
+            "<section id=\"method\">\n<h2>How the figures were measured</h2>\n<dl class=\"facts\">\n",
+        );
         for (name, fact) in facts {
             let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&fact));
         }
@@ -171,11 +173,12 @@ impl Page {
             );
         }
         html.push_str(
-            "<p>Each other method is competent code over well-maintained libraries, written as its users would write it. The <em>shortest \
-             possible time</em> consists of the round trips that are needed, and of the time to move the bytes at the path's rate. The \
-             embedded store imitates delay and bandwidth, and shares the processor with the measured client. If its bandwidth is limited, \
-             a connection starts with ten segments, and then sends as TCP with BBR does. All connections share a queue in each direction, \
-             which drops packets when it is full. Without a bandwidth limit, the embedded store imitates no slow start.</p>\n<p>To repeat it:</p>\n\
+            "<p>Each other method uses well-maintained libraries, and its code is written as users of these libraries would write it. The \
+             <em>shortest possible time</em> consists of the round trips that are needed, and of the time to move the bytes at the path's \
+             rate. The embedded store imitates delay and bandwidth, and shares the processor with the measured client. If its bandwidth \
+             is limited, a connection starts with ten segments, and then sends as TCP with BBR does. All connections share a queue in \
+             each direction, which drops packets when it is full. Without a bandwidth limit, the embedded store imitates no slow \
+             start.</p>\n<p>This command repeats the measurement:</p>\n\
              <div class=\"scroll\"><pre><code>",
         );
         let _ = writeln!(html, "{}</code></pre></div>\n</section>", escaped(&heading.command));
@@ -238,8 +241,9 @@ mod tests {
             "<section id=\"method\">",
             "; tool 1.0</dd>",
         ];
-        let places = parts.map(|part| html.find(part).unwrap_or_else(|| panic!("{part}: {html}")));
-        assert!(places.is_sorted(), "{places:?}");
+        let places =
+            parts.map(|part| html.find(part).unwrap_or_else(|| panic!("the page lacks {part}: {html}")));
+        assert!(places.is_sorted(), "the parts are in the wrong order: {places:?}");
     }
 
     #[test]
@@ -247,7 +251,7 @@ mod tests {
         let html = Page::default().html(&heading());
         assert!(html.contains("name=\"viewport\"") && html.contains("prefers-color-scheme: dark"));
         for word in ["src=", "@import", "url(", "<link", "<script"] {
-            assert!(!html.contains(word), "{word}");
+            assert!(!html.contains(word), "the page loads something with {word}");
         }
     }
 }

@@ -40,7 +40,7 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No connection could be opened.
-    #[error("connecting to {host}")]
+    #[error("connecting to {host} failed")]
     Connect {
         /// The server.
         host: String,
@@ -62,7 +62,7 @@ pub enum Error {
     #[error("the request can't be built")]
     Request(#[from] http::Error),
     /// No connection was opened, or no answer came, within [`TIMEOUT`].
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    #[error("the server didn't answer within {} s", TIMEOUT.as_secs())]
     TimedOut,
     /// The server returned an error status.
     #[error("the server answered {status}: {text}")]

@@ -56,7 +56,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let refused = super::folder("x-", Some(folder.path()), u64::MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
-        assert!(refused.to_string().contains("the files need"), "{refused}");
+        assert!(
+            refused.to_string().contains("the files need"),
+            "the error doesn't say how much space is needed: {refused}"
+        );
         assert!(super::folder("x-", Some(folder.path()), 1).unwrap().path().starts_with(folder.path()));
     }
 }

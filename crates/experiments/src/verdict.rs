@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn the_rule_says_its_bounds() {
-        for part in ["within 10 %", "95 %", "needs 3 runs", "9 if", "than 0.1 s", "above 1.5 times"] {
-            assert!(rule().contains(part), "{part}: {}", rule());
+        for part in ["at most 10 %", "95 %", "needs 3 runs", "9 if", "than 0.1 s", "at most 1.5 times"] {
+            assert!(rule().contains(part), "the rule lacks {part:?}: {}", rule());
         }
     }
 }

@@ -57,7 +57,12 @@ fn a_thousand_requests_to_a_slow_server_nearby_go_over_many_lanes() {
         world.submit(Duration::ZERO, RequestSpec::get(4 * KIB));
     }
     world.run();
-    assert!(world.last_end() <= service * 12, "{:?} over {} lanes", world.last_end(), world.lanes_peak);
+    assert!(
+        world.last_end() <= service * 12,
+        "the requests took {:?} over {} lanes",
+        world.last_end(),
+        world.lanes_peak
+    );
 }
 
 #[test]
@@ -67,8 +72,8 @@ fn fifty_cold_uploads_take_three_round_trips() {
         world.submit(Duration::ZERO, small());
     }
     world.run();
-    assert!(world.last_end() < Duration::from_millis(175), "{:?}", world.last_end());
-    assert!(world.dials <= 16);
+    assert!(world.last_end() < Duration::from_millis(175), "the uploads took {:?}", world.last_end());
+    assert!(world.dials <= 16, "the dispatcher dialled {} lanes", world.dials);
 }
 
 #[test]
@@ -83,7 +88,10 @@ fn what_connections_have_shown_of_the_path_can_be_asked() {
     let path = world.dispatcher.path(OriginId(0));
     assert_eq!((path.round_trip, path.protocol), (Some(Duration::from_millis(50)), Some(Protocol::H2)));
     // Bytes that waited for a lost packet are read at once. So the best measured rate can be twice the link's rate.
-    assert!(path.is_full && path.rate.is_some_and(|rate| (0.8..2.2).contains(&(rate / GIGABIT))), "{path:?}");
+    assert!(
+        path.is_full && path.rate.is_some_and(|rate| (0.8..2.2).contains(&(rate / GIGABIT))),
+        "the dispatcher reports {path:?}"
+    );
 }
 
 #[test]
@@ -94,7 +102,7 @@ fn a_server_nearby_gets_few_lanes_even_from_a_cold_start() {
         world.submit(Duration::ZERO, small());
     }
     world.run();
-    assert!(world.dials <= 3, "{} dials", world.dials);
+    assert!(world.dials <= 3, "the dispatcher dialled {} lanes", world.dials);
 }
 
 #[test]
@@ -109,7 +117,10 @@ fn the_first_lane_to_open_leaves_the_others_their_share() {
         *sent_on.entry(*lane).or_default() += 1;
     }
     let most = sent_on.values().max().copied().unwrap_or_default();
-    assert!(sent_on.len() > 4 && most <= 2 * 400 / sent_on.len(), "{sent_on:?}");
+    assert!(
+        sent_on.len() > 4 && most <= 2 * 400 / sent_on.len(),
+        "the lanes carried so many requests: {sent_on:?}"
+    );
 }
 
 #[test]
@@ -146,7 +157,7 @@ fn small_requests_do_not_wait_for_bulk_at_a_low_ceiling() {
         world.run();
         assert!(
             world.end_of(&smalls) < Duration::from_millis(250),
-            "{protocol:?}: {:?}",
+            "{protocol:?}: the last small request ended after {:?}",
             world.end_of(&smalls)
         );
     }
@@ -159,14 +170,14 @@ fn an_h1_freight_lane_does_not_make_the_server_one_of_h1() {
     let large = RequestSize::new(0, Some(8 * MIB), true);
     dispatcher.handle(now, DispatchEvent::Submitted { attempt: AttemptId(0), origin, size: large });
     let Some(DispatchAction::Dial { lane, role: Role::Freight, .. }) = dispatcher.poll() else {
-        panic!("no dial")
+        panic!("the dispatcher dials no freight lane")
     };
     dispatcher.handle(now, DispatchEvent::Opened { lane, protocol: Protocol::H1, rtt });
     for attempt in 1..=1000 {
         let size = RequestSize::new(4700, Some(0), false);
         dispatcher.handle(now, DispatchEvent::Submitted { attempt: AttemptId(attempt), origin, size });
     }
-    assert!(dispatcher.lanes() <= 33, "{} lanes", dispatcher.lanes());
+    assert!(dispatcher.lanes() <= 33, "the dispatcher has {} lanes", dispatcher.lanes());
 }
 
 #[test]
@@ -202,7 +213,11 @@ fn freight_is_not_starved_at_the_ceiling() {
         world.submit(Duration::ZERO, small());
     }
     world.run();
-    assert!(world.end_of(&[large]) < TURN + Duration::from_secs(1), "{:?}", world.end_of(&[large]));
+    assert!(
+        world.end_of(&[large]) < TURN + Duration::from_secs(1),
+        "the large request ended after {:?}",
+        world.end_of(&[large])
+    );
 }
 
 #[test]
@@ -220,7 +235,10 @@ fn an_origin_with_a_long_queue_does_not_keep_every_lane_from_another() {
             .collect();
         world.run();
         let (took, whole) = (*world.times(&late).last().unwrap(), world.end_of(&long));
-        assert!(took < Duration::from_secs(3), "{protocol:?} {want:?}: {took:?} of {whole:?}");
+        assert!(
+            took < Duration::from_secs(3),
+            "{protocol:?} {want:?}: a late request took {took:?}; the long queue ended after {whole:?}"
+        );
     }
 }
 
@@ -236,7 +254,7 @@ fn small_requests_after_a_lull_find_a_lane_that_bulk_has_not_taken() {
             (0..20).map(|i| world.submit(Duration::from_secs(1 + i), RequestSpec::get(16 * KIB))).collect();
         world.run();
         let worst = *world.times(&smalls).last().unwrap();
-        assert!(worst < Duration::from_millis(500), "{protocol:?}: {worst:?}");
+        assert!(worst < Duration::from_millis(500), "{protocol:?}: a small request took {worst:?}");
     }
 }
 
@@ -287,7 +305,11 @@ impl Arrivals {
 impl std::fmt::Display for Arrivals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let direction = if self.is_up { "up" } else { "down" };
-        write!(f, "{:?} {direction}, {} ms, {} s after bulk", self.protocol, self.rtt_ms, self.begin_s)
+        let Self { protocol, rtt_ms, begin_s, .. } = self;
+        write!(
+            f,
+            "{protocol:?} {direction}, a round trip of {rtt_ms} ms, small objects {begin_s} s after bulk"
+        )
     }
 }
 
@@ -300,7 +322,8 @@ fn small_objects_beside_bulk_take_little_longer_than_alone() {
         let with_bulk = world.times(&smalls);
         let (p99_alone, p99) = (percentile(&alone, 99), percentile(&with_bulk, 99));
         println!(
-            "{arrivals}: p50 {:.1?} beside bulk, {:.1?} alone; p99 {p99:.1?} and {p99_alone:.1?}; {} lanes, {:?} yields",
+            "{arrivals}: small objects take {:.1?} (p50) and {p99:.1?} (p99) during bulk, {:.1?} and {p99_alone:.1?} without it; \
+             the peak is {} lanes; the limits of bulk changed {:?} times (down and up)",
             percentile(&with_bulk, 50),
             percentile(&alone, 50),
             world.lanes_peak,
@@ -313,7 +336,7 @@ fn small_objects_beside_bulk_take_little_longer_than_alone() {
         let later = Duration::from_millis(if arrivals.begin_s == 0 { 250 } else { 30 });
         assert!(
             p99 <= p99_alone.mul_f64(most).max(p99_alone + later),
-            "{arrivals}: {p99:?} beside bulk, {p99_alone:?} alone"
+            "{arrivals}: the p99 of small objects is {p99:?} during bulk, {p99_alone:?} without it"
         );
     }
 }
@@ -333,10 +356,10 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         }
         alone.run();
         let share = alone.last_end().as_secs_f64() / left;
-        println!("{arrivals}: bulk has {share:.3} of what is left of the link");
+        println!("{arrivals}: bulk uses {share:.3} of the rate that the small objects leave");
         // On a far path, bulk needs some time to regain its rate after it has yielded.
         let least = if arrivals.rtt_ms > 10 { 0.75 } else { 0.95 };
-        assert!(share >= least, "{arrivals}: {share:.3}");
+        assert!(share >= least, "{arrivals}: bulk uses {share:.3} of the rate that the small objects leave");
     }
 }
 
@@ -355,11 +378,12 @@ fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64
     let over_floor = world.last_end().as_secs_f64() / (bytes as f64 / GIGABIT);
     let times = world.times(&smalls);
     println!(
-        "{large} x {} MiB + {small} small, {protocol:?}: {over_floor:.3} of the floor, small p50 {:.0?}, p99 {:.0?}, {} lanes",
+        "{large} objects of {} MiB and {small} small ones, {protocol:?}: the job takes {over_floor:.3} times the floor over {} lanes; \
+         small objects take {:.0?} (p50) and {:.0?} (p99)",
         slices * 16,
+        world.lanes_peak,
         percentile(&times, 50),
         percentile(&times, 99),
-        world.lanes_peak
     );
     (world, over_floor, times)
 }
@@ -369,11 +393,15 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
     for (large, slices, small) in [(4, 16, 200), (64, 4, 500)] {
         for protocol in [Protocol::H1, Protocol::H2] {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
-            assert!(over_floor <= 1.06, "{over_floor}");
-            assert!(world.lanes_peak <= 24, "{} lanes", world.lanes_peak);
+            assert!(over_floor <= 1.06, "{protocol:?}: the job takes {over_floor} times the floor");
+            assert!(world.lanes_peak <= 24, "{protocol:?}: the peak is {} lanes", world.lanes_peak);
             // `floor` is the time that the link needs for the small objects' bytes. The limit is twice as long.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
-            assert!(times.last().unwrap().as_secs_f64() <= 2.0 * floor, "{:?}", times.last());
+            let slowest = times.last().unwrap();
+            assert!(
+                slowest.as_secs_f64() <= 2.0 * floor,
+                "{protocol:?}: the slowest small object takes {slowest:?}"
+            );
         }
     }
 }
@@ -389,9 +417,10 @@ fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
         }
         world.run();
         let (said, times) = world.yields[usize::from(is_up)];
-        assert!(said.is_none() && times >= 2, "{said:?} after {times}");
+        assert!(said.is_none() && times >= 2, "after {times} changes, the limit of bulk is {said:?}");
         assert_eq!(world.yields[usize::from(!is_up)].1, 0, "the other direction doesn't yield");
-        assert!(world.end_of(&bulk) < Duration::from_secs_f64(1.1 * 1.135e9 / GIGABIT));
+        let took = world.end_of(&bulk);
+        assert!(took < Duration::from_secs_f64(1.1 * 1.135e9 / GIGABIT), "bulk took {took:?}");
     }
 }
 
@@ -407,7 +436,7 @@ fn bulk_moves_however_much_small_work_there_is() {
         world.run();
         assert!(
             world.end_of(&[large]) < Duration::from_secs(8),
-            "{protocol:?}: {:?}",
+            "{protocol:?}: the large request ended after {:?}",
             world.end_of(&[large])
         );
     }
@@ -425,7 +454,8 @@ fn small_work_at_a_slow_server_leaves_the_link_to_bulk_from_another() {
         }
         world.run();
         // Bulk alone takes 9 s. The small requests take a minute, and use less than a hundredth of the link.
-        assert!(world.end_of(&bulk) < Duration::from_secs(14), "{protocol:?}: {:?}", world.end_of(&bulk));
+        let took = world.end_of(&bulk);
+        assert!(took < Duration::from_secs(14), "{protocol:?}: bulk took {took:?}");
     }
 }
 
@@ -441,8 +471,8 @@ fn bulk_is_not_held_to_the_rate_of_earlier_small_work_at_a_slow_server() {
         let bulk: Vec<_> = (0..64).map(|_| world.submit(begins, RequestSpec::get(16 * MIB))).collect();
         world.run();
         let took = world.end_of(&bulk) - begins;
-        println!("{protocol:?}: {took:?}");
-        assert!(took < Duration::from_secs(30), "{protocol:?}: {took:?}");
+        println!("{protocol:?}: bulk took {took:?}");
+        assert!(took < Duration::from_secs(30), "{protocol:?}: bulk took {took:?}");
     }
 }
 
@@ -453,9 +483,9 @@ fn many_tiny_objects_far_away_take_the_connections_that_stores_bear() {
         world.submit(Duration::ZERO, RequestSpec::unknown(KIB));
     }
     world.run();
-    println!("{} lanes, {:?}", world.lanes_peak, world.last_end());
-    assert!((160..200).contains(&world.lanes_peak), "{}", world.lanes_peak);
-    assert!(world.last_end() < Duration::from_secs(3), "{:?}", world.last_end());
+    println!("the objects took {:?} over {} lanes", world.last_end(), world.lanes_peak);
+    assert!((160..200).contains(&world.lanes_peak), "the peak is {} lanes", world.lanes_peak);
+    assert!(world.last_end() < Duration::from_secs(3), "the objects took {:?}", world.last_end());
 }
 
 #[test]
@@ -464,7 +494,8 @@ fn a_server_that_takes_no_connection_is_not_dialled_for_what_never_comes() {
     let mut world = world(path, CONNECTIONS_MAX);
     world.anticipate(Duration::ZERO, 0, 100);
     world.run();
-    assert!(world.dials <= 40 && world.dispatcher.lanes() == 0, "{} dials", world.dials);
+    let (dials, lanes) = (world.dials, world.dispatcher.lanes());
+    assert!(dials <= 40 && lanes == 0, "the dispatcher dialled {dials} lanes and still has {lanes}");
 }
 
 #[test]
@@ -477,11 +508,11 @@ fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
         world.run();
         let over_floor = world.last_end().as_secs_f64() / (200.0 * (32 * MIB) as f64 / GIGABIT);
         println!(
-            "{protocol:?}: {over_floor:.3} of the floor, {} lanes, {:?}",
+            "{protocol:?}: the job takes {over_floor:.3} times the floor over {} lanes; the last limits of bulk and their numbers are {:?}",
             world.lanes_peak, world.yields
         );
         // If two hundred lanes begin at once, a twentieth of the sent bytes is lost.
-        assert!(over_floor <= 1.1, "{protocol:?}: {over_floor}");
+        assert!(over_floor <= 1.1, "{protocol:?}: the job takes {over_floor} times the floor");
     }
 }
 
@@ -495,8 +526,14 @@ fn more_origins_than_the_ceiling_has_slots_take_turns() {
         }
         world.run();
         let (worst, last) = (*world.times(&firsts).last().unwrap(), world.last_end());
-        println!("{protocol:?}: {worst:?} of {last:?}, {} dials", world.dials);
-        assert!(worst < Duration::from_secs(5), "{protocol:?}: {worst:?}");
-        assert!(world.dials < 8 * last.as_secs() as usize + 24, "{} dials", world.dials);
+        let dials = world.dials;
+        println!(
+            "{protocol:?}: an origin's first request took {worst:?}; all took {last:?}, with {dials} dials"
+        );
+        assert!(worst < Duration::from_secs(5), "{protocol:?}: an origin's first request took {worst:?}");
+        assert!(
+            dials < 8 * last.as_secs() as usize + 24,
+            "{protocol:?}: the dispatcher dialled {dials} lanes"
+        );
     }
 }

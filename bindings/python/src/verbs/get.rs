@@ -156,7 +156,9 @@ fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     }
     match number("suffix")? {
         Some(suffix) => Ok(call.last(suffix.extract::<NumberArgument>()?.0)),
-        None => Err(PyTypeError::new_err("a range must be (start, end), {'offset': first_byte} or {'suffix': number_of_bytes}")),
+        None => Err(PyTypeError::new_err(
+            "a range must be (start, end), {'offset': first_byte} or {'suffix': number_of_bytes}",
+        )),
     }
 }
 

@@ -274,7 +274,7 @@ impl DemoJob {
                 let runs = ours.spread(value).map_or(0, |spread| spread.runs);
                 format!("{} {}", sentence(&found, runs), why(found.verdict, ours, other))
             }
-            _ => "No comparison: Laneway or all other methods failed.".to_owned(),
+            _ => "There is no comparison, because Laneway or all other methods failed.".to_owned(),
         };
         Self { kind: "job", job, measure, methods, found, result }
     }
@@ -306,11 +306,11 @@ impl DemoJob {
 fn sentence(Comparison { verdict, ratio }: &Comparison, runs: usize) -> String {
     let ratio = times(*ratio);
     match verdict {
-        Verdict::Win => format!("Win: {ratio} as fast as the best other method."),
-        Verdict::Tie => format!("Tie: {ratio} as fast as the best other method, within noise."),
-        Verdict::Behind => format!("Behind: {ratio} as fast as the best other method."),
+        Verdict::Win => format!("Win: Laneway is {ratio} as fast as the best other method."),
+        Verdict::Tie => format!("Tie: Laneway is {ratio} as fast as the best other method, within noise."),
+        Verdict::Behind => format!("Behind: Laneway is {ratio} as fast as the best other method."),
         Verdict::Unclear => format!(
-            "Unclear: {ratio} as fast as the best other method, after {}.",
+            "Unclear: Laneway is {ratio} as fast as the best other method, after {}.",
             count(runs as u64, "run", "runs")
         ),
     }

@@ -33,7 +33,8 @@ pub(super) async fn all_at_once(site: &Arc<Site>, keys: &[String]) -> Result<Fou
 async fn change(bucket: &Bucket, key: &str) -> Result<(), Failure> {
     let got = bucket.get(key).await?;
     let version = got.meta().version.clone();
-    let version = version.ok_or_else(|| Failure::Different(format!("{key}: has no version")))?;
+    let version =
+        version.ok_or_else(|| Failure::Different(format!("the store reports no version of {key}")))?;
     let content = changed(&got.bytes().await?);
     bucket.put(key, content).if_version(&version).await?;
     Ok(())

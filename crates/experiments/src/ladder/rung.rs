@@ -27,11 +27,11 @@ pub(super) enum Way {
 
 /// All methods, from the slowest to the fastest.
 pub(super) const RUNGS: [Rung<Way>; 6] = [
-    rung(Way::Resumable, "resumable", "resumable, each request on a new connection"),
-    rung(Way::Single, "single", "one request a file, each on a new connection"),
+    rung(Way::Resumable, "resumable", "resumable uploads, each request on a new connection"),
+    rung(Way::Single, "single", "one request for each file, on a new connection"),
     rung(Way::KeepAlive, "keepalive", "one kept-alive connection"),
-    rung(Way::Concurrent, "concurrent", "all at once, each on a new connection"),
-    rung(Way::Http2, "http2", "all at once on one HTTP/2 connection"),
+    rung(Way::Concurrent, "concurrent", "all files at once, each on a new connection"),
+    rung(Way::Http2, "http2", "all files at once on one HTTP/2 connection"),
     rung(Way::Laneway, "laneway", "Laneway"),
 ];
 

@@ -125,7 +125,7 @@ mod tests {
             ("20ms,1Gbit/s,1MiB,1%,more", "`,more` is not a share"),
         ] {
             let message = parse_link(text).unwrap_err().to_string();
-            assert!(message.contains(wrong), "{text}: {message}");
+            assert!(message.contains(wrong), "the message about {text:?} lacks {wrong:?}: {message}");
         }
     }
 }

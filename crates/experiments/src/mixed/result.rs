@@ -163,19 +163,19 @@ impl Compared for Figures {
     const MEASURES: &'static [Measure<Self>] = &[
         Measure {
             name: "small_p50_s",
-            short: "median",
+            short: "median of the small objects",
             heads: ["p50 range s", "Laneway"],
             value: |figures| figures.small_p50_s,
         },
         Measure {
             name: "small_p99_s",
-            short: "99th percentile",
+            short: "99th percentile of the small objects",
             heads: ["p99 range s", "Laneway"],
             value: |figures| figures.small_p99_s,
         },
         Measure {
             name: "total_s",
-            short: "until all are complete",
+            short: "time until all objects are complete",
             heads: ["total range s", "Laneway"],
             value: |figures| figures.total_s,
         },
@@ -190,13 +190,13 @@ impl Compared for ArrivalFigures {
     const MEASURES: &'static [Measure<Self>] = &[
         Measure {
             name: "beside_p50_s",
-            short: "at random times, median",
+            short: "median of small objects at random times",
             heads: ["p50 range s", "Laneway"],
             value: |figures| figures.beside_p50_s,
         },
         Measure {
             name: "beside_p99_s",
-            short: "at random times, 99th percentile",
+            short: "99th percentile of small objects at random times",
             heads: ["p99 range s", "Laneway"],
             value: |figures| figures.beside_p99_s,
         },

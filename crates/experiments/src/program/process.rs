@@ -133,7 +133,8 @@ mod tests {
         let missing =
             Command { program: "no-such-program".into(), arguments: Vec::new(), variables: Vec::new() };
         let missing = crate::stage::runtime().unwrap().block_on(run(missing, false)).unwrap_err();
-        assert!(missing.reason().starts_with("no-such-program can't be started"), "{}", missing.reason());
+        let reason = missing.reason();
+        assert!(reason.starts_with("no-such-program can't be started"), "the reason is wrong: {reason}");
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         // The grandchild holds the fifo open. The reader sees the fifo's end only when all processes are gone.
         let script = format!("exec 3>'{}'; sleep 1000 & wait", fifo.display());
         let late = shell(&script, Duration::from_millis(300)).unwrap_err();
-        assert!(late.reason().contains("took longer than"), "{}", late.reason());
+        assert!(late.reason().contains("took longer than"), "the reason is wrong: {}", late.reason());
         while rustix::io::read(&fifo_read, &mut [0; 1]) != Ok(0) {
             std::thread::yield_now();
         }

@@ -66,7 +66,7 @@ mod tests {
     fn a_table_has_a_footer_and_three_chunks_in_each_row_group() {
         let lots = columns(1 << 30);
         assert_eq!((lots[0].len(), lots[1].len()), (1, 192));
-        assert_eq!(lots[1][0].end, lots[1][1].start, "two columns lie side by side");
+        assert_eq!(lots[1][0].end, lots[1][1].start, "the first two columns aren't adjacent");
         assert!(lots[1][1].end < lots[1][2].start && lots[1][2].end < lots[1][3].start);
     }
 }

@@ -60,7 +60,11 @@ mod tests {
         for values in [vec![], vec![0.0, 0.0], vec![5.0]] {
             let latencies = Latencies::new(values);
             let drawing = distribution(&[(&latencies, Colour::Ours)]);
-            assert!(drawing.wide.contains("100%") && !drawing.wide.contains("NaN"), "{}", drawing.wide);
+            assert!(
+                drawing.wide.contains("100%") && !drawing.wide.contains("NaN"),
+                "the drawing lacks a scale or a number: {}",
+                drawing.wide
+            );
         }
     }
 }

@@ -148,7 +148,7 @@ pub(super) mod tests {
             row("c", "", &[]),
         ];
         let found = &Score::of("Job", &rows, MEASURE)[..];
-        let [score] = found else { panic!("{found:?}") };
+        let [score] = found else { panic!("there must be one score: {found:?}") };
         assert_eq!((score.job.as_str(), score.other, score.verdict()), ("Job", Some("b"), Verdict::Behind));
         assert_eq!(sides(score), "Laneway: 2.000 s; b: 1.000 s");
     }

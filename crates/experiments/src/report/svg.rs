@@ -210,7 +210,10 @@ mod tests {
             svg
         });
         for svg in [&drawing.wide, &drawing.narrow] {
-            assert!(!svg.contains('#') && svg.contains("viewBox=\"0 0 "), "{svg}");
+            assert!(
+                !svg.contains('#') && svg.contains("viewBox=\"0 0 "),
+                "the picture has a fixed colour or no size: {svg}"
+            );
             assert!(svg.contains("var(--ours)") && svg.contains("var(--rival-4)") && svg.contains("a&lt;b"));
         }
     }
@@ -234,7 +237,10 @@ mod tests {
     #[test]
     fn nothing_and_instant_values_make_an_axis_all_the_same() {
         for axis in [Axis::linear(0.0, 350), Axis::logarithmic(0.0, 0.0, 350)] {
-            assert!((0..=350).contains(&axis.at(0.0)) && axis.ticks().len() < 9, "{axis:?}");
+            assert!(
+                (0..=350).contains(&axis.at(0.0)) && axis.ticks().len() < 9,
+                "the axis puts 0 outside or has too many ticks: {axis:?}"
+            );
         }
     }
 }

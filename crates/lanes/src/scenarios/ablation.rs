@@ -10,7 +10,7 @@ use crate::simulator::CongestionControl;
 /// The results of a job. The first value of each pair is an index into [`KINDS`].
 type Figures = Vec<(usize, f64)>;
 const KINDS: [&str; 8] =
-    ["small p50", "small p99", "total", "arrivals p50", "arrivals p99", "bulk beside", "tiny files", "lanes"];
+    ["small p50", "small p99", "total", "arrivals p50", "arrivals p99", "bulk time", "tiny files", "lanes"];
 const P50: usize = 0;
 const P99: usize = 1;
 const TOTAL: usize = 2;

@@ -28,7 +28,7 @@ fn small_requests_to_an_unreachable_server_hold_bulk_back_only_briefly() {
         world.submit(Duration::ZERO, RequestSpec::get(256 * KIB).of(FAR));
     }
     let took = bulk_ends(&mut world, 1024);
-    assert!(took < Duration::from_secs(11), "{took:?}");
+    assert!(took < Duration::from_secs(11), "bulk took {took:?}");
 }
 
 #[test]
@@ -41,11 +41,14 @@ fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
         world.submit(Duration::ZERO, RequestSpec::get(4 * MIB).of(FAR));
     }
     let took = bulk_ends(&mut world, 1024);
-    assert!(took < Duration::from_secs(11), "{took:?}");
+    assert!(took < Duration::from_secs(11), "bulk took {took:?}");
     // Bytes that waited for a lost packet are read at once. So the best measured rate can be twice the path's rate.
     for (origin, rate) in [(NEAR, GIGABIT), (FAR, GIGABIT / 100.0)] {
         let seen = world.dispatcher.path(OriginId(origin)).rate.unwrap_or_default();
-        assert!((0.5..2.2).contains(&(seen / rate)), "{origin}: {seen} of {rate}");
+        assert!(
+            (0.5..2.2).contains(&(seen / rate)),
+            "origin {origin}: the measured rate is {seen}, the path's is {rate}"
+        );
     }
 }
 
@@ -58,7 +61,7 @@ fn bulk_that_waits_in_one_direction_keeps_none_from_going_in_the_other() {
     }
     world.submit(Duration::ZERO, RequestSpec::put(64 * MIB).of(NEAR));
     let took = bulk_ends(&mut world, 64);
-    assert!(took < Duration::from_millis(900), "{took:?}");
+    assert!(took < Duration::from_millis(900), "the downloads took {took:?}");
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn connections_to_several_addresses_carry_more_than_one_of_them() {
         bulk_ends(&mut world, 512)
     };
     let (one, two) = (took(vec![path(40e6)]), took(vec![path(40e6), path(40e6)]));
-    assert!(two < one.mul_f64(0.65), "{two:?}, {one:?} over one");
+    assert!(two < one.mul_f64(0.65), "bulk took {two:?} over two addresses, {one:?} over one");
 }
 
 // Uploads: the order of their parts, and the limits on send buffers of bulk while there are small requests.
@@ -100,15 +103,18 @@ fn small_attempts_limit_the_send_buffers_of_bulk_for_a_while() {
             let announced = &world.send_buffers;
             let (Some((first, Some(_), _)), Some((last, None, _))) = (announced.first(), announced.last())
             else {
-                panic!("{protocol:?}: {announced:?}");
+                panic!("{protocol:?}: the limits of send buffers aren't set and lifted: {announced:?}");
             };
             // The limit comes once the path is known. This takes a moment, because bytes that waited for a lost packet are read at once and
             // make the rate seem higher at first.
             assert!(
                 (SMALL_AT..SMALL_AT + Duration::from_millis(1500)).contains(first),
-                "{protocol:?}: {first:?}"
+                "{protocol:?}: the first limit of send buffers comes after {first:?}"
             );
-            assert!(*last >= SMALL_AT + Duration::from_secs(1), "{protocol:?}: {last:?}");
+            assert!(
+                *last >= SMALL_AT + Duration::from_secs(1),
+                "{protocol:?}: the last limit of send buffers ends after {last:?}"
+            );
         }
     }
 }
@@ -120,7 +126,7 @@ fn send_buffers_are_left_to_tcp_where_bulk_comes_down_or_goes_alone() {
         (RequestSpec::put(16 * MIB), RequestSpec::put(16 * MIB)),
     ] {
         let world = shared(bulk, small, Protocol::H1);
-        assert!(world.send_buffers.is_empty(), "{:?}", world.send_buffers);
+        assert!(world.send_buffers.is_empty(), "send buffers are limited: {:?}", world.send_buffers);
     }
 }
 
@@ -135,9 +141,16 @@ fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
             world.submit(SMALL_AT, RequestSpec::put(256 * KIB));
         }
         let world = run(world, RequestSpec::put(16 * MIB), RequestSpec::put(16 * KIB));
-        assert_eq!(world.yields[1].1, 0, "{protocol:?}: bulk yields to what may be nothing");
-        assert!(world.send_buffers.is_empty(), "{protocol:?}: {:?}", world.send_buffers);
-        assert_eq!(world.dispatcher.next_tick(), None, "{protocol:?}: nothing is waited for");
+        assert_eq!(
+            world.yields[1].1, 0,
+            "{protocol:?}: bulk yields, although no small bytes may be outstanding"
+        );
+        assert!(
+            world.send_buffers.is_empty(),
+            "{protocol:?}: send buffers are limited: {:?}",
+            world.send_buffers
+        );
+        assert_eq!(world.dispatcher.next_tick(), None, "{protocol:?}: the dispatcher waits for a tick");
     }
 }
 
@@ -154,10 +167,13 @@ fn connections_that_download_have_no_share_of_the_send_buffers() {
         world.submit(SMALL_AT, RequestSpec::put(16 * KIB));
         world.run();
         let (_, bytes, lanes) = world.send_buffers[0];
-        bytes.expect("a clamp") as usize * lanes
+        bytes.expect("the first change sets a limit") as usize * lanes
     };
     let (alone, shared) = (total(0), total(64));
-    assert!(shared >= alone - alone / 4, "{alone} and {shared}");
+    assert!(
+        shared >= alone - alone / 4,
+        "the send buffers have {alone} bytes without downloads, {shared} with them"
+    );
 }
 
 #[test]
@@ -223,7 +239,7 @@ fn run_all(cells: &[ObjectCell]) -> Vec<JobFigures> {
     for (cell, took) in cells.iter().zip(&all) {
         let capped = if cell.is_capped { " capped" } else { "" };
         println!(
-            "{:?} {:8} {:?}{capped}: {:.2} of the floor, {} lanes, {:.1} % lost",
+            "{:?} {:8} {:?}{capped}: the object takes {:.2} times the floor over {} lanes, and {:.1} % of the bytes are lost",
             cell.rig,
             case(cell.protocol, cell.is_up),
             cell.control,
@@ -257,9 +273,13 @@ fn one_object_takes_what_its_link_allows_over_few_lanes() {
             (CongestionControl::Loss, true, false) => 1.8,
             (CongestionControl::Loss, ..) => 4.0,
         };
-        assert!(took.over_floor.total <= total, "{cell:?}: {took:?}");
+        assert!(took.over_floor.total <= total, "{cell:?}: the object takes too long: {took:?}");
         if is_clean && !is_far {
-            assert!(took.lanes <= if cell.is_up { 6 } else { 4 }, "{cell:?}: {took:?}");
+            let lanes_max = if cell.is_up { 6 } else { 4 };
+            assert!(
+                took.lanes <= lanes_max,
+                "{cell:?}: the object takes more than {lanes_max} lanes: {took:?}"
+            );
         }
     }
 }
@@ -278,6 +298,7 @@ fn an_object_of_a_capping_server_comes_over_enough_lanes() {
         })
         .collect();
     for (cell, took) in cells.iter().zip(run_all(&cells)) {
-        assert!(took.over_floor.total <= if cell.rig.0 > 10.0 { 2.4 } else { 1.35 }, "{cell:?}: {took:?}");
+        let total = if cell.rig.0 > 10.0 { 2.4 } else { 1.35 };
+        assert!(took.over_floor.total <= total, "{cell:?}: the object takes too long: {took:?}");
     }
 }

@@ -218,14 +218,18 @@ fn the_mixed_job_takes_about_what_it_took_on_the_rig() {
         };
         let times = [times(|of| of.small_p50), times(|of| of.small_p99), times(|of| of.total)];
         println!(
-            "{rig:?} {}: {times:.2?}, {:?} lanes; on the rig {measured:?}, {lanes}",
+            "{rig:?} {}: simulated, the job takes {times:.2?} s (small p50, small p99, total) over {:?} lanes; on the rig it took \
+             {measured:?} s over {lanes}",
             case(protocol, is_up),
             runs.each_ref().map(|run| run.lanes)
         );
         let [small, total] = if rig.1 > 500 { WITHIN_FAST } else { WITHIN };
         for (i, within) in [small, small, total].into_iter().enumerate() {
             let ratio = times[i] / measured[i];
-            assert!((1.0 / within..within).contains(&ratio), "{rig:?}: {times:.2?}, on the rig {measured:?}");
+            assert!(
+                (1.0 / within..within).contains(&ratio),
+                "{rig:?}: simulated, the job takes {times:.2?} s; on the rig it took {measured:?} s"
+            );
         }
     }
 }
@@ -246,6 +250,14 @@ const CHECKED_LINKS: [RigLink; 10] = [
     RigLink(15.0, 20, 64, 0.0),
 ];
 
+/// Describes the results of a job, for the output of tests.
+fn multiples(rig: RigLink, case: &str, took: &JobFigures) -> String {
+    let JobFigures { over_floor: over, lanes, lost, .. } = took;
+    format!(
+        "{rig:?} {case}: as multiples of the floor {over:.2?}, over {lanes} lanes, with {lost:.3} of the bytes lost"
+    )
+}
+
 #[test]
 fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     let cells: Vec<_> = CHECKED_LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
@@ -255,17 +267,17 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     });
     for (took, (rig, (protocol, is_up))) in took.into_iter().zip(cells) {
         let (over, case) = (took.over_floor, case(protocol, is_up));
-        println!("{rig:?} {case}: {over:.2?}, {} lanes, {:.3} lost", took.lanes, took.lost);
+        println!("{}", multiples(rig, &case, &took));
         // If sizes are unknown, the smallest objects can't be sent first. Then half of the small objects' bytes come before the median
         // object.
         let small_p50 = if is_up { 2.8 } else { 3.5 };
         // On a path of 10 Gbit/s and 50 ms, the job ends before the path is full.
         let is_long = rig.1 >= 10_000;
         let (p50, p99, total) = if is_long { (5.5, 6.5, 7.5) } else { (small_p50, 2.5, 1.4) };
-        assert!(over.small_p50 <= p50, "{rig:?} {case}: {took:?}");
-        assert!(over.small_p99 <= p99, "{rig:?} {case}: {took:?}");
-        assert!(over.total <= total, "{rig:?} {case}: {took:?}");
-        assert!(took.lanes <= 80, "{rig:?} {case}: {took:?}");
+        assert!(over.small_p50 <= p50, "{rig:?} {case}: the small objects' p50 is too high: {took:?}");
+        assert!(over.small_p99 <= p99, "{rig:?} {case}: the small objects' p99 is too high: {took:?}");
+        assert!(over.total <= total, "{rig:?} {case}: the whole job takes too long: {took:?}");
+        assert!(took.lanes <= 80, "{rig:?} {case}: there are too many lanes: {took:?}");
     }
 }
 
@@ -277,11 +289,11 @@ fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
         for (protocol, is_up) in CASES {
             let took = rig.mixed(protocol, is_up, CongestionControl::Loss, 1).run();
             let (over, case) = (took.over_floor, case(protocol, is_up));
-            println!("{rig:?} {case}: {over:.2?}, {} lanes, {:.3} lost", took.lanes, took.lost);
-            assert!(over.small_p50 <= 3.5, "{rig:?} {case}: {took:?}");
-            assert!(over.small_p99 <= 2.3, "{rig:?} {case}: {took:?}");
-            assert!(over.total <= 1.35, "{rig:?} {case}: {took:?}");
-            assert!(took.lanes <= 80, "{rig:?} {case}: {took:?}");
+            println!("{}", multiples(rig, &case, &took));
+            assert!(over.small_p50 <= 3.5, "{rig:?} {case}: the small objects' p50 is too high: {took:?}");
+            assert!(over.small_p99 <= 2.3, "{rig:?} {case}: the small objects' p99 is too high: {took:?}");
+            assert!(over.total <= 1.35, "{rig:?} {case}: the whole job takes too long: {took:?}");
+            assert!(took.lanes <= 80, "{rig:?} {case}: there are too many lanes: {took:?}");
         }
     }
 }
@@ -291,9 +303,10 @@ fn a_link_that_loses_packets_has_them_sent_again() {
     let job =
         |rig: RigLink| -> JobFigures { rig.mixed(Protocol::H1, false, CongestionControl::Rate, 1).run() };
     let (lossless, lossy) = (job(RigLink(0.25, 1000, 1024, 0.0)), job(RigLink(0.25, 1000, 1024, 1.0)));
-    assert!(lossless.lost < 0.003, "{lossless:?}");
-    assert!((0.009..0.03).contains(&lossy.lost), "{lossy:?}");
-    assert!(lossy.times.small_p99 > lossless.times.small_p99, "{lossy:?}");
+    assert!(lossless.lost < 0.003, "the link without loss lost too many bytes: {lossless:?}");
+    assert!((0.009..0.03).contains(&lossy.lost), "the link with 1 % loss lost a different share: {lossy:?}");
+    let (slower, faster) = (lossy.times.small_p99, lossless.times.small_p99);
+    assert!(slower > faster, "the p99 of small objects is {slower} s with loss, {faster} s without it");
 }
 
 // Prints the results over the matrix of links, to compare them before and after a change of a rule.
@@ -331,11 +344,13 @@ fn matrix() {
         (median_of(|seed| mixed(seed).run()), median_of(shorter), [128 * MIB, 1024 * MIB].map(one_object))
     });
     println!(
-        "{control:?}; small p50, small p99 and total as multiples of the floor, lanes, packets lost; the total of four objects of 40 MiB and 100 small; and of one object of 128 MiB and one of 1 GiB total and lanes; medians of {SEEDS} seeds"
+        "Senders use the congestion control {control:?}. Times are multiples of the floor, and all figures are medians of {SEEDS} seeds. \
+         The columns are: the mixed job's small p50, small p99, total, lanes and share of lost bytes; the total of the mixed job with four \
+         objects of 40 MiB and 100 small ones; the total and lanes of one object of 128 MiB; the same of one object of 1 GiB."
     );
     for (rows, rig) in rows.chunks(CASES.len()).zip(LINKS) {
         let RigLink(half_ms, mbit, queue, loss) = rig;
-        println!("{half_ms} ms one way, {mbit} Mbit/s, {queue} KiB, {loss} %");
+        println!("a link of {half_ms} ms one way, {mbit} Mbit/s, a queue of {queue} KiB and {loss} % loss:");
         for ((took, middle, [shorter, longer]), (protocol, is_up)) in rows.iter().zip(CASES) {
             let (over, case) = (took.over_floor, case(protocol, is_up));
             println!(

@@ -32,14 +32,21 @@ fn every_request_ends_within_the_ceiling_whatever_the_network_does() {
     });
     failures.sort();
     let numbers: Vec<_> = failures.iter().map(|(seed, _)| seed).collect();
-    assert!(failures.is_empty(), "seeds {numbers:?} of {seeds:?} fail; the first:\n{}", failures[0].1);
+    assert!(
+        failures.is_empty(),
+        "seeds {numbers:?} of {seeds:?} fail; the first failure is:\n{}",
+        failures[0].1
+    );
 }
 
 /// Returns the seeds that the variable sets, or the first `most` seeds if it isn't set.
 pub(super) fn seeds(most: u64) -> Range<u64> {
     let Ok(asked) = std::env::var(SEEDS_VARIABLE) else { return 0..most };
     let (from, to) = asked.split_once("..").unwrap_or(("0", &asked));
-    from.parse().expect("a number of seeds, or a range of them")..to.parse().expect("the number of seeds")
+    let parse = |text: &str| {
+        text.parse::<u64>().expect("the variable must be a number of seeds, or a range such as 17..18")
+    };
+    parse(from)..parse(to)
 }
 
 /// Runs a seed. If it fails, returns the seed and a description of the failure.
@@ -47,10 +54,11 @@ fn try_seed(seed: u64) -> Option<(u64, String)> {
     let mut about = String::new();
     let panic = catch_unwind(AssertUnwindSafe(|| run(seed, &mut about))).err()?;
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let why = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+    let why =
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked without a message");
     let alone =
         format!("{SEEDS_VARIABLE}={seed}..{} cargo test -p laneway-lanes whatever_the_network", seed + 1);
-    Some((seed, format!("seed {seed}: {why}\n{about}\nalone: {alone}")))
+    Some((seed, format!("seed {seed}: {why}\n{about}\nto run this seed alone: {alone}")))
 }
 
 fn run(seed: u64, about: &mut String) {
@@ -60,7 +68,7 @@ fn run(seed: u64, about: &mut String) {
     let ceiling = if random.random() { random.random_range(1..8) } else { random.random_range(1..300) };
     let most = if random.random_range(0..10) == 0 { 400 } else { 80 };
     let count = random.random_range(1..most);
-    *about = format!("{wires:?}, ceiling {ceiling}, {count} requests, {servers:#?}");
+    *about = format!("{wires:?}, at most {ceiling} lanes, {count} requests, {servers:#?}");
     let world = World::over(&wires, servers.clone(), ceiling, seed);
     // The seed itself decides if requests are hedged. No random number is drawn for it, so the seed's other random numbers don't depend on
     // hedging.
@@ -85,14 +93,17 @@ fn run(seed: u64, about: &mut String) {
     // The bound is twice the time of all requests one after the other, each on a connection of its own, plus the servers' stalls and 5 s.
     let bound = 2 * alone + world.stalled + Duration::from_secs(5);
     let longest = world.requests.iter().map(|r| r.ended.unwrap() - r.submitted).max().unwrap_or_default();
-    assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, longer than the bound of {bound:?}");
+    assert!(
+        Duration::from_nanos(longest) <= bound,
+        "a request took {longest} ns, longer than the bound of {bound:?}"
+    );
 }
 
 /// Checks the invariants after a run.
 fn check(world: &World) {
     let lost = world.requests.iter().position(|r| r.ended.is_none());
     assert_eq!(lost, None, "a request never ended");
-    assert_eq!(world.dispatcher.left_over(), None, "something is still counted");
+    assert_eq!(world.dispatcher.left_over(), None, "the dispatcher still counts an attempt or a sum");
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
 }
 
@@ -267,7 +278,10 @@ fn show(took: Vec<(String, JobFigures)>) {
     for (name, figure) in figures {
         let mut sorted: Vec<_> = took.iter().collect();
         sorted.sort_by(|a, b| figure(&b.1).total_cmp(&figure(&a.1)));
-        println!("\nworst {name} (median {:.2}):", figure(&sorted[sorted.len() / 2].1));
+        println!(
+            "\nThese runs have the worst {name}; its median is {:.2}:",
+            figure(&sorted[sorted.len() / 2].1)
+        );
         for (about, took) in sorted.into_iter().take(SHOWN) {
             println!("{}", line(about, took));
         }
@@ -277,7 +291,7 @@ fn show(took: Vec<(String, JobFigures)>) {
 fn line(about: &str, took: &JobFigures) -> String {
     let (over, times) = (took.over_floor, took.times);
     format!(
-        "{:6.2} {:6.2} {:6.2} {:4} lanes {:3.0} % lost ({:.2} {:.2} {:.2} s) {about}",
+        "{:6.2} {:6.2} {:6.2} times the floor, {:4} lanes, {:3.0} % lost ({:.2} {:.2} {:.2} s): {about}",
         over.small_p50,
         over.small_p99,
         over.total,

@@ -26,20 +26,29 @@ fn requests_after_a_minute_of_bulk_find_a_connection() {
             let later: Vec<_> =
                 (0..20).map(|i| world.submit(Duration::from_secs(62 + 2 * i), small())).collect();
             world.run();
-            assert!(world.last_end() > Duration::from_secs(66), "bulk took {:?}", world.last_end());
+            assert!(world.last_end() > Duration::from_secs(66), "bulk took only {:?}", world.last_end());
             // Returns how often each of these attempts found that its lane had been closed.
             let gone = |attempts: &[AttemptId]| {
                 let gone =
                     |w: &AttemptId| world.requests[w.0 as usize].stale + world.requests[w.0 as usize].bounces;
                 attempts.iter().map(gone).collect::<Vec<_>>()
             };
-            assert!(gone(&ends).iter().all(|gone| *gone <= 1), "{idle_s} s, {ending:?}: {:?}", gone(&ends));
+            let found = gone(&ends);
+            assert!(
+                found.iter().all(|gone| *gone <= 1),
+                "idle timeout of {idle_s} s, {ending:?}: the last requests found so many closed lanes each: {found:?}"
+            );
             // The first closed lane shows that the idle timeout is below a minute, and the next one that it is about a second. With a
             // silent server, nothing is known before the request times out.
             let learned = gone(&later).iter().sum::<u32>() <= 1 || ending == IdleClose::Silence;
-            assert!(learned, "{idle_s} s, {ending:?}: {:?}", gone(&later));
+            assert!(
+                learned,
+                "idle timeout of {idle_s} s, {ending:?}: the later requests found so many closed lanes each: {:?}",
+                gone(&later)
+            );
             if ending == IdleClose::Seen {
-                assert_eq!(gone(&ends).iter().chain(&gone(&later)).sum::<u32>(), 0, "{idle_s} s");
+                let found: u32 = gone(&ends).iter().chain(&gone(&later)).sum();
+                assert_eq!(found, 0, "idle timeout of {idle_s} s: a request found a closed lane");
             }
         }
     }
@@ -58,7 +67,8 @@ fn after_a_stale_lane_a_new_one_is_dialled() {
     let message = "the other lanes that were idle as long must be closed together with the stale one";
     assert_eq!(world.dispatcher.lanes(), 1, "{message}");
     // This takes four round trips: one until the reset, two for a dial, and one for the request.
-    assert!(world.times(&[late])[0] < Duration::from_millis(500));
+    let took = world.times(&[late])[0];
+    assert!(took < Duration::from_millis(500), "the late request took {took:?}");
 }
 
 #[test]
@@ -68,13 +78,15 @@ fn what_the_server_tells_of_its_idle_timeout_is_kept_to() {
     let mut announced = Vec::new();
     dispatcher.handle(now, DispatchEvent::Submitted { attempt: AttemptId(0), origin, size });
     announced.extend(std::iter::from_fn(|| dispatcher.poll()));
-    let Some(DispatchAction::Dial { lane, .. }) = announced.first().copied() else { panic!("{announced:?}") };
+    let Some(DispatchAction::Dial { lane, .. }) = announced.first().copied() else {
+        panic!("the dispatcher doesn't dial first: {announced:?}")
+    };
     let rtt = Duration::from_millis(100);
     dispatcher.handle(now, DispatchEvent::Opened { lane, protocol: Protocol::H1, rtt });
     dispatcher.handle(now, DispatchEvent::KeepsIdle { lane, limit: Duration::from_secs(5) });
     dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(0), reusable: true });
     while dispatcher.poll().is_some() {}
-    let due = dispatcher.next_tick().expect("the lane is to be closed in time");
+    let due = dispatcher.next_tick().expect("the dispatcher must plan to close the lane");
     assert_eq!(due, now + Duration::from_millis(4400));
     dispatcher.handle(due, DispatchEvent::Tick);
     assert_eq!(dispatcher.poll(), Some(DispatchAction::Close { lane }));
@@ -127,7 +139,10 @@ fn the_tail_of_a_server_that_forgets_small_requests_is_cut() {
         let (alone, hedged) =
             late_worlds(&[RequestSpec::get(9000); 1000], &forgetful(20, protocol, 2), Duration::from_secs(1));
         // The server may leave a hedge without an answer, too.
-        assert!(alone >= 12 && hedged <= 1, "{protocol:?}: {alone} of 20, hedged {hedged}");
+        assert!(
+            alone >= 12 && hedged <= 1,
+            "{protocol:?}: of 20 worlds, {alone} end late without hedging, {hedged} with it"
+        );
     }
 }
 
@@ -135,7 +150,7 @@ fn the_tail_of_a_server_that_forgets_small_requests_is_cut() {
 fn the_tail_of_a_server_that_forgets_slices_is_cut() {
     let (alone, hedged) =
         late_worlds(&[bulk(); 100], &forgetful(20, Protocol::H1, 10), Duration::from_secs(12));
-    assert!(alone >= 8 && hedged <= 3, "{alone} of 20, hedged {hedged}");
+    assert!(alone >= 8 && hedged <= 3, "of 20 worlds, {alone} end late without hedging, {hedged} with it");
 }
 
 #[test]
@@ -153,7 +168,8 @@ fn a_healthy_server_that_loses_nothing_is_hardly_ever_asked_twice() {
             // On slower links the queue overflows, and a dropped request looks like one that the server never answers. So a few hedges are
             // allowed there. At 10 Gbit/s, large transfers whose windows grow late cause up to three hedges of 1,020 requests.
             let most = world.sent / if link < TEN_GIGABIT { 50 } else { 300 };
-            assert!(world.hedged <= most, "{protocol:?} at {link:.0e} bytes a second: {}", world.hedged);
+            let hedges = world.hedged;
+            assert!(hedges <= most, "{protocol:?} at {link:.0e} bytes per second: {hedges} hedges were sent");
         }
     }
 }

@@ -206,8 +206,8 @@ impl Multipart {
     /// call before it is done, the object may or may not exist.
     ///
     /// # Errors
-    /// The awaited call fails if two parts have the same number, if a part is too small or the store doesn't
-    /// have it, or if the stored object differs from the sent bytes.
+    /// The awaited call fails if two parts have the same number, or if a part is too small or isn't in the
+    /// store. It also fails if the stored object differs from the sent bytes.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }

@@ -16,7 +16,7 @@ use crate::exit::{BadUsage, Exit};
 impl Findings for Counted {
     fn heading(&self) -> String {
         let path = run::path(self.rtt_s, self.floor_s);
-        format!("{} at {}; {path}", self.what, self.store)
+        format!("Each method has to {} at {}; {path}", self.what, self.store)
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -48,9 +48,9 @@ impl Findings for Counted {
 
 /// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
-/// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects or GCS's batches, all at once; and Laneway.
-/// Methods that know the keys are compared with each other, and so are methods that first list a prefix. By default, the store runs in this
-/// process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud and obstore
+/// The methods are Laneway, single deletes over a pool of 50 HTTP/1.1 connections, and batches that are all sent at once (DeleteObjects on
+/// S3). Methods that know the keys are compared with each other, and so are methods that first list a prefix. By default, the store runs in
+/// this process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud and obstore
 /// if they are installed.
 #[derive(Args, Debug)]
 pub(super) struct CleanBench {

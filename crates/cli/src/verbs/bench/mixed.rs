@@ -73,8 +73,9 @@ impl MixedBench {
 
 impl Findings for Mixed {
     fn heading(&self) -> String {
-        let way = if self.puts { "to" } else { "from" };
-        format!("{} {way} {}; {}", self.what, self.store, run::path(self.rtt_s, self.floor_s))
+        let (verb, way) = if self.puts { ("upload", "to") } else { ("download", "from") };
+        let path = run::path(self.rtt_s, self.floor_s);
+        format!("Each method has to {verb} {} {way} {}; {path}", self.what, self.store)
     }
 
     fn tables(&self) -> Vec<Table> {

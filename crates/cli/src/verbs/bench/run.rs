@@ -86,11 +86,11 @@ pub(crate) fn measure<T>(
 fn progress(event: &Event<'_>, shows_progress: bool) {
     match event {
         Event::Left(left) => {
-            complain(&format!("warning: can't remove {}: {}", left.url, left.failure.reason()));
+            complain(&format!("warning: the benchmark can't remove {}: {}", left.url, left.failure.reason()));
         }
         Event::Begun { bench, store, rtt } if shows_progress => {
             let rtt = rtt.as_secs_f64() * 1000.0;
-            say(&format!("{bench}: {store}, round trip {rtt:.1} ms"));
+            say(&format!("{bench}: {store}, with a round trip of {rtt:.1} ms"));
         }
         Event::Ran { rung, run, runs, result } if shows_progress => {
             let result = match result {
@@ -132,5 +132,5 @@ pub(crate) fn exit(all_done: bool) -> Exit {
 
 /// Returns the end of a heading: the round trip, and the shortest possible time.
 pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
-    format!("round trip {:.1} ms, shortest possible time {floor_s:.3} s", rtt_s * 1000.0)
+    format!("the round trip is {:.1} ms, and the shortest possible time is {floor_s:.3} s", rtt_s * 1000.0)
 }

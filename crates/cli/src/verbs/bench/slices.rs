@@ -78,7 +78,7 @@ pub(super) struct SliceLegs(pub(super) Vec<Slices>);
 
 impl Findings for SliceLegs {
     fn heading(&self) -> String {
-        "One object downloaded, in each size over each link".to_owned()
+        "Each method downloads one object, in each size over each link.".to_owned()
     }
 
     fn tables(&self) -> Vec<Table> {

@@ -13,7 +13,7 @@ pub(in crate::report) fn counted(found: &Counted) -> Section {
         id: found.bench.name(),
         title: title.to_owned(),
         programs: found.programs.clone(),
-        text: format!("{} over {path}. {text}", found.what),
+        text: format!("Each method has to {} over {path}. {text}", found.what),
         parts: vec![
             against_floor(&found.rows, measure, found.floor_s, bars, floor),
             Part::Table(found.table()),

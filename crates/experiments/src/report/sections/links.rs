@@ -9,7 +9,7 @@ pub(in crate::report) fn links(found: &Links) -> Section {
     let tables = Course::ALL.map(|course| Part::Table(found.table(course)));
     Section {
         id: "links",
-        title: "Small and large objects at once, link by link".to_owned(),
+        title: "Small and large objects at once, over each link".to_owned(),
         programs: Vec::new(),
         text: "Four large objects are moved together with 60 to 200 small ones of 32 to 512 KiB. Their sizes are chosen so that the link \
                carries all of them in a few seconds. Each line is an imitated link: its round trip, its rate, the size of its queue, and \

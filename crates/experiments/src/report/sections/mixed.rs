@@ -17,7 +17,8 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
             "The line shows the shortest possible time. It assumes that the smallest objects are moved first, at the link's full speed."
         }
         None => {
-            "The line shows the shortest possible time. It includes only the round trips, not the time to move the bytes, because the link's rate is unknown."
+            "The line shows the shortest possible time. It includes only the round trips, not the time to move the bytes, because the \
+             link's rate is unknown."
         }
     };
     let mut parts = vec![
@@ -25,7 +26,7 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
             rows,
             &Figures::MEASURES[0],
             found.floor_s,
-            "Seconds that the median small object takes when all start together",
+            "Seconds that the median small object takes when all objects start together",
             caption,
         ),
         Part::Table(found.table()),
@@ -48,8 +49,9 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Section {
         parts.extend([
             Part::Heading("Small objects at random times while large ones move"),
             Part::Text(
-                "The same small objects are requested at random times, once on an idle link and once while large ones move. \
-                 Latency counts from the request. On the idle link, the first objects find no open connection."
+                "The same small objects are requested at random times, once on an idle link and once while large ones move. A latency \
+                 is the time from an object's request until the object is complete. On the idle link, the first objects find no open \
+                 connection."
                     .to_owned(),
             ),
             Part::Table(table),

@@ -203,7 +203,9 @@ async fn of_login(profile: &str, environment: &Environment) -> Result<ExpiringKe
         shlex::try_quote(profile).map_err(|_| "the profile's name can't be passed to the AWS CLI")?;
     let line = format!("aws configure export-credentials --format process --profile {profile}");
     let keys = process(&line, environment).await;
-    keys.map_err(|cause| format!("{cause}; to use a login made with `aws login`, Laneway needs the AWS CLI 2.32 or newer"))
+    keys.map_err(|cause| {
+        format!("{cause}; to use a login made with `aws login`, Laneway needs the AWS CLI 2.32 or newer")
+    })
 }
 
 async fn process(line: &str, environment: &Environment) -> Result<ExpiringKey, String> {

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 
-/** A role of AWS that keys may assume. Each method returns another role and changes nothing. */
+/** An AWS role to assume with AWS keys. Each method returns a changed copy of the role. */
 public final class AssumedRole {
   private final Map<String, String> parts;
 

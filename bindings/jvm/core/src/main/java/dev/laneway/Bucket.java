@@ -72,7 +72,10 @@ public final class Bucket {
     return openCall(key, options).asFuture();
   }
 
-  /** Reads an object from its beginning. The result has the metadata, and the bytes, which are fetched ahead. */
+  /**
+   * Reads an object from its beginning. The result has the metadata and the bytes. Laneway fetches the bytes ahead of
+   * the reader.
+   */
   public Download get(String key) throws IOException {
     return get(key, GetOptions.NONE);
   }
@@ -91,9 +94,10 @@ public final class Bucket {
   }
 
   /**
-   * Writes the buffer's remaining bytes as an object, then compares the stored object's checksum with theirs. The
-   * object exists completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent
-   * from where they are, and must not change before the call has ended. The bytes of any other buffer are copied once.
+   * Writes the buffer's remaining bytes as an object, then compares the stored object's checksum with that of these
+   * bytes. The object exists completely or not at all. The buffer's position doesn't change. The bytes of a direct
+   * buffer are sent from where they are, and must not change before the call has ended. The bytes of any other buffer
+   * are copied once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();
@@ -163,8 +167,8 @@ public final class Bucket {
   }
 
   /**
-   * Removes objects in full batches, several of them at once. If some can't be removed, the others are removed
-   * nevertheless.
+   * Removes objects in full batches, and sends several batches at once. If some objects can't be removed, the others
+   * are removed nevertheless.
    *
    * @return the failures by key, in the order of the keys; empty if all were removed
    */
@@ -234,7 +238,7 @@ public final class Bucket {
     return new MultipartUpload(this, handle, Objects.requireNonNull(key, "key"), Objects.requireNonNull(id, "id"));
   }
 
-  /** Lists multipart uploads of keys that begin with {@code prefix} and were neither completed nor aborted. */
+  /** Lists the multipart uploads that were neither completed nor aborted, for keys that begin with {@code prefix}. */
   public List<MultipartUpload> multipartUploads(String prefix) throws IOException {
     Packed packed = new Packed().argument("prefix", prefix);
     return Engine.begin(

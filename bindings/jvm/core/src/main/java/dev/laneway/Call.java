@@ -116,8 +116,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Handles the event that the call has ended, after which the engine uses none of its buffers. Runs on the thread that
-   * reads the queue.
+   * Handles the event that the call has ended. From then on, the engine uses none of the call's buffers. Runs on the
+   * thread that reads the queue.
    */
   final void ended(Unpacked answer) {
     synchronized (this) {

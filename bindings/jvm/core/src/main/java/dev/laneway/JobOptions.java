@@ -94,8 +94,8 @@ public final class JobOptions {
   }
 
   /**
-   * Syncs: allows removals even if the destination holds nothing but a folder named like the source, which usually is
-   * an earlier copy of it.
+   * Syncs: lets {@link #delete} run on a destination that contains only a folder with the source's name, and remove
+   * that folder. Such a folder is usually an earlier copy of the source.
    */
   public JobOptions force() {
     return with("force", "true");

@@ -149,7 +149,8 @@ public final class Laneway implements AutoCloseable {
     }
 
     /**
-     * Signs S3 requests by a role, which the AWS keys assume: those of {@link #accessKey}, of a provider, or found ones.
+     * Assumes this AWS role, and signs S3 requests with the role's keys. The AWS keys that assume the role come from
+     * {@link #accessKey} or a provider, or Laneway finds them.
      */
     public Builder assumeRole(AssumedRole role) {
       role.parts().forEach((name, value) -> with("assume_role:" + name, value));
@@ -157,8 +158,8 @@ public final class Laneway implements AutoCloseable {
     }
 
     /**
-     * Acts on GCS as the last of these service accounts, named by their email addresses. The identity that was given or
-     * found may act as the first one, and each as the next.
+     * Acts on GCS as the last of these service accounts, named by their email addresses. The client's own identity must
+     * be permitted to act as the first account, and each account as the next one.
      */
     public Builder impersonate(List<String> accounts) {
       accounts.forEach(account -> with("impersonate", account));
@@ -196,7 +197,7 @@ public final class Laneway implements AutoCloseable {
       return with("s3_path_style", Boolean.toString(inPath));
     }
 
-    /** Uses Amazon's endpoints with cryptography that is validated by FIPS 140. */
+    /** Uses Amazon's endpoints with cryptography that is validated under FIPS 140. */
     public Builder s3Fips(boolean fips) {
       return with("s3_fips", Boolean.toString(fips));
     }
@@ -247,7 +248,7 @@ public final class Laneway implements AutoCloseable {
       return with("kms_key", key);
     }
 
-    /** Uses S3 bucket keys, which save requests to KMS. */
+    /** Uses S3 bucket keys, so that S3 sends fewer requests to KMS. */
     public Builder kmsBucketKey(boolean enabled) {
       return with("kms_bucket_key", Boolean.toString(enabled));
     }

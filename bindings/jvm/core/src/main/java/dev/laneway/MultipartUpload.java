@@ -36,8 +36,8 @@ public final class MultipartUpload {
   }
 
   /**
-   * Sends a part with its checksum. {@code number} is from 1 to 10000. A part has at least 5 MiB, unless it is the last
-   * one. Sending a number again replaces the part. The same rules hold for the buffer as in {@link Bucket#put}.
+   * Sends a part with its checksum. {@code number} is from 1 to 10000. Each part except for the last one must have at
+   * least 5 MiB. Sending a number again replaces the part. The same rules hold for the buffer as in {@link Bucket#put}.
    *
    * @return the argument for {@link #complete}, as text that can be passed to another process
    */
@@ -63,7 +63,10 @@ public final class MultipartUpload {
     return completeCall(parts).asFuture();
   }
 
-  /** Aborts the upload and removes its parts. An upload that has ended is not found. */
+  /**
+   * Aborts the upload and removes its parts. If the upload has already ended, the call fails with {@link
+   * ErrorKind#NOT_FOUND}.
+   */
   public void abort() throws IOException {
     abortCall().await();
   }

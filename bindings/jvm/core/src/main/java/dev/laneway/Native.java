@@ -122,7 +122,9 @@ final class Native {
 
   static native void bodyToArray(long body, int from, byte[] array, int at, int length);
 
-  /** Reads bytes that the engine has already received. Returns their number, or -1 if the caller must wait for some. */
+  /**
+   * Reads bytes that the engine has already received. Returns their number, or -1 if the caller must wait for bytes.
+   */
   static native int readNowToMemory(long reader, long position, ByteBuffer memory, int at, int length);
 
   static native int readNowToArray(long reader, long position, byte[] array, int at, int length);

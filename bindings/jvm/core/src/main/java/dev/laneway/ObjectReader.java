@@ -88,8 +88,8 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Does the same as {@link #readAt}. The buffer belongs to the call until the future is done; its position moves
-   * before that. Cancelling the future returns once nothing writes to the buffer any more.
+   * Does the same as {@link #readAt}. The buffer belongs to the call until the future is done. The buffer's position
+   * has moved by then. Cancelling the future returns once nothing writes to the buffer any more.
    */
   public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
     Call<Integer> call;

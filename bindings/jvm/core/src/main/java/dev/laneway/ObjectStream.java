@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * An {@link ObjectReader} as a stream that can seek. The engine fetches the bytes that follow its position ahead. Small
+ * An {@link ObjectReader} as a stream that can seek. The engine fetches bytes ahead of the stream's position. Small
  * reads come from a buffer, so that few of them need a native call. Only one thread may use a stream at a time. Closing
  * it closes the reader.
  */

@@ -62,8 +62,8 @@ public final class ObjectWriter implements WritableByteChannel {
 
   /**
    * Completes the object: sends the rest, then compares the stored object with the sent bytes. If this fails or is
-   * interrupted, the store may have the object nevertheless: the answer of its last request was lost. A look at the
-   * object's metadata tells.
+   * interrupted, the store may have the object nevertheless, because the answer to the last request may be lost. Look
+   * at the object's metadata to find out.
    */
   public Written finish() throws IOException {
     check();
@@ -89,8 +89,8 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Returns a stream that gathers small writes. Only {@link WriterStream#complete} publishes the object; closing the
-   * stream before aborts it.
+   * Returns a stream that gathers small writes. Only {@link WriterStream#complete} publishes the object. If the stream
+   * is closed earlier, the object is aborted.
    */
   public WriterStream stream() {
     return new WriterStream(this, false);
@@ -98,7 +98,8 @@ public final class ObjectWriter implements WritableByteChannel {
 
   /**
    * Returns a stream for code that can only close it, such as a compressing stream around it. Its {@code close}
-   * completes the object, unless a write has failed. It can't know of other exceptions, so abort the writer for these.
+   * completes the object, unless a write has failed. The stream doesn't learn of exceptions in other code, so abort the
+   * writer after one.
    */
   public WriterStream closingStream() {
     return new WriterStream(this, true);

@@ -52,8 +52,8 @@ public final class OpenOptions {
 
   /**
    * Prepares for a read from beginning to end. The opening request fetches the first 512 KiB, instead of a {@linkplain
-   * #footer(long) footer}. Most small objects are then complete. Laneway fetches the bytes that follow ahead. Opening a
-   * {@linkplain #known(ObjectMeta) known} object sends no request.
+   * #footer(long) footer}. Most small objects are then complete. After that, Laneway fetches bytes ahead of the reader.
+   * Opening a {@linkplain #known(ObjectMeta) known} object sends no request.
    */
   public OpenOptions inOrder() {
     return new OpenOptions(known, version, footer, true);

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The names of options in messages. The library writes them as its program does. */
+/** Translates the names of options in the library's messages, which are those of the program {@code laneway}. */
 final class OptionNames {
   private static final Map<String, String> IN_JAVA = Map.ofEntries(
       Map.entry("-r", "JobOptions.recursive"),
@@ -25,9 +25,10 @@ final class OptionNames {
       Map.entry("--profile", "Laneway.Builder.profile"),
       Map.entry("--retry-for", "Laneway.Builder.retryFor"),
       Map.entry("--s3-endpoint", "Laneway.Builder.s3Endpoint"),
+      Map.entry("copy with cp -r", "use Laneway.copy with JobOptions.recursive"),
       Map.entry("use cp to", "use Laneway.copy to"));
 
-  /** Finds them. Commands of other programs, and {@code ls -r}, keep their options. */
+  /** Finds the program's options. Leaves out options in commands of other programs, and in {@code ls -r}. */
   private static final Pattern OPTIONS = Pattern.compile(
       "(?<!login )(?<!ls )(?<![\\w/-])("
           + String.join("|", IN_JAVA.keySet().stream().sorted((a, b) -> b.length() - a.length()).map(Pattern::quote).toList())

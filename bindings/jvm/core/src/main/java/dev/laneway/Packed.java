@@ -51,7 +51,7 @@ final class Packed {
     return this;
   }
 
-  /** Adds a caller's argument, whose name a {@link NullPointerException} tells. */
+  /** Adds an argument of the caller. If it is null, the {@link NullPointerException} shows its name. */
   Packed argument(String name, String text) {
     return text(Objects.requireNonNull(text, name));
   }

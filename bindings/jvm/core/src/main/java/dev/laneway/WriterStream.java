@@ -6,9 +6,9 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * An {@link ObjectWriter} as a stream. {@link #complete} publishes the object. Closing the stream without it aborts the
- * object, so an exception that leaves a try-with-resources publishes no half of it. After a failed write, closing the
- * stream aborts the object and fails too.
+ * An {@link ObjectWriter} as a stream. {@link #complete} publishes the object. Closing the stream without {@code
+ * complete} aborts the object. So if an exception leaves a try-with-resources statement, no partial object is
+ * published. After a failed write, closing the stream aborts the object and fails too.
  *
  * <pre>{@code
  * try (WriterStream out = writer.stream()) {
@@ -18,7 +18,7 @@ import java.util.Objects;
  * }</pre>
  */
 public final class WriterStream extends OutputStream {
-  /** Small writes gather to this many bytes before a call out of the JVM hands them to the engine. */
+  /** Small writes are collected until they have this many bytes. One native call then passes them to the engine. */
   private static final int GATHERED_BYTES = 32 << 10;
 
   private final ObjectWriter writer;
@@ -54,7 +54,7 @@ public final class WriterStream extends OutputStream {
     }
   }
 
-  /** Does nothing: an object isn't visible before its end. */
+  /** Does nothing, because an object becomes visible only when it is complete. */
   @Override
   public void flush() {}
 
@@ -107,7 +107,7 @@ public final class WriterStream extends OutputStream {
   private void leave(Throwable failed) {
     boolean isInterrupted = Thread.interrupted();
     try {
-      // If its completion was begun, nothing is left to abort.
+      // If the object's completion was begun, this call does nothing.
       writer.abort();
     } catch (IOException left) {
       failed.addSuppressed(left);

@@ -33,8 +33,8 @@ public final class Written {
   }
 
   /**
-   * Returns whether the store itself enforced the condition. Otherwise another write may have come between check and
-   * write.
+   * Returns whether the store itself enforced the condition. Otherwise another write may have come between the check
+   * and this write.
    */
   public boolean isAtomic() {
     return isAtomic;

@@ -20,6 +20,8 @@ class OptionNamesTest {
                 "set by --s3-endpoint or a variable", "set by Laneway.Builder.s3Endpoint or a variable",
                 "gave up after the time of --retry-for", "gave up after the time of Laneway.Builder.retryFor",
                 "add -r", "add JobOptions.recursive",
+                "copy with cp -r instead, and add --no-clobber to skip objects that exist",
+                    "use Laneway.copy with JobOptions.recursive instead, and add JobOptions.noClobber to skip objects that exist",
                 "--existing and --ignore-existing cannot be combined",
                     "JobOptions.existing and JobOptions.ignoreExisting cannot be combined",
                 "run aws sso login --profile p, or ls -r --json", "run aws sso login --profile p, or ls -r --json",

@@ -21,7 +21,7 @@ final class Cluster {
   /** The store refuses to copy keys with this word. So a job that renames files there fails. */
   static final String UNCOPIED = "uncopied";
 
-  /** True if the classes of spark-hadoop-cloud commit, too. */
+  /** True if the classes of spark-hadoop-cloud take part in the commit. */
   static final boolean IS_BY_CLOUD = Boolean.getBoolean("laneway.consumers.cloud");
 
   static final EmbeddedStore STORE = EmbeddedStore.broken("lake", "copy key=*" + UNCOPIED + "* status 403");

@@ -32,9 +32,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 import scala.Tuple2;
 
 /**
- * Jobs of each kind commit with exactly the README's lines: with and without the jars of S3A and spark-hadoop-cloud. The
- * store refuses copies where they write, so a job that renames its files fails. Only a stream renames its own log, and
- * Spark the partitions that it overwrites.
+ * Jobs of each kind commit with exactly the README's lines: with and without the jars of S3A and spark-hadoop-cloud.
+ * The store refuses copies in the folders where the jobs write, so a job that renames its files fails. Two kinds of
+ * files are renamed elsewhere: a stream's own log, and the partitions that Spark overwrites.
  */
 @Tag("committing")
 class CommittingTest {
@@ -96,7 +96,7 @@ class CommittingTest {
     assertEquals(0, Cluster.uploads());
   }
 
-  /** Drops the places of lines. */
+  /** Keeps only the lines, without their offsets in the file. */
   public static final class Lines extends Mapper<LongWritable, Text, NullWritable, Text> {
     @Override
     protected void map(LongWritable at, Text line, Context context) throws IOException, InterruptedException {

@@ -18,7 +18,8 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
   }
 
   /**
-   * Returns an outcome that depends on which request came first, or on whether the store's answer already told enough.
+   * Returns an outcome that depends on which request came first, or on whether the broken answer already contained
+   * enough.
    */
   private static Expected either(ErrorKind... kinds) {
     return new Expected(true, Set.of(kinds));
@@ -32,8 +33,9 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     boolean isBatch = strike == Strike.DELETE_ALL;
     // Bytes of a stream that were passed on can't be taken back.
     boolean isStreamed = strike == Strike.STREAM;
-    // A beginning whose answer makes no sense is repeated. GCS's roles may permit objects and no uploads in parts. A
-    // GCS server that always answers so counts as one without such uploads.
+    // If the answer to the beginning of an upload makes no sense, Laneway begins the upload again. If a GCS server
+    // always answers so, Laneway treats it as a server without multipart uploads, because GCS's roles may permit
+    // objects but no such uploads.
     boolean isBegun = about == About.BEGIN;
     Expected begun = isOnce ? SUCCESS : isS3 ? failure(ErrorKind.SERVER, ErrorKind.TRANSPORT) : failure(ErrorKind.UNSUPPORTED);
     // A listing has told a job the length of each object.
@@ -50,7 +52,8 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
           : isBegun && !isS3 ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
       case THROTTLE -> isOnce || isBatch
           ? SUCCESS
-          // Google's 503 is a failure, Amazon's is a throttle, and the answer to a HEAD doesn't tell which.
+          // A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show who
+          // sent it.
           : isS3 && about != About.HEADERS ? failure(ErrorKind.THROTTLED) : failure(ErrorKind.THROTTLED, ErrorKind.SERVER);
       case FAILURE -> isOnce || isBatch ? SUCCESS : failure(ErrorKind.SERVER);
       case BREAK, NOT_TAKEN -> isBatch ? either(ErrorKind.TRANSPORT) : transport;

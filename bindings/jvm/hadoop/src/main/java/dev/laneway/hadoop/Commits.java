@@ -74,8 +74,8 @@ final class Commits {
   }
 
   /**
-   * Does the same, and then removes the older files of each partition that has got a new file. Readers see both for a
-   * moment. If the commit fails before, the partitions are as they were.
+   * Does the same, and then removes the older files of each partition that has got a new file. Readers see the old and
+   * the new files for a moment. If the commit fails before, the partitions are as they were.
    *
    * @param output the directory that contains the partitions
    */
@@ -211,7 +211,7 @@ final class Commits {
     try {
       return bucket.multipartUploads(Keys.inside(keys.of(output)));
     } catch (IOException refused) {
-      // Credentials that may write may have no permission to list uploads. The job's result is right nevertheless.
+      // The credentials may permit writing but not listing uploads. The job's result is right nevertheless.
       LOG.warn("no permission to list uploads: unfinished uploads below {} are not aborted", output, refused);
       return List.of();
     }

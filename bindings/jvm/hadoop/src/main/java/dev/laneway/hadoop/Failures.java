@@ -88,7 +88,9 @@ final class Failures {
     };
   }
 
-  /** Returns a message with Hadoop's keys, or variables, in place of the builder's settings that it names. */
+  /**
+   * Returns a message in which the names of Hadoop's keys, or of variables, replace those of the builder's settings.
+   */
   static String inHadoop(String path, String message) {
     boolean isGcs = path.startsWith("gs:") || path.startsWith("laneway+gs:");
     return message

@@ -69,7 +69,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     taken(bytes, at, length);
   }
 
-  /** Does nothing: an object isn't visible before its end. */
+  /** Does nothing, because an object becomes visible only when it is complete. */
   @Override
   public final void flush() {}
 

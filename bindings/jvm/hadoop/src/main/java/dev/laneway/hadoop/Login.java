@@ -9,10 +9,11 @@ sealed interface Login {
   /**
    * Credentials that the library finds: the environment, profiles, workload identities, metadata servers.
    *
-   * @param variables environment variables to change, so that only some of these places count; an empty one is unset
+   * @param variables Environment variables to change, so that the library searches only some of these places. An empty
+   *     value unsets a variable.
    */
   record Found(Map<String, String> variables) implements Login {
-    /** Every place counts. */
+    /** The library searches every place. */
     static final Found ANYWHERE = new Found(Map.of());
   }
 

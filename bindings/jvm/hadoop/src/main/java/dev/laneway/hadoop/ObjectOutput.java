@@ -61,8 +61,8 @@ final class ObjectOutput extends FileOutput {
 
   /**
    * @throws FileAlreadyExistsException if a file was created meanwhile that must not be replaced
-   * @throws InterruptedIOException if the thread was interrupted; its message says what is there, because the store may
-   *     have got the file
+   * @throws InterruptedIOException if the thread was interrupted; its message says whether the file exists, because the
+   *     store may have completed it
    */
   @Override
   void finish() throws IOException {
@@ -81,7 +81,7 @@ final class ObjectOutput extends FileOutput {
     tally.put();
   }
 
-  /** Looks once for what an interrupted end has left. */
+  /** Describes the file that exists after an interrupted completion. Sends one request. */
   private String left() {
     boolean isInterrupted = Thread.interrupted();
     try {
@@ -97,7 +97,7 @@ final class ObjectOutput extends FileOutput {
     }
   }
 
-  /** If its completion was begun, the library leaves nothing by itself. */
+  /** Aborts the object. If its completion was begun, the library cleans up by itself. */
   @Override
   void giveUp() throws IOException {
     writer.abort();

@@ -13,7 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Finds out whose credentials a configuration of S3A means. {@code fs.s3a.aws.credentials.provider} names classes of
+ * Finds the credentials that a configuration of S3A selects. {@code fs.s3a.aws.credentials.provider} names classes of
  * other connectors, which can't be called. Known classes are translated, in their order.
  */
 final class S3Login {
@@ -23,11 +23,11 @@ final class S3Login {
   /** S3A's own default (fs.s3a.assumed.role.session.duration). */
   private static final Duration SESSION = Duration.ofMinutes(30);
 
-  /** Packages of providers whose names mean the same in all versions. */
+  /** The packages of S3A and of both versions of AWS's SDK. A provider's name means the same in each of them. */
   private static final Pattern PACKAGES = Pattern.compile(
       "(?:org\\.apache\\.hadoop\\.fs\\.s3a|com\\.amazonaws\\.auth|software\\.amazon\\.awssdk\\.auth\\.credentials)\\.(?:\\w+\\.)*(\\w+)");
 
-  /** The names of those that can be translated. */
+  /** The names of the providers that this class can translate. */
   private static final Set<String> KNOWN = Set.of(
       "SimpleAWSCredentialsProvider",
       "TemporaryAWSCredentialsProvider",
@@ -57,7 +57,7 @@ final class S3Login {
     CONTAINER("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "", "AWS_CONTAINER_CREDENTIALS_FULL_URI", ""),
     INSTANCE("AWS_EC2_METADATA_DISABLED", "true");
 
-    /** Variables, each followed by the value with which the library doesn't look here. */
+    /** Environment variables, each followed by the value that keeps the library from searching this place. */
     private final List<String> hiding;
 
     Place(String... hiding) {

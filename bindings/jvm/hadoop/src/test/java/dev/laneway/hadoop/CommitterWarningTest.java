@@ -15,7 +15,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** A committer that can't commit this filesystem's files is named in the log, once. */
 class CommitterWarningTest {
   @ParameterizedTest
-  // Other tests have met the settings of other schemes, by Hadoop's defaults.
+  // Each warning appears once per process, and other tests have caused those for Hadoop's defaults. So this test uses
+  // other schemes.
   @CsvSource({
     "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, 1",
     "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, 1",

@@ -41,7 +41,7 @@ class HostileKeysTest {
   /** Keys that are odd, but valid names. */
   private static final List<String> NAMES = List.of("...", "..\\x", "%2e%2e%2fx", "~", "-rf", "a b ", "${x}");
 
-  /** A valid name in a listing, which Hadoop itself refuses together with a folder's name. */
+  /** A name that listings return, but that Hadoop itself refuses when it is joined to a folder's name. */
   private static final String WITH_COLON = "c:\\x";
 
   @TempDir java.nio.file.Path top;
@@ -114,7 +114,7 @@ class HostileKeysTest {
     }
   }
 
-  /** Such a name isn't possible for a local file, or not for Hadoop. */
+  /** A local file can't have one of these names, and Hadoop refuses the other. */
   @Test
   void aNameThatNoLocalFileCanHaveIsAnErrorOnTheWayDown() throws IOException {
     for (String name : List.of("b\0c", WITH_COLON)) {

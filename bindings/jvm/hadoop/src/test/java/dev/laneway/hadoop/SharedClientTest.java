@@ -49,7 +49,7 @@ class SharedClientTest {
         assertTrue(context.getFileStatus(new Path("/")).isDirectory());
       }
       forget();
-      // Once the forgotten one has been noticed, the others would have been, too.
+      // Wait for the warning about the forgotten client. Warnings about the others would have appeared by then.
       while (!log.toString().contains("a Laneway was not closed")) {
         System.gc();
         Thread.yield();

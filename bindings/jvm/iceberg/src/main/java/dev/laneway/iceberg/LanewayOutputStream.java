@@ -43,7 +43,7 @@ final class LanewayOutputStream extends PositionOutputStream {
     metrics.wrote(length);
   }
 
-  /** Does nothing: an object isn't visible before its end. */
+  /** Does nothing, because an object becomes visible only when it is complete. */
   @Override
   public void flush() {}
 

@@ -48,7 +48,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
     properties.put(CatalogProperties.URI, "jdbc:sqlite:file::memory:?" + UUID.randomUUID());
     properties.put(CatalogProperties.WAREHOUSE_LOCATION, warehouse);
     properties.put("jdbc.schema-version", "V1");
-    // The tests of defaults look for these.
+    // Iceberg's tests of default properties expect these.
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key1", "catalog-default-key1");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key2", "catalog-default-key2");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "override-key3", "catalog-default-key3");

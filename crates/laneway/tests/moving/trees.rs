@@ -105,8 +105,9 @@ fn many_named_objects_take_one_listing_and_one_request_each() {
 #[test]
 fn named_objects_begin_while_their_listing_arrives() {
     for kind in DIALECTS {
-        let stage = Stage::with_faults(kind, &["list stall@8KiB"]);
-        let names: Vec<_> = (0..100).map(|i| format!("n/{i:02}")).collect();
+        // GCS sends its listings packed, so that few bytes have many objects.
+        let stage = Stage::with_faults(kind, &["list stall@4KiB"]);
+        let names: Vec<_> = (0..400).map(|i| format!("n/{i:03}")).collect();
         names.iter().for_each(|name| stage.object(name, b"x"));
         let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
         std::fs::create_dir_all(stage.path("out")).unwrap();
@@ -117,7 +118,7 @@ fn named_objects_begin_while_their_listing_arrives() {
         job.canceller().cancel();
         while job.next_blocking().is_some() {}
         // Objects that the listing hasn't reached yet must wait.
-        assert!(stage.requests("get") < 60, "{kind:?}: {}", stage.requests("get"));
+        assert!(stage.requests("get") < 300, "{kind:?}: {}", stage.requests("get"));
     }
 }
 

@@ -122,7 +122,12 @@ macro_rules! filter {
 /// All options of jobs, in the order of their names.
 pub static JOB_OPTIONS: &[JobOption] = &[
     request!(allow_empty, Flag, [- sync -], "Lets `delete` remove everything when the source is empty."),
-    request!(allow_unverified, Flag, [copy - -], "Also removes a source if its copy could only be compared by size."),
+    request!(
+        allow_unverified,
+        Flag,
+        [copy - -],
+        "With `remove_source`, removes a source even if its copy could only be compared by size."
+    ),
     JobOption {
         name: "attributes",
         kind: Kind::Pairs,

@@ -53,7 +53,11 @@ enum Way {
 
 const RUNGS: [Rung<(Provider, Way)>; 10] = [
     gcs(Way::Chain, "gcs-chain", "GCS: one page after another over one connection"),
-    gcs(Way::Ahead, "gcs-ahead", "GCS: the next page is requested while one is read"),
+    gcs(
+        Way::Ahead,
+        "gcs-ahead",
+        "GCS: each page is requested while the keys of the page before it are parsed",
+    ),
     gcs(
         Way::Folders,
         "gcs-folders",
@@ -62,7 +66,7 @@ const RUNGS: [Rung<(Provider, Way)>; 10] = [
     gcs(Way::Laneway, "gcs-laneway", "GCS: Laneway, in the order of the keys"),
     gcs(Way::Arriving, "gcs-laneway-arriving", "GCS: Laneway, as keys arrive"),
     s3(Way::Chain, "s3-chain", "S3: one page after another over one connection"),
-    s3(Way::Ahead, "s3-ahead", "S3: the next page is requested while one is read"),
+    s3(Way::Ahead, "s3-ahead", "S3: each page is requested while the keys of the page before it are parsed"),
     s3(
         Way::Folders,
         "s3-folders",

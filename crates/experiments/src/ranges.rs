@@ -72,7 +72,7 @@ const RUNGS: [Rung<Reader>; 5] = [
     Rung {
         method: Reader::FixedGap,
         name: "fixed-gap",
-        description: "ranges at most 1 MiB apart joined, over 10 connections",
+        description: "one request for ranges with gaps of at most 1 MiB, over 10 connections",
         group: "",
     },
     Rung {

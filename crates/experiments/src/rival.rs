@@ -182,7 +182,7 @@ impl Rival {
         self.0.moved.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the trace so far. Its times count from the creation of the client.
+    /// Returns the trace so far. Its times are measured from the creation of the client.
     pub(crate) fn trace(&self) -> Trace {
         self.0.tracer.trace()
     }

@@ -51,7 +51,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) rtt: Duration,
     /// The conditions that the embedded store simulates, if the store is embedded.
     pub(crate) link: Option<Imitated>,
-    /// Bytes of a TCP segment on the path, or `None` if the path has no slow start.
+    /// The size in bytes of a TCP segment on the path, from which the cost of slow start is computed. `None` if slow start
+    /// delays nothing, as on an imitated link without a bandwidth.
     pub(crate) segment: Option<u32>,
     address: Address,
     server: Option<Server>,

@@ -116,7 +116,7 @@ struct State {
 }
 
 impl Tracer {
-    /// Creates an empty trace, whose times count from now.
+    /// Creates an empty trace, whose times are measured from now.
     pub(crate) fn start() -> Self {
         Self { epoch: Instant::now(), state: Mutex::default() }
     }

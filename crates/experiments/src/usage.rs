@@ -10,11 +10,11 @@ use crate::proc;
 pub struct Usage {
     /// Processor seconds of all threads, in user space and in the kernel.
     pub cpu_s: f64,
-    /// Peak resident memory in bytes, or `None` if the system doesn't report it.
+    /// Peak resident memory in bytes since the process started, or `None` if the system doesn't report it.
     pub peak_bytes: Option<u64>,
 }
 
-/// Measures the resource usage of this process from the creation of the meter.
+/// Measures this process's processor time since the meter was created, and its peak memory since the process started.
 pub(crate) struct Meter {
     cpu_s: f64,
 }

@@ -47,10 +47,10 @@ pub struct Times {
     pub queued: Distribution,
 }
 
-// A distribution is a histogram in bounded memory, whose buckets are wider for longer times.
+// A distribution is a histogram. Its buckets are wider for longer times, so it takes a bounded amount of memory.
 //
 // The range between two powers of two (in microseconds) is divided into eight buckets. So a quantile is wrong by at most a sixteenth. The
-// 272 counters cover times of up to 19 hours. Longer times count as 19 hours.
+// 272 counters cover times of up to 19 hours. Longer times are counted as 19 hours.
 
 /// Each number of microseconds below this has its own bucket.
 const EXACT: u64 = 16;

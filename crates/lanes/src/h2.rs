@@ -277,7 +277,7 @@ async fn final_answer(mut answer: ResponseFuture) -> io::Result<Option<http::Res
 }
 
 fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
-    let invalid = |e: http::Error| Error::because(Kind::Invalid, "the request can't be put into HTTP/2", e);
+    let invalid = |e: http::Error| Error::because(Kind::Invalid, "the request can't be sent over HTTP/2", e);
     let authority = match request.headers.remove(HOST) {
         Some(host) => host.to_str().map(str::to_owned).unwrap_or_else(|_| request.origin.authority()),
         None => request.origin.authority(),

@@ -108,8 +108,8 @@ pub struct Item {
     /// The number of attempts: the maximum over the item's requests.
     pub attempts: u32,
     /// True if there was no precondition, or if the store itself enforced it, so that no other write could
-    /// happen between check and write. False if the store ignores preconditions. Then Laneway checked the
-    /// destination before the write, and once more afterwards.
+    /// happen between check and write. False if the store may ignore preconditions. Then Laneway checked
+    /// the destination before the write, and once more afterwards.
     pub atomic: bool,
     /// The item's outcome.
     pub outcome: Outcome,

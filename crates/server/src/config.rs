@@ -32,9 +32,9 @@ pub struct Config {
     /// segments, and they share the bottleneck as BBR senders do. On Linux, if a client on this machine sets small
     /// socket buffers, they limit its transfers as on a real path.
     pub bandwidth: Option<u64>,
-    /// The number of bytes that may wait before the bottleneck of [`bandwidth`](Self::bandwidth), in each direction.
-    /// Bytes that don't fit are dropped, and arrive a round trip or more later. `None` means as many bytes as the
-    /// bottleneck carries in a round trip (at least 5 ms), and at least 64 KiB.
+    /// The size in bytes of the queue before the bottleneck of [`bandwidth`](Self::bandwidth). Each direction has its own
+    /// queue. Bytes that don't fit into the queue are dropped, and arrive a round trip or more later. `None` means as many
+    /// bytes as the bottleneck carries in a round trip (at least 5 ms), and at least 64 KiB.
     pub queue: Option<u64>,
     /// The share of packets (of 1448 bytes each) that are lost at random in each direction, from 0 to 0.5. The random
     /// numbers start from `seed`.

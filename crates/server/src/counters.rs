@@ -70,8 +70,9 @@ pub(crate) struct Tally {
 impl Tally {
     /// Wakes the threads that wait for changes of the counters.
     pub(crate) fn tell(&self) {
-        // Another thread may have checked the counters but not begun to wait. It holds the lock until it waits. So by
-        // taking the lock first, this thread makes sure that the notification wakes it.
+        // Another thread may have checked the counters but not yet begun to wait. That thread holds the lock until it
+        // waits. So this thread takes the lock before it notifies: then the other thread is already waiting, and the
+        // notification wakes it.
         drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }

@@ -16,8 +16,8 @@ pub fn json_cutter(input: &[u8]) {
     let (entries, rest) = cut(|| Cutter::json("items"), input);
     let Ok(serde_json::Value::Object(mut whole)) = serde_json::from_slice(input) else { return };
     let text = String::from_utf8_lossy(input);
-    // If a field occurs twice, `serde_json` keeps the last one. It also decodes escapes in names. So inputs with either
-    // aren't compared.
+    // `serde_json` keeps only the last of several fields with one name, and decodes escapes in names. So an input is
+    // compared only if it contains `items` once and no backslash.
     let is_plain = text.matches("items").count() == 1 && !text.contains('\\');
     let Some(serde_json::Value::Array(items)) = whole.get_mut("items").filter(|_| is_plain) else { return };
     if !items.iter().all(serde_json::Value::is_object) {

@@ -31,7 +31,7 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --sse aws:kms --kms-context team=data file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
     kms_context: Vec<(String, String)>,
-    /// Have S3 check each upload against this checksum, and store the checksum with the object: CRC32C, CRC64NVME or SHA256
+    /// Send with each upload a checksum of this kind, which S3 checks and stores: CRC32C, CRC64NVME or SHA256
     ///
     /// The default is CRC32C, which takes the least CPU time. Copies inside a store are not affected: they keep the checksum that the store
     /// computes.

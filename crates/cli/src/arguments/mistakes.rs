@@ -153,7 +153,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
 const SYNC: &[&str] = &["sync", "rsync"];
 const COPY: &[&str] = &["cp", "mv", "copy", "move"];
 
-/// Verbs and programs that people type because other tools have them, and the answers.
+/// Verbs of other tools, and names of other tools, that people type after `laneway`. Each entry also has the answer.
 const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (
         &["upload", "put", "download", "get", "fetch", "copyto", "mirror", "rcp"],

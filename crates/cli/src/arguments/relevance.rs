@@ -47,8 +47,8 @@ enum Effect {
 }
 
 impl Effect {
-    /// Returns the kind of a verb. A verb that isn't named here counts as one that makes objects, because too many options in its help are
-    /// better than a missing one.
+    /// Returns the kind of a verb. A verb that isn't listed here is treated like those that create objects. Its help then has too many
+    /// options, which is better than a missing option.
     fn of(verb: &str) -> Self {
         match verb {
             "ls" | "du" | "stat" | "rm" | "restore" | "mb" | "rb" | "bucket" | "verify" => Self::Asks,

@@ -19,7 +19,7 @@ pub(crate) struct ItemRecord<'a> {
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<String>,
-    /// False if a precondition was only checked before and after the write, because the store ignores
+    /// False if Laneway itself checked a precondition before and after the write, because the store may ignore
     /// preconditions.
     #[serde(skip_serializing_if = "is_true")]
     atomic: bool,

@@ -107,7 +107,7 @@ pub(crate) fn item(item: &Item) -> Option<String> {
     };
     match &item.outcome {
         Outcome::Done { .. } if !item.atomic => Some(format!(
-            "{op} {what} (checked before and after: the store ignores preconditions, so the check was not atomic)"
+            "{op} {what} (the store may ignore preconditions, so Laneway checked the destination before and after the write, which is not atomic)"
         )),
         Outcome::Done { .. } => Some(format!("{op} {what}")),
         Outcome::Planned => Some(format!("would {op} {what}")),

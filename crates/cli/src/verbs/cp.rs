@@ -322,7 +322,7 @@ pub(crate) struct Mv {
     recursive: bool,
     #[command(flatten)]
     pub(super) copying: CopyOptions,
-    /// Also remove a source if its copy could only be compared by size
+    /// Remove a source even if its copy could only be compared by size
     ///
     /// Some stores report no checksum that Laneway can compare. Without this option, Laneway keeps the source and
     /// reports an error.

@@ -196,7 +196,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the project whose GCS buckets are listed.
+    /// Sets the Google Cloud project whose buckets the client lists, and in which it creates buckets.
     #[must_use]
     pub fn project(mut self, project: impl Into<String>) -> Self {
         self.settings.store.project = Some(project.into());

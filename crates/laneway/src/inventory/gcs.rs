@@ -41,13 +41,13 @@ impl GcsColumns {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
         if at("timeDeleted").is_none() && at("generation").is_none() {
             return Err(
-                "the header of this shard has neither timeDeleted nor generation, so old versions would look like live objects",
+                "this shard has neither a column \"timeDeleted\" nor \"generation\", so old versions would look like live objects",
             );
         }
         Ok(Self {
-            bucket: at("bucket").ok_or("the header of this shard has no bucket")?,
-            name: at("name").ok_or("the header of this shard has no name")?,
-            size: at("size").ok_or("the header of this shard has no size")?,
+            bucket: at("bucket").ok_or("this shard has no column \"bucket\"")?,
+            name: at("name").ok_or("this shard has no column \"name\"")?,
+            size: at("size").ok_or("this shard has no column \"size\"")?,
             updated: at("updated"),
             deleted: at("timeDeleted"),
             generation: at("generation"),

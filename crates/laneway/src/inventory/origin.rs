@@ -223,7 +223,7 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let version = meta.version.as_ref();
     if version.is_none() && meta.size > SLICE_MIN {
         let why =
-            "the store reports no version of this file, so its parts could be bytes of different versions";
+            "the store reports no version of this file, so Laneway could mix bytes of different versions";
         return Err(Error::integrity(at(), why));
     }
     let memory = store.lanes().memory();

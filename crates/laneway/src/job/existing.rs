@@ -1,6 +1,6 @@
-//! Finds out which destinations exist, for jobs that skip existing destinations. It sends its requests before
-//! the uploads. A page of a listing shows which of up to a thousand neighbouring keys exist. A HEAD shows
-//! this only for one key.
+//! Finds out which destinations exist, for jobs that skip existing destinations. Laneway looks up several
+//! destinations at once, before it writes them. One page of a listing shows which of up to a thousand
+//! neighbouring keys exist. A HEAD shows this for only one key.
 //!
 //! Laneway remembers each listed page as a stretch: an interval of keys, together with the existing keys in
 //! it. Items come in the order of their keys, so a few stretches are enough for any number of objects. Each

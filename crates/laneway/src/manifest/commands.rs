@@ -42,8 +42,8 @@ impl Commands {
         })
     }
 
-    /// Returns whether an earlier run has done a command, and uses up one success. If several lines have the
-    /// same text, each earlier success counts for only one of them.
+    /// Returns whether an earlier run has done a command, and uses up one success. If several commands
+    /// of this run have the same text, each earlier success counts for only one of them.
     pub(super) fn takes(&mut self, at: TextHash) -> bool {
         match self.done.get_mut(&at) {
             Some(count) if *count > 0 => {

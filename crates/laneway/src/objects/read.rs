@@ -106,8 +106,7 @@ impl RangesReader<'_> {
             false => steps(ranges),
         };
         if meta.version.is_none() && steps.len() > 1 {
-            let message =
-                "the store reports no version of the object, so ranges could be bytes of different versions";
+            let message = "the store reports no version of the object, so Laneway could mix bytes of different versions";
             return Err(Error::integrity(self.url(), message));
         }
         let mut bytes = 0;

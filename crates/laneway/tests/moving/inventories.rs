@@ -305,8 +305,8 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
         report.failures().join("\n")
     };
     for (shard, why) in [
-        ("name,size,generation\nk,1,7\n", "has no bucket"),
-        ("bucket,name,size\nbucket,k,1\n", "neither timeDeleted nor generation"),
+        ("name,size,generation\nk,1,7\n", r#"has no column "bucket""#),
+        ("bucket,name,size\nbucket,k,1\n", r#"neither a column "timeDeleted" nor "generation""#),
         ("bucket,name,size,generation\n,k,1,7\n", "it has no bucket"),
         ("bucket,name,size,generation\nother,k,1,7\n", "describes bucket"),
     ] {

@@ -21,7 +21,8 @@ pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_announced = headers.contains_key("x-amz-decoded-content-length")
         || text(CONTENT_ENCODING.as_str()).split(',').any(|coding| coding.trim() == "aws-chunked");
-    // In a signed request, `x-amz-content-sha256` says if the body is framed, and `s3s` removes those frames.
+    // If a signed request has the header `x-amz-content-sha256`, the header says whether the body has frames, and `s3s`
+    // removes them.
     let is_decided = is_signed && !text("x-amz-content-sha256").is_empty();
     is_announced && !is_decided
 }

@@ -36,8 +36,8 @@ struct Listing<'a> {
     items: Option<Items<'a>>,
 }
 
-/// The objects of a page. Each object is converted to a resource only when it is written. All resources at once would
-/// need more memory than the answer.
+/// The objects of a page. Each object is converted to a resource only when it is written. Converting all objects at
+/// once would need more memory than the answer.
 struct Items<'a> {
     wanted: Wanted,
     habits: &'a Habits,

@@ -115,7 +115,7 @@ pub(super) fn in_header(headers: &http::HeaderMap, name: &str) -> S3Result<Optio
     let Some(value) = headers.get(name) else { return Ok(None) };
     ETagCondition::parse_http_header(value.as_bytes())
         .map(Some)
-        .map_err(|_| s3_error!(InvalidArgument, "An entity tag can't be read"))
+        .map_err(|_| s3_error!(InvalidArgument, "The ETag in {name} is malformed"))
 }
 
 fn tags(condition: ETagCondition) -> ETags {

@@ -171,7 +171,7 @@ pub(super) fn check_bypass(dialect: &Dialect, bucket: &str, header: Option<bool>
     Ok(())
 }
 
-/// Returns an error if an upload has no checksum, although the new object will be locked.
+/// Returns an error if the new object will be locked and the upload has no checksum.
 pub(super) fn check_integrity(
     dialect: &Dialect,
     bucket: &str,

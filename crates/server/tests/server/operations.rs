@@ -44,8 +44,8 @@ Done with a difference:
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
 - PostObject ignores the fields `acl` and `tagging` of its form. The file of a form may have at most 8 MiB.
 - If the disk is full, the store answers 507, both to S3 and to GCS requests.
-- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything, and makes the buckets of `--bucket`
-  and the objects of `--seed` again.
+- `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything. It then recreates the buckets of
+  `--bucket` and the objects of `--seed`.
 ";
 
 const RETENTION: &str =

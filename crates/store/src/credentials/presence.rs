@@ -89,7 +89,7 @@ fn search(look: impl Fn() -> Seen, pauses: &[Duration], is_home: bool, pause: im
     loop {
         match (look(), pauses.next()) {
             (Seen::There, _) => return true,
-            // A host that refuses connections exists, and its server may be about to start.
+            // A refused connection shows that the host exists. Its server may be about to start, so try again.
             (Seen::Refused, Some(length)) => pause(*length),
             (Seen::Silent, Some(length)) if is_home => pause(*length),
             _ => return false,

@@ -419,7 +419,7 @@ impl TcpFlow {
         self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
     }
 
-    /// Shortens a body by `bytes`, if more than that many weren't written yet. Returns whether it did.
+    /// Shortens a body by `bytes` if its unwritten rest is longer than that. Returns true if it did.
     pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
         let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
         if let Some((_, left)) = body {

@@ -12,8 +12,8 @@ use super::{DIRECTORY, Folder};
 use crate::Error;
 
 impl Folder {
-    /// Returns whether the folder's file system treats names that differ only in case as one. Blocks the
-    /// thread.
+    /// Returns true if the folder's file system ignores case, so that `a` and `A` name the same file. Blocks
+    /// the thread.
     pub(crate) fn folds_case(&self) -> bool {
         folds_case(&self.path)
     }
@@ -52,8 +52,8 @@ impl Folder {
     }
 }
 
-/// Returns whether the file system treats names that differ only in case as one. To find out, looks up an
-/// existing name with its case swapped. This is the name of an entry of `path`, or else of `path` itself or
+/// Returns true if the file system ignores case, so that `a` and `A` name the same file. To find out, looks up
+/// an existing name with its case swapped. This is the name of an entry of `path`, or else of `path` itself or
 /// one of its parents.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =

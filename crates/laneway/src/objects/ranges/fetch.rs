@@ -272,8 +272,7 @@ impl RangeFetches<'_> {
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
         let pinned = self.pinned.get_or_init(|| ObjectPin::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
-            let message =
-                "the store reports no version of the object, so ranges could be bytes of different versions";
+            let message = "the store reports no version of the object, so Laneway could mix bytes of different versions";
             return Err(Error::integrity(url(self.fetch.store.provider(), self.fetch.id), message));
         }
         let got = match got.meta.version == pinned.version {

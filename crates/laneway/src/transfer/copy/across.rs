@@ -117,7 +117,7 @@ pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Cop
     }
     if meta.version.is_none() {
         let message =
-            "the store reports no version of the object, so slices could be bytes of different versions";
+            "the store reports no version of the object, so Laneway could mix bytes of different versions";
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));

@@ -176,7 +176,7 @@ impl<'a> DownloadSearch<'a> {
         group: &mut ItemGroup<DownloadItem>,
     ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
-        // A decompressed file has another size than its object.
+        // The size of a decompressed file differs from the size of its object.
         let is_there = |place: &FilePlace| place.holds(size) || (request.decompress && place.exists());
         if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| is_there(&item.place)) {
             job.skip_done(begun, size.unwrap_or(0)).await;

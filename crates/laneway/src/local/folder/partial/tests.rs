@@ -221,7 +221,8 @@ fn a_file_that_took_the_temporary_name_is_left_alone() {
     let (staged, _) = resume(dir.path(), &subject(), 1);
     write(&staged, 0, &[1; 10]);
     let part = part_in(dir.path());
-    // Put another file there, as the download of an object of that very name would.
+    // Replace the partial file by another file. This happens if an object whose name is that of the partial
+    // file is downloaded to the same folder.
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
     let error = staged.commit(CommitOptions::default()).unwrap_err();

@@ -27,7 +27,7 @@ fn asked(profile: Option<&str>, config: &str, variables: &[(&str, &str)]) -> Res
 fn cause(outcome: Result<Planned, Lacking>) -> String {
     match outcome {
         Err(Lacking::Unusable { source, cause }) => format!("{source}: {cause}"),
-        other => panic!("{other:?} is no source that can't be used"),
+        other => panic!("expected an unusable source, got {other:?}"),
     }
 }
 

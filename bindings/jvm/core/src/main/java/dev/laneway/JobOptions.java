@@ -35,7 +35,7 @@ public final class JobOptions {
     return with("remove_source", "true");
   }
 
-  /** Copies: {@link #removeSource} also removes a source if only the size of its copy could be compared. */
+  /** Copies: {@link #removeSource} removes a source even if its copy could only be compared by size. */
   public JobOptions allowUnverified() {
     return with("allow_unverified", "true");
   }

@@ -34,6 +34,7 @@ use event::RequestClass;
 pub(crate) use event::{AttemptId, DispatchAction, DispatchEvent, LaneId, OriginId, RequestSize, TcpSample};
 pub use event::{Direction, Role};
 use freight_lanes::GoodputSample;
+pub(crate) use ledger::is_told_to_dispatcher;
 use ledger::{Attempt, Lane, LaneState, Ledger, OriginAccount};
 use origin::OriginState;
 use path_model::PathLoad;
@@ -280,11 +281,15 @@ impl Dispatcher {
         }
     }
 
-    /// Records the size of an opener's answer. The answers to the origin's other openers are likely to have a similar size.
+    /// Records the size of an answer, and the time that it took. The origin's other answers are likely to be similar.
     fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
-        let Some((origin, took)) = self.ledger.resize(now, id, bytes) else { return };
-        self.origin(origin).sized(bytes, took);
-        self.schedule(now, origin);
+        let Some((attempt, took)) = self.ledger.resize(now, id, bytes) else { return };
+        let origin = self.origin(attempt.origin);
+        match attempt.size.down {
+            Some(expected) if !attempt.opener => origin.told(bytes, expected, took),
+            _ => origin.sized(bytes, took),
+        }
+        self.schedule(now, attempt.origin);
     }
 
     fn turned_freight(&mut self, now: Instant, id: AttemptId) {
@@ -294,8 +299,15 @@ impl Dispatcher {
     }
 
     fn finished(&mut self, now: Instant, id: AttemptId, reusable: bool) {
-        if let Some(origin) = self.ledger.attempt(id).filter(|_| reusable).map(|attempt| attempt.origin)
-            && let Some(took) = self.ledger.account(origin).on_the_way.single_flight(now, id)
+        if let Some(attempt) = self.ledger.attempt(id).filter(|_| reusable)
+            && let origin = attempt.origin
+            && let lane =
+                attempt.lane.and_then(|lane| self.ledger.lane(lane)).filter(|lane| lane.is_exclusive())
+            && let Some(took) = self.ledger.account(origin).on_the_way.single_flight(
+                now,
+                id,
+                lane.map_or(0, |lane| lane.grown),
+            )
         {
             self.origin(origin).path.answered(took);
         }
@@ -304,6 +316,7 @@ impl Dispatcher {
             if let Some(lane) = self.ledger.take_off(now, &attempt) {
                 let rested = lane.rested;
                 if reusable {
+                    lane.grown = lane.grown.max(attempt.weight);
                     self.origin(attempt.origin).idle.served(rested);
                     self.note_quick(now, lane_id);
                 } else {
@@ -324,7 +337,7 @@ impl Dispatcher {
             let origin = self.origin(attempt.origin);
             // Announced attempts that haven't come by now aren't expected any more.
             origin.anticipated = 0;
-            origin.path.rests();
+            origin.rests();
         }
         Some(attempt)
     }

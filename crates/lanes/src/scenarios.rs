@@ -52,17 +52,26 @@ fn percentile(times: &[Duration], of_100: usize) -> Duration {
 #[test]
 fn a_thousand_requests_to_a_slow_server_nearby_go_over_many_lanes() {
     let service = Duration::from_millis(30);
-    let mut world = world(Server { service, ..Server::new(0, Protocol::H1) }, CONNECTIONS_MAX);
-    for _ in 0..1000 {
-        world.submit(Duration::ZERO, RequestSpec::get(4 * KIB));
+    let kinds = [
+        RequestSpec::get(4 * KIB),
+        RequestSpec::get(20 * KIB),
+        RequestSpec::get(128 * KIB),
+        RequestSpec::put(4 * KIB),
+        RequestSpec::put(20 * KIB),
+    ];
+    for want in kinds {
+        let mut world = world(Server { service, ..Server::new(0, Protocol::H1) }, CONNECTIONS_MAX);
+        for _ in 0..1000 {
+            world.submit(Duration::ZERO, want);
+        }
+        world.run();
+        let (took, lanes) = (world.last_end(), world.lanes_peak);
+        assert!(
+            took <= service * 17,
+            "requests of {} B took {took:?} over {lanes} lanes",
+            want.up + want.down
+        );
     }
-    world.run();
-    assert!(
-        world.last_end() <= service * 12,
-        "the requests took {:?} over {} lanes",
-        world.last_end(),
-        world.lanes_peak
-    );
 }
 
 #[test]
@@ -395,7 +404,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
         for protocol in [Protocol::H1, Protocol::H2] {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
             assert!(over_floor <= 1.06, "{protocol:?}: the job takes {over_floor} times the floor");
-            assert!(world.lanes_peak <= 24, "{protocol:?}: the peak is {} lanes", world.lanes_peak);
+            assert!(world.lanes_peak <= 26, "{protocol:?}: the peak is {} lanes", world.lanes_peak);
             // `floor` is the time that the link needs for the small objects' bytes. The limit is twice as long.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
             let slowest = times.last().unwrap();

@@ -129,7 +129,8 @@ pub(crate) enum DispatchEvent {
         /// The maximum number of concurrent streams.
         max: usize,
     },
-    /// The size of the answer to an opener, a request of unknown size, is now known.
+    /// The size of an answer is now known. The request was an opener, whose answer can have any size, or its small answer needs more than
+    /// one window.
     Sized {
         /// The attempt.
         attempt: AttemptId,

@@ -18,6 +18,15 @@ use crate::Protocol;
 /// The number of bytes that a new connection can send in its first round trip: ten segments (RFC 6928) of 1448 bytes.
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
+/// Up to this many bytes, a connection can send a request or an answer in one round trip once it has carried as many before. The transfer
+/// itself is then short, so the time until the end shows how long the server takes.
+const GROWN_WINDOW: f64 = 4.0 * INITIAL_WINDOW;
+
+/// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes the end of the answer shows as much,
+/// and bulk says nothing about small answers.
+pub(crate) fn is_told_to_dispatcher(expected: u64) -> bool {
+    expected as f64 > GROWN_WINDOW && expected <= Rules::CHOSEN.freight_above
+}
 
 /// One try of a request.
 #[derive(Clone, Copy, Debug)]
@@ -283,14 +292,15 @@ impl Ledger {
         Some(lane)
     }
 
-    /// Sets the size of an express opener, which was assumed until now. Returns its origin, and how long ago it was sent.
+    /// Sets the size of an express attempt's answer, which was assumed or expected until now. Returns the attempt as it was, and how long
+    /// ago it was sent.
     pub(super) fn resize(
         &mut self,
         now: Instant,
         id: AttemptId,
         bytes: u64,
-    ) -> Option<(OriginId, Option<Duration>)> {
-        let attempt = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express)?;
+    ) -> Option<(Attempt, Option<Duration>)> {
+        let attempt = self.attempts.get_mut(&id).filter(|w| w.role == Role::Express)?;
         // An opener with a larger answer becomes freight or is stopped, so the sums for small attempts stay as they are.
         if bytes > self.rules.freight_above {
             return None;
@@ -301,7 +311,7 @@ impl Ledger {
         self.discount(&before);
         self.count(&after);
         let took = self.accounts[after.origin.0].on_the_way.answered(now, id, bytes);
-        Some((after.origin, took))
+        Some((before, took))
     }
 
     /// Makes a running express attempt and its lane freight, if the lane carries one attempt at a time. Returns the attempt's origin.
@@ -362,6 +372,8 @@ pub(super) struct Lane {
     pub(super) rested: Duration,
     /// The time when the first of those attempts was put on the lane.
     pub(super) asked: Instant,
+    /// The bytes of the largest attempt that has ended on this lane. The connection's window has grown to about as many.
+    pub(super) grown: u64,
     /// True once the server has answered on this lane.
     pub(super) has_answered: bool,
     /// True once we have concluded that the server doesn't serve this lane.
@@ -394,6 +406,7 @@ impl Lane {
             idle_since: now,
             rested: Duration::ZERO,
             asked: now,
+            grown: 0,
             has_answered: false,
             is_unserved: false,
             address: None,
@@ -504,10 +517,12 @@ impl ExpressInFlight {
         Some(now.saturating_duration_since(flight.since))
     }
 
-    /// Returns how long an attempt has taken, if its bytes fit into one initial window. Returns `None` if its answer was already timed.
-    pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId) -> Option<Duration> {
+    /// Returns how long an attempt has taken, if its bytes fit into one window of its lane. The lane has carried an attempt of `grown`
+    /// bytes before. Returns `None` if its answer was already timed.
+    pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId, grown: u64) -> Option<Duration> {
         let flight = self.flights.get(&attempt)?;
-        let is_single = !flight.is_answered && flight.bytes as f64 <= INITIAL_WINDOW;
+        let window = INITIAL_WINDOW.max(GROWN_WINDOW.min(grown as f64));
+        let is_single = !flight.is_answered && flight.bytes as f64 <= window;
         is_single.then(|| now.saturating_duration_since(flight.since))
     }
 

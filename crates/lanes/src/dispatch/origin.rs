@@ -24,6 +24,9 @@ pub(super) struct OriginState {
     pub(super) served: ConnectionLimit,
     /// The moving average of the body sizes of openers that turned out to be small.
     opener_size: Option<u64>,
+    /// The moving average of the part of the expected bytes that answers contain. It is below 1 if ranges reach beyond the ends of small
+    /// objects.
+    part_answered: f64,
     pub(super) freight: FreightLanes,
     /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
@@ -59,6 +62,7 @@ impl OriginState {
             idle: IdleLimit::by(rules),
             served: ConnectionLimit::by(rules),
             opener_size: None,
+            part_answered: 1.0,
             freight: FreightLanes::by(rules),
             said_spare: 0,
             freight_sent: None,
@@ -181,6 +185,21 @@ impl OriginState {
         self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
+    /// Records the size of an answer whose `expected` size was known, and the time from sending the request to the answer.
+    pub(super) fn told(&mut self, bytes: u64, expected: u64, took: Option<Duration>) {
+        if let Some(took) = took {
+            self.path.answered(took);
+        }
+        let part = (bytes as f64 / expected.max(1) as f64).min(1.0);
+        self.part_answered += (part - self.part_answered) / 8.0;
+    }
+
+    /// Records that there are no more requests, in flight or queued. The next ones may be of another kind.
+    pub(super) fn rests(&mut self) {
+        self.part_answered = 1.0;
+        self.path.rests();
+    }
+
     /// Returns whether another small request of this direction may be sent.
     pub(super) fn has_room(&self, account: &OriginAccount, direction: Direction) -> bool {
         account.on_the_way.has_room(direction, self.path.at_once(direction))
@@ -207,6 +226,7 @@ impl OriginState {
             account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
         let is_up = account.outstanding(Direction::Up).small > bytes / 2;
+        let bytes = if is_up { bytes } else { (bytes as f64 * self.part_answered) as u64 };
         let path = self.path.shown(if is_up { Direction::Up } else { Direction::Down });
         let service = self.path.service();
         let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);

@@ -61,7 +61,7 @@ pub enum Error {
     /// The request can't be built.
     #[error("the request can't be built")]
     Request(#[from] http::Error),
-    /// No connection was opened, or no answer came, within [`TIMEOUT`].
+    /// No connection was opened, or no answer came, within 60 s.
     #[error("the server didn't answer within {} s", TIMEOUT.as_secs())]
     TimedOut,
     /// The server returned an error status.

@@ -299,17 +299,12 @@ impl Dispatcher {
     }
 
     fn finished(&mut self, now: Instant, id: AttemptId, reusable: bool) {
-        if let Some(attempt) = self.ledger.attempt(id).filter(|_| reusable)
-            && let origin = attempt.origin
-            && let lane =
-                attempt.lane.and_then(|lane| self.ledger.lane(lane)).filter(|lane| lane.is_exclusive())
-            && let Some(took) = self.ledger.account(origin).on_the_way.single_flight(
-                now,
-                id,
-                lane.map_or(0, |lane| lane.grown),
-            )
-        {
-            self.origin(origin).path.answered(took);
+        if let Some(attempt) = self.ledger.attempt(id).filter(|_| reusable) {
+            let (origin, lane) = (attempt.origin, attempt.lane.and_then(|lane| self.ledger.lane(lane)));
+            let grown = lane.filter(|lane| lane.is_exclusive()).map_or(0, |lane| lane.grown);
+            if let Some(took) = self.ledger.account(origin).on_the_way.single_flight(now, id, grown) {
+                self.origin(origin).path.answered(took);
+            }
         }
         let Some(attempt) = self.retire(id) else { return };
         if let Some(lane_id) = attempt.lane {

@@ -18,14 +18,11 @@ use crate::Protocol;
 /// The number of bytes that a new connection can send in its first round trip: ten segments (RFC 6928) of 1448 bytes.
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
-/// Up to this many bytes, a connection can send a request or an answer in one round trip once it has carried as many before. The transfer
-/// itself is then short, so the time until the end shows how long the server takes.
-const GROWN_WINDOW: f64 = 4.0 * INITIAL_WINDOW;
 
 /// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes the end of the answer shows as much,
 /// and bulk says nothing about small answers.
 pub(crate) fn is_told_to_dispatcher(expected: u64) -> bool {
-    expected as f64 > GROWN_WINDOW && expected <= Rules::CHOSEN.freight_above
+    expected as f64 > Rules::CHOSEN.grown_window && expected <= Rules::CHOSEN.freight_above
 }
 
 /// One try of a request.
@@ -521,7 +518,7 @@ impl ExpressInFlight {
     /// bytes before. Returns `None` if its answer was already timed.
     pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId, grown: u64) -> Option<Duration> {
         let flight = self.flights.get(&attempt)?;
-        let window = INITIAL_WINDOW.max(GROWN_WINDOW.min(grown as f64));
+        let window = INITIAL_WINDOW.max(self.rules.grown_window.min(grown as f64));
         let is_single = !flight.is_answered && flight.bytes as f64 <= window;
         is_single.then(|| now.saturating_duration_since(flight.since))
     }

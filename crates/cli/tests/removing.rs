@@ -428,6 +428,8 @@ fn the_folders_of_a_tree_go_with_its_objects() {
     laneway.run(["rm", "-r", "gs://bucket/a"]).succeeds();
     assert_eq!(folders(), ["ab/", "d/", "d/e/", "d/e/f/"]);
     laneway.run(["rm", "gs://bucket/d/e/f/4"]).succeeds();
+    laneway.run(["rm", "-r", "gs://bucket/d#5"]).exits(1);
+    assert_eq!(folders(), ["ab/", "d/", "d/e/", "d/e/f/"], "a version was named, and not a tree");
     laneway.run(["rm", "-r", "gs://bucket/d"]).succeeds();
     assert_eq!(folders(), ["ab/"], "a tree of empty folders is one that can be removed");
     laneway.run(["rm", "-r", "gs://bucket/d"]).exits(1);

@@ -79,8 +79,12 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
 /// such trees, so the job must remove them, too.
 fn takes_folders(job: &JobState, request: &CopyRequest) -> bool {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && request.inventory.is_none();
-    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
-    request.remove_source && request.recursive && !request.dry_run && is_whole && has_ended_well
+    request.remove_source && request.recursive && !request.dry_run && is_whole && has_ended_well(job)
+}
+
+/// Returns whether the job has done everything that it found.
+fn has_ended_well(job: &JobState) -> bool {
+    job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set()
 }
 
 /// Removes temporary files that earlier downloads of this tree left. If the object of such a file no longer
@@ -89,8 +93,7 @@ fn takes_folders(job: &JobState, request: &CopyRequest) -> bool {
 async fn remove_leftovers(job: &JobState, request: &CopyRequest, folder: Arc<Folder>) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
     let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
-    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
-    if !request.recursive || request.sources[0].is_pattern() || !is_whole || !has_ended_well {
+    if !request.recursive || request.sources[0].is_pattern() || !is_whole || !has_ended_well(job) {
         return;
     }
     let tree = url(*provider, &ObjectId::new(bucket, folder_prefix(key)));

@@ -119,6 +119,7 @@ async fn search_one(
         };
         // Nothing lies below the key, so it is taken as an object's. It may be that of a tree of empty folders.
         if let [SourceObject { id, meta: None, .. }] = &arrived[..]
+            && id.version.is_none()
             && has_removed_folders(job, store, source, request).await
             && job.unless_cancelled(store.head(id, None)).await?.is_err_and(|error| error.is_not_found())
         {

@@ -49,7 +49,7 @@ pub(super) async fn learn(job: &JobState, targets: &[Location]) {
 ///
 /// # Errors
 /// If the folders can't be listed, or the job is cancelled.
-pub(crate) async fn remove(job: &JobState, store: &Store, at: &ObjectId) -> Result<usize, Error> {
+pub(super) async fn remove(job: &JobState, store: &Store, at: &ObjectId) -> Result<usize, Error> {
     let tree = ListingSource::of(at.clone(), true);
     let prefix = tree.folder_prefix();
     let (mut gone, mut token) = (0, None::<String>);
@@ -106,7 +106,7 @@ async fn remove_all(
 }
 
 /// Removes the folders of trees whose objects are gone, and warns if they can't be listed.
-pub(crate) async fn remove_of<'a>(job: &JobState, targets: impl IntoIterator<Item = &'a Location>) {
+pub(crate) async fn remove_of(job: &JobState, targets: &[Location]) {
     for target in targets {
         let Some((provider, id)) = target.as_object().filter(|(_, id)| id.version.is_none()) else {
             continue;

@@ -34,7 +34,7 @@ use event::RequestClass;
 pub(crate) use event::{AttemptId, DispatchAction, DispatchEvent, LaneId, OriginId, RequestSize, TcpSample};
 pub use event::{Direction, Role};
 use freight_lanes::GoodputSample;
-pub(crate) use ledger::is_told_to_dispatcher;
+pub(crate) use ledger::is_announced_to_dispatcher;
 use ledger::{Attempt, Lane, LaneState, Ledger, OriginAccount};
 use origin::OriginState;
 use path_model::PathLoad;
@@ -285,10 +285,7 @@ impl Dispatcher {
     fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
         let Some((attempt, took)) = self.ledger.resize(now, id, bytes) else { return };
         let origin = self.origin(attempt.origin);
-        match attempt.size.down {
-            Some(expected) if !attempt.opener => origin.told(bytes, expected, took),
-            _ => origin.sized(bytes, took),
-        }
+        origin.sized(bytes, attempt.size.down.filter(|_| !attempt.opener), took);
         self.schedule(now, attempt.origin);
     }
 

@@ -21,7 +21,7 @@ pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 
 /// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes the end of the answer shows as much,
 /// and bulk says nothing about small answers.
-pub(crate) fn is_told_to_dispatcher(expected: u64) -> bool {
+pub(crate) fn is_announced_to_dispatcher(expected: u64) -> bool {
     expected as f64 > Rules::CHOSEN.grown_window && expected <= Rules::CHOSEN.freight_above
 }
 

@@ -176,22 +176,19 @@ impl OriginState {
         likely.map_or(attempt.weight, |size| size + attempt.size.up)
     }
 
-    /// Records the size of an opener, and the time from sending it to its answer.
-    pub(super) fn sized(&mut self, bytes: u64, took: Option<Duration>) {
+    /// Records the size of an answer, and the time from sending the request to the answer. The `expected` size is that of the request,
+    /// and none for an opener.
+    pub(super) fn sized(&mut self, bytes: u64, expected: Option<u64>, took: Option<Duration>) {
         if let Some(took) = took {
             self.path.answered(took);
         }
-        let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-        self.opener_size = Some(size - size / 8 + bytes / 8);
-    }
-
-    /// Records the size of an answer whose `expected` size was known, and the time from sending the request to the answer.
-    pub(super) fn told(&mut self, bytes: u64, expected: u64, took: Option<Duration>) {
-        if let Some(took) = took {
-            self.path.answered(took);
+        if let Some(expected) = expected {
+            let part = (bytes as f64 / expected.max(1) as f64).min(1.0);
+            self.part_answered += (part - self.part_answered) / 8.0;
+        } else {
+            let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
+            self.opener_size = Some(size - size / 8 + bytes / 8);
         }
-        let part = (bytes as f64 / expected.max(1) as f64).min(1.0);
-        self.part_answered += (part - self.part_answered) / 8.0;
     }
 
     /// Records that there are no more requests, in flight or queued. The next ones may be of another kind.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{DriverCommand, DriverHandle};
 use crate::connection::{BodyEnd, ClientConnection, ConnectionFate};
-use crate::dispatch::{AttemptId, LaneId, Role, Rules, is_told_to_dispatcher};
+use crate::dispatch::{AttemptId, LaneId, Role, Rules, is_announced_to_dispatcher};
 use crate::error::{Error, Kind};
 use crate::incoming::ResponseReceiver;
 use crate::request::Submission;
@@ -143,7 +143,7 @@ struct StartedExchange {
     request: Request,
     incoming: ResponseReceiver,
     /// True if the dispatcher gets the answer's size and time.
-    is_told: bool,
+    is_announced: bool,
 }
 
 impl LaneExchange {
@@ -161,7 +161,7 @@ impl LaneExchange {
             let is_unused = connection.is_unused();
             return self.control.tell(DriverCommand::Bounced { submission, lane: self.lane, is_unused });
         }
-        let StartedExchange { mut waiter, mut request, mut incoming, is_told } = self.begin(*submission);
+        let StartedExchange { mut waiter, mut request, mut incoming, is_announced } = self.begin(*submission);
         let shared = Arc::clone(&self.control.shared);
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
         let pending = match asked {
@@ -171,7 +171,7 @@ impl LaneExchange {
         if connection.is_first() {
             self.control.tell(DriverCommand::Answered { lane: self.lane });
         }
-        self.sized(&waiter, &incoming, is_told);
+        self.sized(&waiter, &incoming, is_announced);
         if let Some(limit) = pending.keeps_idle {
             self.control.tell(DriverCommand::KeepsIdle { lane: self.lane, limit });
         }
@@ -219,7 +219,7 @@ impl LaneExchange {
             control: Arc::clone(&self.control),
             asked: RequestLabel::of(&request),
         };
-        let is_told = request.is_opener() || request.expected.is_some_and(is_told_to_dispatcher);
+        let is_announced = request.is_opener() || request.expected.is_some_and(is_announced_to_dispatcher);
         let incoming = ResponseReceiver::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.pass.take())
@@ -231,12 +231,12 @@ impl LaneExchange {
         }
         shared.counts.add(incoming.tally(), Metric::Request, 1);
         shared.counts.add(incoming.tally(), Metric::Hedge, u64::from(hedge_of.is_some()));
-        StartedExchange { waiter, request, incoming, is_told }
+        StartedExchange { waiter, request, incoming, is_announced }
     }
 
     /// Reports the size of an answer.
-    fn sized(&self, waiter: &Waiter, incoming: &ResponseReceiver, is_told: bool) {
-        if let Some(bytes) = incoming.announced().filter(|_| is_told) {
+    fn sized(&self, waiter: &Waiter, incoming: &ResponseReceiver, is_announced: bool) {
+        if let Some(bytes) = incoming.announced().filter(|_| is_announced) {
             self.control.tell(DriverCommand::Sized { attempt: waiter.attempt, bytes });
         }
     }

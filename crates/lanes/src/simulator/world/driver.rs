@@ -277,7 +277,7 @@ impl World {
         if is_first {
             self.tell(DispatchEvent::Answered { lane });
         }
-        if !want.known || crate::dispatch::is_told_to_dispatcher(want.down) {
+        if !want.known || crate::dispatch::is_announced_to_dispatcher(want.down) {
             self.tell(DispatchEvent::Sized { attempt, bytes: want.down });
         }
         if self.is_large_opener(&want) {

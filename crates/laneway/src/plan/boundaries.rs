@@ -1,5 +1,6 @@
 //! The boundaries of the parts in which an object was uploaded.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Returns the `count` parts of an object of `size` bytes, if all parts but the last have `first` bytes.
@@ -53,6 +54,46 @@ pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<RangeSecti
     stretches
 }
 
+/// Finds the parts of an object whose bytes have all arrived, while ranges of the object arrive in any order.
+#[derive(Debug)]
+pub(crate) struct PartArrivals {
+    /// The parts, without gaps between them.
+    parts: Vec<Range<u64>>,
+    is_complete: Vec<bool>,
+    /// The ranges that have arrived, joined where they touch: each start with its end.
+    arrived: BTreeMap<u64, u64>,
+}
+
+impl PartArrivals {
+    pub(crate) fn new(parts: Vec<Range<u64>>) -> Self {
+        Self { is_complete: vec![false; parts.len()], parts, arrived: BTreeMap::new() }
+    }
+
+    /// Adds a range that has arrived. Returns the indices of the parts that are complete now and weren't
+    /// before.
+    pub(crate) fn add(&mut self, range: &Range<u64>) -> Vec<usize> {
+        let Range { mut start, mut end } = *range;
+        while let Some((&from, &to)) = self.arrived.range(..=end).next_back().filter(|(_, to)| **to >= start)
+        {
+            self.arrived.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.arrived.insert(start, end);
+        let first = self.parts.partition_point(|part| part.end <= range.start);
+        let touched =
+            self.parts.iter().enumerate().skip(first).take_while(|(_, part)| part.start < range.end);
+        let complete = touched.filter(|(_, part)| start <= part.start && part.end <= end);
+        let new: Vec<_> = complete.map(|(i, _)| i).filter(|i| !self.is_complete[*i]).collect();
+        new.iter().for_each(|i| self.is_complete[*i] = true);
+        new
+    }
+
+    /// Returns the indices of the parts that aren't complete.
+    pub(crate) fn missing(&self) -> Vec<usize> {
+        (0..self.parts.len()).filter(|i| !self.is_complete[*i]).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +136,41 @@ mod tests {
                 at = bytes.end;
             }
             assert_eq!(at, range.end, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_complete_once_its_last_byte_has_arrived() {
+        let mut arrivals = PartArrivals::new(of_lens(100, &[30, 30, 40]).unwrap());
+        assert!(arrivals.add(&(0..20)).is_empty());
+        assert!(arrivals.add(&(50..70)).is_empty());
+        assert_eq!(arrivals.add(&(20..50)), [0, 1]);
+        assert_eq!(arrivals.missing(), [2]);
+        assert!(arrivals.add(&(10..60)).is_empty(), "these bytes arrived before");
+        assert_eq!(arrivals.add(&(0..100)), [2]);
+        assert!(arrivals.missing().is_empty());
+    }
+
+    #[test]
+    fn in_whatever_order_ranges_arrive_each_part_is_complete_once() {
+        let mut random = Random(1);
+        for _ in 0..200 {
+            let lens: Vec<u64> = (0..1 + random.below(20)).map(|_| 1 + random.below(30)).collect();
+            let size = lens.iter().sum();
+            let parts = of_lens(size, &lens).unwrap();
+            let mut arrivals = PartArrivals::new(parts.clone());
+            let (mut has, mut complete) = (vec![false; size as usize], Vec::new());
+            while has.contains(&false) {
+                let start = random.below(size);
+                let range = start..(start + 1 + random.below(40)).min(size);
+                complete.extend(arrivals.add(&range));
+                has[range.start as usize..range.end as usize].fill(true);
+                let expected =
+                    |part: &&Range<u64>| has[part.start as usize..part.end as usize].iter().all(|has| *has);
+                assert_eq!(complete.len(), parts.iter().filter(expected).count());
+            }
+            complete.sort_unstable();
+            assert!(complete.into_iter().eq(0..parts.len()));
         }
     }
 }

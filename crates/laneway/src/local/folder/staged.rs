@@ -15,6 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::journal::{Claim, DownloadJournal};
 use super::partial::{self, PartialNames};
@@ -115,6 +116,8 @@ pub(crate) struct StagedFile {
     /// the lock, Linux would also let only one thread at a time write to the file, and the other threads
     /// would spin. In a download over two lanes, this took a tenth of the CPU time.
     is_open: Mutex<bool>,
+    /// Receives the ranges of new claims.
+    watcher: Mutex<Option<UnboundedSender<Range<u64>>>>,
 }
 
 impl StagedFile {
@@ -137,6 +140,7 @@ impl StagedFile {
             path,
             journal: None,
             is_open: Mutex::new(true),
+            watcher: Mutex::default(),
         };
         staged.set_len(size)?;
         Ok(staged)
@@ -151,7 +155,8 @@ impl StagedFile {
     ) -> Self {
         let journal = Some((journal, names.journal));
         let (temporary, path) = (names.part, place.path());
-        Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
+        let (place, is_open) = (place.clone(), Mutex::new(true));
+        Self { file, directory, temporary, place, path, journal, is_open, watcher: Mutex::default() }
     }
 
     /// Sets the file's size before any bytes are written. Doesn't reserve blocks with `fallocate`, which
@@ -188,7 +193,23 @@ impl StagedFile {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
+            let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+            // If nobody watches any more, nobody needs the range.
+            let _ = watcher.as_ref().map(|watcher| watcher.send(start..start + run.len));
         }
+    }
+
+    /// Returns the ranges of all claims that are made from now on. They end at
+    /// [`end_watch`](Self::end_watch).
+    pub(crate) fn watch(&self) -> UnboundedReceiver<Range<u64>> {
+        let (watcher, ranges) = unbounded_channel();
+        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
+        ranges
+    }
+
+    /// Ends the ranges that [`watch`](Self::watch) returns.
+    pub(crate) fn end_watch(&self) {
+        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns the journal's claims in order, or none if the file has no journal.

@@ -6,18 +6,18 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt};
 use laneway_lanes::SpareClaim;
 use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
-use super::DownloadOutcome;
 use super::opening::{OpenerResult, OpenerWriter};
 use super::range_writer::{ObjectPin, RangeWriter};
 use super::slice::SliceTarget;
-use super::verify::verify_file;
+use super::verify::{composite_of, verify_file};
+use super::{DownloadOutcome, composite};
 use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
@@ -185,6 +185,19 @@ impl RestDownload<'_> {
         let mut split = StreamSplit::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
         let mut spare = store.spare(&id.bucket).await;
         let mut cancelled = std::pin::pin!(job.cancel.wait());
+        let meta = Arc::clone(&large.meta);
+        let claimed = large.staged.watch();
+        let compare = async {
+            match composite_of(&large) {
+                Some(stored) => {
+                    composite::verify(job, store, &meta, &large.staged, stored, claimed).await.map(Some)
+                }
+                None => Ok(None),
+            }
+        };
+        // It begins now, so that it can end soon after the last bytes.
+        let mut compare = std::pin::pin!(compare.fuse());
+        let mut compared = None;
         loop {
             // One stream runs as long as there is work. Further streams start when lanes are free.
             loop {
@@ -218,11 +231,19 @@ impl RestDownload<'_> {
                     self.runs.insert(start, run);
                 }
                 () = spare.changed(), if large.is_shared => {}
+                result = &mut compare, if compared.is_none() => compared = Some(result?),
             }
         }
         drop(slices);
-        let meta = Arc::clone(&large.meta);
-        let verified = verify_file(job, store, &large, &self.runs, self.request.remove_source).await?;
+        large.staged.end_watch();
+        let compare = async {
+            match compared {
+                Some(verified) => Ok(verified),
+                None => compare.await,
+            }
+        };
+        let verified =
+            verify_file(job, store, &large, &self.runs, self.request.remove_source, compare).await?;
         drop(stream);
         // All attempts have ended. So even a sink that still runs can't write to the file any more.
         let staged = Arc::clone(&large.staged);

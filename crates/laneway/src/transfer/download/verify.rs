@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use laneway_store::{ObjectMeta, Store};
+use laneway_store::{Composite, ObjectMeta, Store};
 
 use super::FileCommit;
-use super::composite;
 use super::sliced::LargeDownload;
 use crate::Error;
-use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::FilePlace;
@@ -17,9 +16,16 @@ use crate::location::url;
 use crate::transfer::composite::one_part;
 use crate::transfer::upload::verify::name_plain_crc32;
 
+/// Returns the composite checksum with which the object's file must be compared, if the checksums of the
+/// received bytes can't be combined into a checksum of the store's.
+pub(super) fn composite_of(large: &LargeDownload) -> Option<Composite> {
+    let stored = &large.meta.checksums;
+    stored.parts.filter(|_| Crc::given_in(stored).is_none() && !large.wanted.md5)
+}
+
 /// Compares a complete file with the store's checksum, by the checksums of its `runs`. If these can't be
-/// combined into a checksum of the store's kind, compares the digest of the uploaded parts, or reads the file
-/// back.
+/// combined into a checksum of the store's kind, awaits `composite`, the comparison with the digest of the
+/// uploaded parts, or reads the file back.
 ///
 /// # Errors
 /// `ErrorKind::Integrity` if bytes are missing or differ.
@@ -29,14 +35,15 @@ pub(super) async fn verify_file(
     large: &LargeDownload,
     runs: &BTreeMap<u64, RangeChecksums>,
     is_move: bool,
+    composite: impl Future<Output = Result<Option<Verified>, Error>>,
 ) -> Result<Verified, Error> {
     let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
     let verified = verify(&source, meta, runs, large.wanted)?;
     if verified != Verified::Unverified {
         return Ok(verified);
     }
-    match meta.checksums.parts {
-        Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
+    match composite.await? {
+        Some(verified) => Ok(verified),
         // A move must compare a checksum before it removes the source. Several streams fetched this object,
         // so read the file back to compute its MD5.
         None if large.wanted.md5 || (is_move && meta.checksums.md5.is_some()) => {

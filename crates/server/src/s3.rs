@@ -250,8 +250,15 @@ async fn called(
         request
     };
     let has_attributes = query.has("attributes");
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let is_form = forms::is(&head, key);
+    let body = match is_form {
+        true => match forms::prepared(&mut head, body).await {
+            Ok(body) => body,
+            Err(refusal) => return Ok(refusal),
+        },
+        false => body,
+    };
     let request = Request::from_parts(head, body);
     let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?.map(ResponseBody::s3);
     Ok(match (has_attributes, is_form) {

@@ -580,6 +580,20 @@ impl S3 for Dialect {
         acl::get(self, request.input).map(S3Response::new)
     }
 
+    async fn get_bucket_acl(
+        &self,
+        request: S3Request<GetBucketAclInput>,
+    ) -> S3Result<S3Response<GetBucketAclOutput>> {
+        acl::get_bucket(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_acl(
+        &self,
+        request: S3Request<PutBucketAclInput>,
+    ) -> S3Result<S3Response<PutBucketAclOutput>> {
+        acl::put_bucket(self, request.input).map(S3Response::new)
+    }
+
     async fn put_object_acl(
         &self,
         request: S3Request<PutObjectAclInput>,

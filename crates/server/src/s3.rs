@@ -149,6 +149,7 @@ pub(crate) async fn answer(
     if matches!(head.method, http::Method::GET | http::Method::HEAD) {
         error_document::drop_malformed_range(&mut head.headers);
     }
+    clock::complete(&mut head.headers);
     let about = About::of(&head, bucket, key);
     let answer = answer_incomplete(state, Request::from_parts(head, body), bucket, key).await;
     // Clients recognise S3 by this header, because other web servers send ETags too.

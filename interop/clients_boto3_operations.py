@@ -112,6 +112,8 @@ def walk(bucket):
     s3.delete_object_tagging(Bucket=bucket, Key="k")
     ok("and taken away", s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [])
     s3.head_object(Bucket=bucket, Key="k")
+    s3.put_bucket_acl(Bucket=bucket, ACL="private")
+    ok("a bucket's list is the owner's", [grant["Permission"] for grant in s3.get_bucket_acl(Bucket=bucket)["Grants"]] == ["FULL_CONTROL"])
     s3.put_object_acl(Bucket=bucket, Key="k", ACL="private")
     access = s3.get_object_acl(Bucket=bucket, Key="k")
     grants = [(grant["Grantee"]["ID"], grant["Permission"]) for grant in access["Grants"]]

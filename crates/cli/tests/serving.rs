@@ -54,6 +54,47 @@ fn a_served_store_keeps_its_objects_on_disk() {
 }
 
 #[test]
+fn a_killed_store_keeps_what_it_acknowledged_and_no_halves() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    let contents = |number: usize| format!("{number:08}").repeat(100_000 + number);
+    let mut stored = [None; 3];
+    let mut number = 0;
+    for round in 0..4 {
+        let served = Served::start(&laneway, &["--root", "root", "--bucket", "bkt"]);
+        let s3 = ["--anonymous", "--retry-for", "1s", "--s3-endpoint", &served.url];
+        for (key, stored) in stored.iter().enumerate() {
+            let run = laneway.run([&["cat"], &s3[..], &[&format!("s3://bkt/{key}")]].concat());
+            let Some((acknowledged, last)) = *stored else { continue };
+            let found = (acknowledged..=last).find(|number| run.stdout == contents(*number).as_bytes());
+            assert!(found.is_some(), "round {round}, object {key}: {} bytes", run.stdout.len());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(200 + 70 * round));
+                served.running.signal("-KILL");
+            });
+            loop {
+                let key = number % stored.len();
+                std::fs::write(home.path().join("f"), contents(number)).expect("written");
+                let run = laneway.run([&["cp"], &s3[..], &["f", &format!("s3://bkt/{key}")]].concat());
+                let before = stored[key].map_or(number, |(acknowledged, _)| acknowledged);
+                let is_done = run.status == Some(0);
+                // Without an acknowledgement, the object may be the old one or the new one.
+                if is_done || stored[key].is_some() {
+                    stored[key] = Some((if is_done { number } else { before }, number));
+                }
+                number += 1;
+                if !is_done {
+                    break;
+                }
+            }
+        });
+    }
+    assert!(stored.iter().any(Option::is_some), "nothing was stored before a kill");
+}
+
+#[test]
 fn a_served_store_begins_with_the_files_of_its_seed() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());

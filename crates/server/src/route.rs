@@ -211,6 +211,10 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         ["b", bucket, "lockRetentionPolicy"] => {
             Route::json(Resource::LockRetentionPolicy, Verb::Bucket, bucket, "")
         }
+        ["b", bucket, "managedFolders", _, "iam"]
+        | ["b", bucket, "managedFolders", _, "iam", "testPermissions"] => {
+            Route::json(Resource::Lacking("iam of managed folders"), Verb::Bucket, bucket, "")
+        }
         ["b", bucket, "managedFolders", name @ ..] => {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
             Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")

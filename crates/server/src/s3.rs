@@ -149,6 +149,7 @@ pub(crate) async fn answer(
     if matches!(head.method, http::Method::GET | http::Method::HEAD) {
         error_document::drop_malformed_range(&mut head.headers);
     }
+    clock::complete(&mut head.headers);
     let about = About::of(&head, bucket, key);
     let answer = answer_incomplete(state, Request::from_parts(head, body), bucket, key).await;
     // Clients recognise S3 by this header, because other web servers send ETags too.
@@ -250,8 +251,15 @@ async fn called(
         request
     };
     let has_attributes = query.has("attributes");
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let is_form = forms::is(&head, key);
+    let body = match is_form {
+        true => match forms::prepared(&mut head, body).await {
+            Ok(body) => body,
+            Err(refusal) => return Ok(refusal),
+        },
+        false => body,
+    };
     let request = Request::from_parts(head, body);
     let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?.map(ResponseBody::s3);
     Ok(match (has_attributes, is_form) {
@@ -571,6 +579,20 @@ impl S3 for Dialect {
         request: S3Request<GetObjectAclInput>,
     ) -> S3Result<S3Response<GetObjectAclOutput>> {
         acl::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_acl(
+        &self,
+        request: S3Request<GetBucketAclInput>,
+    ) -> S3Result<S3Response<GetBucketAclOutput>> {
+        acl::get_bucket(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_acl(
+        &self,
+        request: S3Request<PutBucketAclInput>,
+    ) -> S3Result<S3Response<PutBucketAclOutput>> {
+        acl::put_bucket(self, request.input).map(S3Response::new)
     }
 
     async fn put_object_acl(

@@ -43,6 +43,11 @@ impl RequestBody {
         RequestBody { document, ..self }
     }
 
+    /// Returns a body of bytes that were read from this one. They are counted until it is dropped.
+    pub(crate) fn replaced(self, bytes: Bytes) -> RequestBody {
+        RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None, ..self }
+    }
+
     /// Removes the `aws-chunked` frames from `decoded` bytes of content. Also returns the [`Trailers`], which are
     /// filled at the body's end.
     pub(crate) fn unframed(self, decoded: u64) -> (RequestBody, Trailers) {
@@ -102,7 +107,9 @@ impl RequestBody {
             }
             RequestKind::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
         };
-        if let (Some(document), Some(Ok(frame))) = (&self.document, &frame)
+        // A body in memory was counted when it was read.
+        if let (Some(document), Some(Ok(frame)), RequestKind::Incoming(_)) =
+            (&self.document, &frame, &self.kind)
             && let Some(bytes) = frame.data_ref()
         {
             document.take(bytes.len())?;

@@ -98,6 +98,10 @@ async fn respond(call: XmlCall<'_>) -> Answer {
         Method::PUT => put(call).await,
         Method::POST if has("uploads") => multipart::begin(&call),
         Method::POST if has("uploadId") => multipart::complete(call).await,
+        Method::POST if call.head.headers.contains_key("x-goog-resumable") => {
+            Err(Problem::not_here("the XML API's resumable uploads"))
+        }
+        Method::POST if call.key.is_empty() => Err(Problem::not_here("the XML API's uploads by forms")),
         Method::DELETE if has("uploadId") => multipart::abort(&call),
         Method::DELETE => delete(&call),
         _ => Err(Problem::not_allowed()),

@@ -1,4 +1,5 @@
-//! S3's rules for bucket names: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>.
+//! The rules for bucket names of S3, <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>, and
+//! of GCS, <https://cloud.google.com/storage/docs/buckets#naming>.
 
 use std::net::Ipv4Addr;
 
@@ -12,9 +13,9 @@ const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s
 /// Checks a bucket's name.
 ///
 /// # Errors
-/// Returns the mistake in a name that S3 doesn't permit.
+/// Returns the mistake in a name that neither S3 nor GCS permits.
 pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
-    match objection(text) {
+    match objection(text).filter(|_| !is_allowed_by_gcs(text)) {
         None => Ok(text.to_owned()),
         Some(why) => Err(Error::unreadable("the name of a bucket", text, why)),
     }
@@ -29,7 +30,7 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
     if !(3..=63).contains(&bytes.len()) {
         Some("3 to 63 characters")
     } else if !bytes.iter().copied().all(is_inner) {
-        Some("lower-case letters, digits, hyphens and dots alone")
+        Some("lower-case letters, digits, hyphens and dots, and underscores in GCS")
     } else if !is_outer(bytes.first()) || !is_outer(bytes.last()) {
         Some("a letter or a digit at both ends")
     } else if name.contains("..") {
@@ -47,7 +48,7 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true if GCS allows a bucket to have this name: <https://cloud.google.com/storage/docs/buckets#naming>.
+/// Returns true if GCS allows a bucket to have this name.
 pub(crate) fn is_allowed_by_gcs(name: &str) -> bool {
     let is_outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let length_max = if name.contains('.') { 222 } else { 63 };
@@ -112,6 +113,14 @@ mod tests {
         ] {
             assert!(objection(name).is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn parses_the_names_that_either_service_allows() {
+        for name in ["demo", "a_b", "base--usw2-az1--x-s3", "my-google"] {
+            assert_eq!(parse_bucket_name(name).unwrap(), name);
+        }
         assert!(parse_bucket_name("b").unwrap_err().to_string().contains("3 to 63"));
+        assert!(parse_bucket_name("A_b").unwrap_err().to_string().contains("lower-case letters"));
     }
 }

@@ -1,4 +1,4 @@
-//! The access control lists of objects. Nothing enforces them, so only predefined ones exist here.
+//! The access control lists of buckets and objects. Nothing enforces them, so only predefined ones exist here.
 //! [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl)
 
 use s3s::dto::*;
@@ -16,7 +16,11 @@ const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/Authen
 /// Amazon's is, only the one that such a bucket implies is accepted.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
 pub(super) fn of_new(dialect: &Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
-    let acl = acl.map(|acl| acl.as_str().to_owned());
+    kept(dialect, acl.map(ObjectCannedACL::as_str))
+}
+
+fn kept(dialect: &Dialect, acl: Option<&str>) -> S3Result<Option<String>> {
+    let acl = acl.map(str::to_owned);
     if dialect.habits.access_lists || acl.as_deref().is_none_or(|acl| acl == "bucket-owner-full-control") {
         return Ok(acl);
     }
@@ -28,6 +32,18 @@ pub(super) fn of_new(dialect: &Dialect, acl: Option<&ObjectCannedACL>) -> S3Resu
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    let grants = grants(object.attributes.asked.acl.as_deref());
+    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner()), ..Default::default() })
+}
+
+pub(super) fn get_bucket(dialect: &Dialect, input: GetBucketAclInput) -> S3Result<GetBucketAclOutput> {
+    let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
+    let grants = grants(bucket.settings().acl.as_deref());
+    Ok(GetBucketAclOutput { grants: Some(grants), owner: Some(owner()) })
+}
+
+/// Returns the grants of a predefined list.
+fn grants(acl: Option<&str>) -> Vec<Grant> {
     let grantee = |type_: &'static str, id: Option<&str>, uri: Option<&str>| Grantee {
         type_: Type::from(type_.to_owned()),
         id: id.map(str::to_owned),
@@ -40,7 +56,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
         permission: Some(Permission::from_static(permission)),
     };
     let mut grants = vec![grant(grantee("CanonicalUser", Some(ACCOUNT), None), Permission::FULL_CONTROL)];
-    if let Some((group, writes)) = granted(object.attributes.asked.acl.as_deref()) {
+    if let Some((group, writes)) = granted(acl) {
         let uri = match group {
             Group::AllUsers => ALL_USERS,
             Group::AuthenticatedUsers => AUTHENTICATED_USERS,
@@ -49,12 +65,27 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetOb
         let of_group = |permission| grant(grantee("Group", None, Some(uri)), permission);
         grants.extend(permissions.into_iter().flatten().map(of_group));
     }
-    Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner()), ..Default::default() })
+    grants
+}
+
+pub(super) fn put_bucket(dialect: &Dialect, input: PutBucketAclInput) -> S3Result<PutBucketAclOutput> {
+    let Some(acl) = &input.acl else { return Err(not_predefined()) };
+    let acl = kept(dialect, Some(acl.as_str()))?;
+    let changed = dialect.objects.change_bucket(&input.bucket, |settings| {
+        settings.acl = acl;
+        Ok::<_, S3Error>(())
+    });
+    changed.map_err(refusal)??;
+    Ok(PutBucketAclOutput::default())
+}
+
+fn not_predefined() -> S3Error {
+    s3_error!(NotImplemented, "Only predefined access control lists are implemented.")
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
     if input.acl.is_none() {
-        return Err(s3_error!(NotImplemented, "Only predefined access control lists are implemented."));
+        return Err(not_predefined());
     }
     versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     let acl = of_new(dialect, input.acl.as_ref())?;

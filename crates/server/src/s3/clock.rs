@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::DATE;
+use http::header::{AUTHORIZATION, DATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 
 use super::error_document;
@@ -24,6 +24,27 @@ fn now(config: &S3Config) -> SystemTime {
     let now = SystemTime::now();
     let shown = if config.clock_ahead_s < 0 { now.checked_sub(ahead) } else { now.checked_add(ahead) };
     shown.unwrap_or(now)
+}
+
+/// Adds `x-amz-date` to a signed request whose time is in `Date`. S3 takes either header, and `s3s` only the first.
+/// <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
+pub(super) fn complete(headers: &mut HeaderMap) {
+    let is_signed = headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"));
+    if !is_signed || headers.contains_key("x-amz-date") {
+        return;
+    }
+    let date = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    if let Some(value) = date.and_then(|date| HeaderValue::try_from(written(date)).ok()) {
+        headers.insert("x-amz-date", value);
+    }
+}
+
+/// Returns a time as signatures write it: `20130524T000000Z`.
+fn written(date: SystemTime) -> String {
+    let date = time::OffsetDateTime::from(date);
+    let (year, month, day) = date.to_calendar_date();
+    let (hour, minute, second) = date.to_hms();
+    format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month))
 }
 
 /// Returns 403 if a signature's time differs too much from the server's clock. A time that can't be parsed isn't an

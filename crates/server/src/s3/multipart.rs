@@ -149,11 +149,13 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     {
         set_checksum!(result, checksum.algorithm, base64(&sum));
     }
-    Ok(UploadPartCopyOutput {
+    let mut output = UploadPartCopyOutput {
         copy_part_result: Some(result),
         copy_source_version_id: versions::reported(dialect, bucket, &source),
         ..Default::default()
-    })
+    };
+    tell_encryption!(output, &upload.attributes.asked.encryption);
+    Ok(output)
 }
 
 pub(super) fn abort(

@@ -19,8 +19,9 @@ pub(super) async fn put(
     dialect: &Dialect,
     request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
-    let S3Request { input, method, mut headers, trailing_headers, extensions, .. } = request;
+    let S3Request { mut input, method, mut headers, trailing_headers, extensions, .. } = request;
     if method == Method::POST {
+        forms::set_fields(&mut input, &extensions);
         forms::set_headers(dialect, &input, &mut headers)?;
     }
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;

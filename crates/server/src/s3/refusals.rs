@@ -39,6 +39,19 @@ const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Checksum.html>
 const LACKING_ALGORITHMS: [&str; 5] = ["md5", "sha512", "xxhash128", "xxhash3", "xxhash64"];
 
+/// S3's predefined access control lists.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl>
+const PREDEFINED_LISTS: [&str; 8] = [
+    "private",
+    "public-read",
+    "public-read-write",
+    "aws-exec-read",
+    "authenticated-read",
+    "bucket-owner-read",
+    "bucket-owner-full-control",
+    "log-delivery-write",
+];
+
 const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
 
 /// The status, the code and the message of an error.
@@ -81,6 +94,17 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         let message = "Cannot specify both Range header and partNumber query parameter";
         return bad("InvalidRequest", message);
     }
+    // A read needs no header for keys that the store manages, and S3 refuses one:
+    // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
+    if matches!(*method, Method::GET | Method::HEAD)
+        && !key.is_empty()
+        && headers.contains_key("x-amz-server-side-encryption")
+    {
+        return bad(
+            "InvalidArgument",
+            "x-amz-server-side-encryption header is not supported for this operation.",
+        );
+    }
     if *method == Method::PUT && !key.is_empty() && len(headers).is_some_and(|len| len > PUT_BYTES_MAX) {
         return bad("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
     }
@@ -110,6 +134,9 @@ pub(super) fn of_acl(headers: &HeaderMap, accepts: bool) -> Option<Refusal> {
     let acl = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());
     let message = if headers.keys().any(|name| name.as_str().starts_with("x-amz-grant-")) {
         "This store has only predefined access control lists (x-amz-acl), and no grants (x-amz-grant-*)."
+    } else if acl.is_some_and(|acl| !PREDEFINED_LISTS.contains(&acl)) {
+        let message = "The predefined access control list (x-amz-acl) is unknown.";
+        return Some((StatusCode::BAD_REQUEST, "InvalidArgument", message));
     } else if !accepts && acl.is_some_and(|acl| !private.contains(&acl)) {
         "This store doesn't enforce access control lists, so it refuses those that grant others access (x-amz-acl)."
     } else {
@@ -282,6 +309,9 @@ mod tests {
         assert_eq!(code(Method::PUT, "", &[("content-length", "5368709121")]), "EntityTooLarge");
         assert_eq!(code(Method::PUT, "", &[("content-length", "5368709120")]), "");
         assert_eq!(code(Method::GET, "partNumber=1", &[("range", "bytes=0-1")]), "InvalidRequest");
+        let managed = [("x-amz-server-side-encryption", "aws:kms")];
+        assert_eq!(code(Method::HEAD, "", &managed), "InvalidArgument");
+        assert_eq!(code(Method::PUT, "", &managed), "");
     }
 
     #[test]

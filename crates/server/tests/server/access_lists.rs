@@ -85,6 +85,22 @@ fn a_list_is_set_and_read_in_place() {
 }
 
 #[test]
+fn a_buckets_list_is_set_and_read_in_s3() {
+    let rig = keeping();
+    let set = |acl: &str| rig.send("PUT", "/demo?acl", &[("x-amz-acl", acl)], "").unwrap();
+    assert_eq!(set("public-read").status, 200);
+    assert!(in_s3(&rig, "").contains("global/AllUsers"));
+    let full = json(&rig, "GET", "/demo?projection=full", &Value::Null).json();
+    assert_eq!(entries(&full["acl"])[1], pair("allUsers", "READER"));
+    assert_eq!((set("bogus").status, set("bogus").element("Code")), (400, "InvalidArgument"));
+    assert_eq!(set("private").status, 200);
+    assert!(!in_s3(&rig, "").contains("global/"));
+    assert_eq!(rig.get("/none?acl").status, 404);
+    let document = "<AccessControlPolicy><Owner><ID>o</ID></Owner></AccessControlPolicy>";
+    assert_eq!(rig.send("PUT", "/demo?acl", &[], document).unwrap().status, 501);
+}
+
+#[test]
 fn a_private_list_is_taken_and_others_are_refused_by_default() {
     let rig = Rig::new();
     rig.server.store().put("demo", "k", b"x").unwrap();

@@ -12,7 +12,8 @@ use laneway_server::Attributes;
 
 use crate::client::{Protocol, Rig};
 
-/// An operation and a request for it. `{upload}`, `{etag}` and `{session}` are replaced by those of the fixture.
+/// An operation and a request for it. `{upload}`, `{etag}`, `{session}` and `{generation}` are
+/// replaced by those of the fixture.
 pub(crate) struct Probe {
     name: &'static str,
     method: &'static str,
@@ -29,9 +30,9 @@ Done with a difference:
   verifies it.
 - The store refuses bucket policies, lifecycles, GCS `iam`, and canned access control lists that grant access to others
   (501). With `--accept-unenforced`, it stores and returns them, but doesn't enforce them.
-- The store knows only predefined access control lists. GetObjectAcl shows that of an object, and `projection=full` also
-  that of a bucket. The store refuses grants (`x-amz-grant-*`) and lists in documents (501). It refuses a list in a JSON
-  resource unless the list equals a predefined one.
+- The store knows only predefined access control lists. GetObjectAcl, GetBucketAcl and `projection=full` show them. The
+  store refuses grants (`x-amz-grant-*`) and lists in documents (501). It refuses a list in a JSON resource unless the list
+  equals a predefined one.
 - DeleteObjects accepts `x-amz-bypass-governance-retention` for every bucket. S3 refuses this header for a bucket without
   Object Lock.
 - `buckets.insert` and `buckets.patch` keep `website`, `billing` and `iamConfiguration`, which have no effect. Autoclass, logging and default KMS keys are refused (501).
@@ -42,7 +43,7 @@ Done with a difference:
 - Headers of Google's XML API can't set locks of objects (501). Holds and retentions set through the JSON API also protect
   objects from requests of the XML API.
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
-- PostObject ignores the fields `acl` and `tagging` of its form. The file of a form may have at most 8 MiB.
+- The file of a form (PostObject) may have at most 8 MiB.
 - If the disk is full, the store answers 507, both to S3 and to GCS requests.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything. It then recreates the buckets of
   `--bucket` and the objects of `--seed`.
@@ -76,6 +77,18 @@ impl Probe {
         let empty = r#"{"name": "e/"}"#;
         rig.send("POST", "/storage/v1/b/tree/folders", &[("content-type", "application/json")], empty)
             .unwrap();
+        let managed = r#"{"name": "m/"}"#;
+        rig.send(
+            "POST",
+            "/storage/v1/b/tree/managedFolders",
+            &[("content-type", "application/json")],
+            managed,
+        )
+        .unwrap();
+        rig.server.create_bucket("soft").unwrap();
+        rig.server.store().keep_deleted("soft").unwrap();
+        let generation = rig.server.store().put("soft", "k", b"hello").unwrap().generation.to_string();
+        rig.send("DELETE", "/storage/v1/b/soft/o/k", &[], "").unwrap();
         // Locks need a bucket of their own, whose policy isn't locked yet.
         rig.server.create_bucket("vault").unwrap();
         rig.server.store().allow_locks("vault").unwrap();
@@ -112,7 +125,8 @@ impl Probe {
                 begun.header("location").split_once(&rig.server.url()).map_or("", |(_, at)| at).to_owned();
         }
         let filled = |text: &str| {
-            text.replace("{upload}", &upload).replace("{etag}", &etag).replace("{session}", &session)
+            let text = text.replace("{upload}", &upload).replace("{etag}", &etag);
+            text.replace("{session}", &session).replace("{generation}", &generation)
         };
         let answer = send(self.method, &filled(self.path), self.headers, filled(self.body));
         answer.status
@@ -121,7 +135,7 @@ impl Probe {
     fn row(&self, xml: bool) -> String {
         let path =
             self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
-        let path = path.replace("/vault", "/BUCKET").replace("/tree", "/BUCKET");
+        let path = path.replace("/vault", "/BUCKET").replace("/tree", "/BUCKET").replace("/soft", "/BUCKET");
         let path = path
             .replace("BUCKET/k", "BUCKET/KEY")
             .replace("BUCKET/cold", "BUCKET/KEY")

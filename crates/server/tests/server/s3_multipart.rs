@@ -163,6 +163,15 @@ fn a_range_beyond_the_end_of_its_source_is_refused() {
 }
 
 #[test]
+fn a_copied_part_tells_the_encryption_of_its_upload() {
+    let rig = rig();
+    rig.send("PUT", "/demo/source", &[], "hello").unwrap();
+    let id = begin(&rig, &[("x-amz-server-side-encryption", "aws:kms")]);
+    let copied = part(&rig, &id, 1, &[("x-amz-copy-source", "/demo/source")], "");
+    assert_eq!((copied.status, copied.header("x-amz-server-side-encryption")), (200, "aws:kms"));
+}
+
+#[test]
 fn a_part_is_read_by_its_number() {
     let rig = rig();
     let id = begin(&rig, &[]);

@@ -175,8 +175,10 @@ fn fields_of_a_form_are_checked_as_headers_are() {
         send(&rig, "POST", "/demo", &[FORM], &body)
     };
     for (name, value, status, code) in [
-        ("key", "d/${filename}", 501, "NotImplemented"),
         ("x-amz-acl", "public-read", 501, "NotImplemented"),
+        ("acl", "public-read", 501, "NotImplemented"),
+        ("acl", "bogus", 400, "InvalidArgument"),
+        ("tagging", "a=b", 400, "MalformedXML"),
         ("x-amz-storage-class", "BOGUS", 400, "InvalidStorageClass"),
         ("x-amz-checksum-crc32c", "AAAAAA==", 400, "BadDigest"),
         ("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==", 400, "BadDigest"),
@@ -185,9 +187,14 @@ fn fields_of_a_form_are_checked_as_headers_are() {
         assert_eq!((refused.status, refused.element("Code")), (status, code), "{name}");
     }
     assert!(rig.server.store().keys("demo").is_empty());
-    let made = post(&[("key", "d/f"), ("acl", "private"), ("success_action_status", "201")]);
+    let tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+    let made =
+        post(&[("key", "d/f"), ("acl", "private"), ("tagging", tagging), ("success_action_status", "201")]);
     assert_eq!((made.status, made.element("Key")), (201, "d/f"), "{}", made.text());
     assert_eq!(send(&rig, "GET", "/demo/d/f", &[], "").text(), "hello");
+    assert_eq!(send(&rig, "GET", "/demo/d/f?tagging", &[], "").element("Value"), "1");
+    assert_eq!(post(&[("key", "by-name/${filename}.txt")]).status, 204);
+    assert_eq!(send(&rig, "GET", "/demo/by-name/f.txt", &[], "").text(), "hello");
     let sent_on = post(&[("key", "k"), ("success_action_redirect", "http://localhost/done")]);
     assert_eq!(
         (sent_on.status, sent_on.header("location")),
@@ -206,4 +213,10 @@ fn fields_of_a_form_are_checked_as_headers_are() {
     let policy = "eyJleHBpcmF0aW9uIjogIjIxMjctMDEtMDFUMDA6MDA6MDBaIiwgImNvbmRpdGlvbnMiOiBbWyJlcSIsICIka2V5IiwgIm90aGVyIl1dfQ==";
     let refused = post(&[("key", "k"), ("policy", policy)]);
     assert_eq!((refused.status, refused.element("Code")), (403, "AccessDenied"), "{}", refused.text());
+    let unsigned = post(&[("key", "other"), ("AWSAccessKeyId", "demo"), ("policy", policy)]);
+    assert_eq!((unsigned.status, unsigned.element("Code")), (400, "InvalidArgument"));
+    // {"expiration": "2127-01-01 00:00:00Z", "conditions": [["eq", "$key", "other"]]}
+    let undated = "eyJleHBpcmF0aW9uIjogIjIxMjctMDEtMDEgMDA6MDA6MDBaIiwgImNvbmRpdGlvbnMiOiBbWyJlcSIsICIka2V5IiwgIm90aGVyIl1dfQ==";
+    let refused = post(&[("key", "other"), ("policy", undated)]);
+    assert_eq!((refused.status, refused.element("Code")), (400, "InvalidPolicyDocument"));
 }

@@ -34,6 +34,17 @@ fn a_signature_is_verified_over_h1_and_h2() {
 }
 
 #[test]
+fn the_time_of_a_signature_may_be_in_the_date() {
+    let rig = Rig::new();
+    let now = httpdate::fmt_http_date(std::time::SystemTime::now());
+    let put = send(&rig, &DEFAULT, "PUT", "/demo/k", &sha256(b"hello"), &[("date", now.as_str())], "hello");
+    assert_eq!(put.status, 200, "{}", put.text());
+    let old = "Fri, 24 May 2013 00:00:00 GMT";
+    let late = send(&rig, &DEFAULT, "GET", "/demo/k", "UNSIGNED-PAYLOAD", &[("date", old)], "");
+    assert_eq!((late.status, late.element("Code")), (403, "RequestTimeTooSkewed"));
+}
+
+#[test]
 fn a_checksum_in_a_trailer_is_verified() {
     let rig = Rig::new();
     let body = |checksum: &str| format!("5\r\nhello\r\n0\r\nx-amz-checksum-crc32c:{checksum}\r\n\r\n");

@@ -10,7 +10,8 @@ pub(crate) struct Key {
 
 pub(crate) const DEFAULT: Key = Key { access: "laneway", secret: "lanewaysecret", region: "us-east-1" };
 
-/// Returns the headers of a signed request. `payload` becomes `x-amz-content-sha256`, and `extra` is signed too.
+/// Returns the headers of a signed request. `payload` becomes `x-amz-content-sha256`, and `extra` is signed too. If
+/// `extra` has a `date`, it takes the place of `x-amz-date`.
 pub(crate) fn sign(
     key: &Key,
     method: &str,
@@ -19,13 +20,18 @@ pub(crate) fn sign(
     payload: &str,
     extra: &[(&str, &str)],
 ) -> Vec<(String, String)> {
-    let now = time::OffsetDateTime::now_utc();
+    let sent = extra.iter().find(|(name, _)| *name == "date");
+    let now = sent.map_or_else(time::OffsetDateTime::now_utc, |(_, date)| {
+        httpdate::parse_http_date(date).unwrap().into()
+    });
     let date = format!("{:04}{:02}{:02}", now.year(), u8::from(now.month()), now.day());
     let moment = format!("{date}T{:02}{:02}{:02}Z", now.hour(), now.minute(), now.second());
     let mut headers: Vec<(String, String)> =
         extra.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     headers.push(("x-amz-content-sha256".to_owned(), payload.to_owned()));
-    headers.push(("x-amz-date".to_owned(), moment.clone()));
+    if sent.is_none() {
+        headers.push(("x-amz-date".to_owned(), moment.clone()));
+    }
     let mut signed = headers.clone();
     signed.push(("host".to_owned(), host.to_owned()));
     signed.sort();

@@ -9,7 +9,7 @@ mod sync;
 
 use std::path::PathBuf;
 
-use laneway_store::{Capabilities, MetaChange, PutOptions};
+use laneway_store::{Capabilities, Condition, MetaChange, PutOptions};
 
 use crate::event::Verified;
 use crate::local::preserve::Preserve;
@@ -159,6 +159,11 @@ impl CopyRequest {
     /// Returns whether a move may remove the source of a copy that was verified in this way.
     pub(crate) fn is_enough(&self, verified: Verified) -> bool {
         self.allow_unverified || verified != Verified::Unverified
+    }
+
+    /// Returns whether the request changes nothing but the names of objects.
+    pub(crate) fn is_rename(&self) -> bool {
+        self.remove_source && self.put.clone().condition(Condition::None) == PutOptions::default()
     }
 
     /// Returns which attributes in the metadata of the source's objects a download sets on files.

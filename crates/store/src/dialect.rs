@@ -143,6 +143,16 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
+    /// See [`Store::rename`](crate::Store::rename). By default a copy and a removal must do it.
+    async fn rename(
+        &self,
+        _source: &ObjectMeta,
+        _to: &ObjectId,
+        _condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        Ok(None)
+    }
+
     /// See [`Store::compose_max`](crate::Store::compose_max).
     fn compose_max(&self) -> usize {
         0

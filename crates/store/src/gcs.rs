@@ -16,6 +16,7 @@ mod get;
 mod head;
 mod lenient;
 mod list;
+mod move_to;
 mod multipart;
 mod put;
 pub(crate) mod resource;
@@ -61,6 +62,8 @@ pub(crate) struct Gcs {
     multipart_refused: Refusals,
     /// Remembers that the server doesn't support batches.
     lacks_batch: Refusals,
+    /// The buckets in which the credentials don't permit moves, and the endpoint if the server doesn't support them.
+    lacks_move: Refusals,
     /// Records for each bucket if it has a hierarchical namespace. This property of a bucket never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
@@ -119,6 +122,7 @@ impl Gcs {
             lacks_multipart: Refusals::default(),
             multipart_refused: Refusals::default(),
             lacks_batch: Refusals::default(),
+            lacks_move: Refusals::default(),
             namespaces: Mutex::default(),
         }))
     }

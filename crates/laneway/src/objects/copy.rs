@@ -45,7 +45,8 @@ impl Bucket {
 
     /// Renames an object: copies it, then removes the source if it is still the version that was copied. If
     /// another write has replaced the source, or the copy can't be verified, the source stays and the call
-    /// fails. Between the copy and the removal, other readers see both objects.
+    /// fails. Between the copy and the removal, other readers see both objects. Within a GCS bucket, one
+    /// request does both in one step, unless the call also sets metadata.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -8,7 +8,7 @@ mod within;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use laneway_store::{List, ObjectId, PutOptions, Store, Version};
+use laneway_store::{List, ObjectId, PutOptions, Store};
 
 use crate::job::existing;
 use crate::job::lookup::Sizes;
@@ -27,6 +27,7 @@ use crate::transfer::remove::folders;
 use crate::transfer::upload::{PutOutcome, UploadSearch};
 use crate::{CopyRequest, Error, Location, Op};
 
+use across::{CopyOutcome, FinishedCopy};
 pub(crate) use search::{CopySearch, one};
 pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
@@ -121,11 +122,11 @@ pub(crate) async fn object(
         SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
     let item = CopyItem { from: from_object, to: id };
     let ends = CopyEnds { from: from.as_source(), to, request: Arc::new(request) };
-    let (sent, version) = match ends.is_within() {
+    let FinishedCopy { sent, version, is_moved } = match ends.is_within() {
         true => within::copy_for_call(job, &ends, &item).await?,
         false => across::any(job, &ends, &item).await?,
     };
-    if is_move {
+    if is_move && !is_moved {
         let is_enough = ends.request.is_enough(sent.moved.verified);
         let removal = moved::remove_object(&ends.from, &item.from.id, version.as_ref(), is_enough);
         job.unless_cancelled(removal).await??;
@@ -274,26 +275,21 @@ impl CopyEnds {
     }
 
     /// Reports an item's result. In a move, first removes the source, and reports an error if the removal fails.
-    async fn finish(
-        &self,
-        job: &JobState,
-        item: &CopyItem,
-        begun: ActiveItem,
-        result: Result<(PutOutcome, Option<Version>), Error>,
-    ) {
-        let moved = |(sent, version): (PutOutcome, Option<Version>)| {
-            let mut moved = sent.moved;
-            moved.made.source = version.clone();
-            (moved, version)
-        };
-        let result = match result.map(moved) {
-            Ok((moved, version)) if self.request.remove_source => {
-                let is_enough = self.request.is_enough(moved.verified);
-                moved::remove_object(&self.from, &item.from.id, version.as_ref(), is_enough)
-                    .await
-                    .map(|()| moved)
+    async fn finish(&self, job: &JobState, item: &CopyItem, begun: ActiveItem, result: CopyOutcome) {
+        let result = match result {
+            Ok(FinishedCopy { sent, version, is_moved }) => {
+                let mut moved = sent.moved;
+                moved.made.source = version.clone();
+                let removed = match self.request.remove_source && !is_moved {
+                    true => {
+                        let is_enough = self.request.is_enough(moved.verified);
+                        moved::remove_object(&self.from, &item.from.id, version.as_ref(), is_enough).await
+                    }
+                    false => Ok(()),
+                };
+                removed.map(|()| moved)
             }
-            result => result.map(|(moved, _)| moved),
+            Err(error) => Err(error),
         };
         match result {
             Err(error) if error.is_archived() && item.from.meta.is_some() => {

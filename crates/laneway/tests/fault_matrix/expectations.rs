@@ -33,6 +33,15 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         // If S3 forbids a HEAD, Laneway repeats it without asking for the checksum. The checksum may need a permission on a
         // KMS key.
         Class::Refusal if cell.strike.verb == "head" && once && !is_gcs => Success,
+        // If GCS forbids a move by one request, Laneway copies the object and removes it.
+        Class::Refusal
+            if cell.strike.operation == Operation::Move(Way::Within)
+                && cell.strike.verb == "copy"
+                && once
+                && is_gcs =>
+        {
+            Success
+        }
         Class::Refusal => Failure(&["permission"]),
         // A 503 means failure at Google and throttling at Amazon, and a HEAD has no body to tell them apart. A sync between
         // stores lists both at once, and either may fail first.

@@ -82,7 +82,7 @@ const fn strike(operation: Operation, verb: &'static str, nth: u32, about: About
 }
 
 /// The requests to hit in every dialect.
-pub(crate) const STRIKES: [Strike; 39] = [
+pub(crate) const STRIKES: [Strike; 38] = [
     strike(GetFile, "get", 1, About::Content),
     strike(GetLargeFile, "get", 1, About::Slice),
     strike(GetLargeFile, "get", 2, About::Slice),
@@ -112,7 +112,6 @@ pub(crate) const STRIKES: [Strike; 39] = [
     strike(Move(Way::Down), "get", 1, About::Content),
     strike(Move(Way::Down), "delete", 1, About::Removal),
     strike(Move(Way::Within), "copy", 1, About::Write),
-    strike(Move(Way::Within), "delete", 1, About::Removal),
     strike(Move(Way::Across), "head", 1, About::Headers),
     strike(Move(Way::Across), "get", 1, About::Content),
     strike(Move(Way::Across), "put", 1, About::Write),
@@ -125,13 +124,19 @@ pub(crate) const STRIKES: [Strike; 39] = [
 ];
 
 /// Returns the requests that only one dialect sends.
-pub(crate) fn strikes_of(provider: Provider) -> [Strike; 4] {
+pub(crate) fn strikes_of(provider: Provider) -> [Strike; 5] {
     // A sync across removes objects in the other dialect. On GCS it removes them one by one, each with its generation.
     let (batch, removal_across, description) = match provider {
         Provider::Gcs => ("batch", "delete-many", "patch"),
         _ => ("delete-many", "delete", "copy"),
     };
+    // GCS moves an object by one request. Laneway looks the object up before.
+    let (moving, of_move) = match provider {
+        Provider::Gcs => ("head", About::Headers),
+        _ => ("delete", About::Removal),
+    };
     [
+        strike(Move(Way::Within), moving, 1, of_move),
         strike(DeleteMany, batch, 1, About::Removal),
         strike(Of(Tree::Remove), batch, 1, About::Removal),
         strike(Of(Tree::SyncAcross), removal_across, 1, About::Removal),

@@ -31,6 +31,7 @@ mod parquet_inventories;
 mod protected;
 mod ranges;
 mod removals;
+mod renames;
 mod resuming;
 mod resuming_uploads;
 mod set_meta;

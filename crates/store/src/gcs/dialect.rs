@@ -96,6 +96,15 @@ http_verbs!(Gcs, CAPABILITIES, {
         self.compose_objects(sources, to, options, whole).await
     }
 
+    async fn rename(
+        &self,
+        source: &ObjectMeta,
+        to: &ObjectId,
+        condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        self.move_object(source, to, condition).await
+    }
+
     fn restores_deleted(&self) -> bool {
         true
     }

@@ -74,6 +74,24 @@ impl Store {
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
+    /// Moves an object to another name by one request, with all its metadata. `source` describes the object, which is
+    /// moved only in this state. `condition` applies to the destination. If the answer is lost, Laneway looks at both
+    /// names. Returns `None` if a copy and a removal must do it: the store lacks this request or refuses it, or the
+    /// names are in different buckets.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` if the destination doesn't meet `condition`, or `AlreadyExists` for
+    /// [`Condition::Absent`]. If the source isn't in this state any more, `Precondition` on the source:
+    /// [`Error::target`] names it. If Laneway can't find out whether the object was moved, the message says so.
+    pub async fn rename(
+        &self,
+        source: &ObjectMeta,
+        to: &ObjectId,
+        condition: &Condition,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        self.dialect.rename(source, to, condition).await
+    }
+
     /// Returns the maximum number of objects that one call of [`compose`](Self::compose) can join. If it is 0, the
     /// store can join objects only as the parts of an upload: see [`part_copy`](Self::part_copy).
     pub fn compose_max(&self) -> usize {

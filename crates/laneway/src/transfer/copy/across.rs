@@ -55,8 +55,23 @@ pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem)
     ends.finish(&job, &item, begun, result).await;
 }
 
-/// The copy and the version of its source, or the error.
-pub(super) type CopyOutcome = Result<(PutOutcome, Option<Version>), Error>;
+/// A copy, with the facts about its source that a move needs.
+pub(super) struct FinishedCopy {
+    pub(super) sent: PutOutcome,
+    /// The version of the source that was copied.
+    pub(super) version: Option<Version>,
+    /// True if the store has moved the object, so there is no source to remove.
+    pub(super) is_moved: bool,
+}
+
+impl FinishedCopy {
+    pub(super) fn of(sent: PutOutcome, version: Option<Version>) -> Self {
+        Self { sent, version, is_moved: false }
+    }
+}
+
+/// The copy, or the error.
+pub(super) type CopyOutcome = Result<FinishedCopy, Error>;
 
 /// Copies a small object with a GET and a PUT. `known` is the metadata from a listing or a HEAD.
 async fn small(
@@ -97,7 +112,7 @@ async fn small(
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
     let moved = TransferOutcome { verified, ..sent.moved };
-    Ok((PutOutcome { moved, meta: sent.meta }, got.meta.version))
+    Ok(FinishedCopy::of(PutOutcome { moved, meta: sent.meta }, got.meta.version))
 }
 
 /// Requests an object's metadata, then copies the object: a small object as a whole, and a larger one in
@@ -131,7 +146,7 @@ pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Cop
         }
         sent => sent?,
     };
-    Ok((sent, meta.version))
+    Ok(FinishedCopy::of(sent, meta.version))
 }
 
 /// Copies an object slice by slice.

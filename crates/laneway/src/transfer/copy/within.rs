@@ -8,10 +8,10 @@ use futures_util::{FutureExt as _, StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
     Capabilities, Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part,
-    PutOptions, Store, Version,
+    PutOptions, Store,
 };
 
-use super::across::CopyOutcome;
+use super::across::{CopyOutcome, FinishedCopy};
 use super::{CopyEnds, CopyItem, across, tags};
 use crate::Error;
 use crate::content::checksum::written;
@@ -45,8 +45,8 @@ async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
     let copy_one = |item: CopyItem| async move {
         let mut begun = ends.begin(job, &item);
         let result = copy(job, ends, &item).await;
-        if let Ok((PutOutcome { moved, .. }, _)) = &result {
-            job.progress.moved(moved.bytes);
+        if let Ok(FinishedCopy { sent, .. }) = &result {
+            job.progress.moved(sent.moved.bytes);
         }
         begun.attempts = most();
         (item, begun, result)
@@ -57,12 +57,12 @@ async fn move_group(job: &JobState, ends: &CopyEnds, items: Vec<CopyItem>) {
         match result {
             // If the user named a version of the source, Laneway must look up that version before removing
             // it. So don't remove it in this batch.
-            Ok((PutOutcome { moved, .. }, version))
-                if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
+            Ok(FinishedCopy { sent, version, is_moved: false })
+                if ends.request.is_enough(sent.moved.verified) && item.from.id.version.is_none() =>
             {
                 let ObjectId { key, version: id, .. } = item.from.id.clone();
                 sources.push(Deletion { key, version, id });
-                copied.push((item, begun, moved));
+                copied.push((item, begun, sent.moved));
             }
             result => ends.finish(job, &item, begun, result).await,
         }
@@ -97,7 +97,7 @@ async fn copy_large(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> CopyOut
 pub(super) async fn copy_one(job: Arc<JobState>, ends: CopyEnds, item: CopyItem) {
     let begun = ends.begin(&job, &item);
     let result = copy(&job, &ends, &item).await;
-    if let Ok((sent, _)) = &result {
+    if let Ok(FinishedCopy { sent, .. }) = &result {
         job.progress.moved(sent.moved.bytes);
     }
     ends.finish(&job, &item, begun, result).await;
@@ -119,18 +119,20 @@ pub(super) async fn copy_for_call(job: &JobState, ends: &CopyEnds, item: &CopyIt
     }
 }
 
-/// Copies one object with one request. Returns `None` if it is too large for that.
-async fn whole(
-    job: &JobState,
-    ends: &CopyEnds,
-    item: &CopyItem,
-) -> Result<Option<(PutOutcome, Option<Version>)>, Error> {
+/// Copies one object with one request. In a move, first lets the store rename the object, if the store can.
+/// Returns `None` if the object is too large for one request.
+async fn whole(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Result<Option<FinishedCopy>, Error> {
     let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
     // A move removes only the version that it copied, so it must know that version.
     if known.is_none() && ends.request.remove_source {
         known = Some(ends.from.head(from, None).await?);
+    }
+    if let Some(source) = known.as_ref().filter(|_| ends.request.is_rename())
+        && let Some(renamed) = rename(ends, item, source).await?
+    {
+        return Ok(Some(renamed));
     }
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, ends.from.capabilities());
     if known.as_ref().is_some_and(is_large) {
@@ -171,7 +173,31 @@ async fn whole(
         moved: TransferOutcome { bytes, verified, atomic, made: ResultObject::of(&copied) },
         meta: copied,
     };
-    Ok(Some((sent, known.and_then(|meta| meta.version))))
+    Ok(Some(FinishedCopy::of(sent, known.and_then(|meta| meta.version))))
+}
+
+/// Lets the store rename an object. Returns `None` if the store can't, or if a version of the source was
+/// named.
+async fn rename(
+    ends: &CopyEnds,
+    item: &CopyItem,
+    source: &ObjectMeta,
+) -> Result<Option<FinishedCopy>, Error> {
+    if item.from.id.version.is_some() {
+        return Ok(None);
+    }
+    let condition = &ends.request.put.condition;
+    let from = url(ends.from.provider(), &item.from.id);
+    let meta = match ends.from.rename(source, &item.to, condition).await {
+        Err(error) if error.is_precondition() && error.target() == from => return Err(Error::replaced(from)),
+        renamed => renamed?,
+    };
+    let Some(meta) = meta else { return Ok(None) };
+    let verified = compare(ends, Some(source), &meta)?;
+    let atomic = ends.to.keeps(Operation::Copy, condition);
+    let moved = TransferOutcome { bytes: source.size, verified, atomic, made: ResultObject::of(&meta) };
+    let sent = PutOutcome { moved, meta };
+    Ok(Some(FinishedCopy { sent, version: source.version.clone(), is_moved: true }))
 }
 
 /// Compares the checksums of source and copy. If the store doesn't report both checksums, Laneway trusts that
@@ -200,7 +226,7 @@ async fn copy_parts(job: &JobState, ends: &CopyEnds, item: &CopyItem, options: &
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
     let moved = TransferOutcome { bytes: meta.size, verified, atomic, made: ResultObject::of(&copied) };
-    Ok((PutOutcome { moved, meta: copied }, meta.version))
+    Ok(FinishedCopy::of(PutOutcome { moved, meta: copied }, meta.version))
 }
 
 /// Lets the store copy ranges of objects into the parts of an upload. The store reads each object in the

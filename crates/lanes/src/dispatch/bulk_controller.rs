@@ -77,7 +77,7 @@ impl AccessLink {
     }
 
     /// Returns whether small requests delay or slow down bulk, and the rate that they leave unused isn't known yet.
-    pub(super) fn holds_bulk(&self) -> bool {
+    pub(super) fn delays_bulk(&self) -> bool {
         self.yielding.is_crowded() && self.left_over.found.is_none()
     }
 
@@ -183,10 +183,10 @@ impl YieldState {
             .max(on_the_way) as u64;
         // Once bulk yields, it continues to yield until at most half of `above` is outstanding. Otherwise single answers would switch
         // yielding on and off.
-        let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
+        let yields = outstanding > if self.is_crowded() { above / 2 } else { above };
         if !yields {
-            self.crowded_since = None;
-            return self.hold.take().map(|_| None);
+            self.hold = None;
+            return self.crowded_since.take().map(|_| None);
         }
         self.crowded_since.get_or_insert(now);
         if rtt >= self.rules.grows_beside && !is_full {
@@ -477,6 +477,12 @@ mod tests {
             assert_eq!(decide(false), None);
             assert_eq!(decide(true), Some(Some(Rules::CHOSEN.yield_floor as u64)));
             assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step), "but more bulk waits");
+            let mut yielding = YieldState::default();
+            let far = Rules::CHOSEN.grows_beside;
+            let mut decide = |outstanding| yielding.decide(now, outstanding, (Some(10e6), false), None, far);
+            let above = (10e6 * far.as_secs_f64() * Rules::CHOSEN.gain) as u64;
+            assert_eq!([decide(above * 2), decide(above * 9 / 10)], [None, None]);
+            assert_eq!(decide(above / 3), Some(None), "queued bulk may begin");
         }
 
         #[test]

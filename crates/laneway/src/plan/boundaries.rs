@@ -57,7 +57,7 @@ pub(crate) fn cover(range: &Range<u64>, claims: &[Range<u64>]) -> Vec<RangeSecti
 /// Finds the parts of an object whose bytes have all arrived, while ranges of the object arrive in any order.
 #[derive(Debug)]
 pub(crate) struct PartArrivals {
-    /// The parts, without gaps between them.
+    /// The parts, without gaps between them. An index into this list identifies a part.
     parts: Vec<Range<u64>>,
     is_complete: Vec<bool>,
     /// The ranges that have arrived, joined where they touch: each start with its end.

@@ -210,7 +210,9 @@ impl DownloadJournal {
     /// # Errors
     /// The file system's error.
     pub(crate) fn claims(&self) -> io::Result<Vec<Claim>> {
-        let mut bytes = vec![0; (self.end.load(Ordering::Relaxed) - self.header) as usize];
+        // Another thread may have increased `end` and not written its record yet, so read only what the file has.
+        let end = self.end.load(Ordering::Relaxed).min(self.file.metadata()?.len());
+        let mut bytes = vec![0; end.saturating_sub(self.header) as usize];
         self.file.read_exact_at(&mut bytes, self.header)?;
         let is_sure = |claim: &Claim| self.boot != 0 && claim.boot == self.boot;
         Ok(claims(&bytes, self.seal).filter(is_sure).collect())

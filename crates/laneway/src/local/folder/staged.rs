@@ -116,7 +116,7 @@ pub(crate) struct StagedFile {
     /// the lock, Linux would also let only one thread at a time write to the file, and the other threads
     /// would spin. In a download over two lanes, this took a tenth of the CPU time.
     is_open: Mutex<bool>,
-    /// Receives the ranges of new claims.
+    /// Sends the range of each new claim.
     watcher: Mutex<Option<UnboundedSender<Range<u64>>>>,
 }
 
@@ -194,8 +194,10 @@ impl StagedFile {
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
             let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-            // If nobody watches any more, nobody needs the range.
-            let _ = watcher.as_ref().map(|watcher| watcher.send(start..start + run.len));
+            if let Some(watcher) = watcher.as_ref() {
+                // Ignore the error: the receiver may not need further ranges.
+                let _ = watcher.send(start..start + run.len);
+            }
         }
     }
 

@@ -279,3 +279,17 @@ fn threads_may_claim_at_once() {
     staged.keep();
     assert_eq!(resume(dir.path(), &subject(), 1).1, [(0, SIZE)]);
 }
+
+#[test]
+fn a_watcher_gets_the_ranges_of_new_claims_until_the_watch_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let (staged, _) = resume(dir.path(), &subject(), 1);
+    write(&staged, 0, &[1; 60]);
+    let mut ranges = staged.watch();
+    write(&staged, 300, &[3; 50]);
+    write(&staged, 60, &[2; 40]);
+    staged.end_watch();
+    write(&staged, 400, &[4; 10]);
+    let watched: Vec<_> = std::iter::from_fn(|| ranges.blocking_recv()).collect();
+    assert_eq!(watched, [300..350, 60..100]);
+}

@@ -256,7 +256,7 @@ async fn called(
     let body = match is_form {
         true => match forms::prepared(&mut head, body).await {
             Ok(body) => body,
-            Err(refusal) => return Ok(refusal),
+            Err((status, code, message)) => return Ok(error_document(status, code, message)),
         },
         false => body,
     };

@@ -43,11 +43,8 @@ struct UnknownFields {
 
 /// Reads a form, and does what `s3s` leaves out. It replaces `${filename}` in the key, and keeps the list and the tags
 /// for [`set_fields`]. It refuses a policy without a signature, and a policy that expires at a malformed date.
-pub(super) async fn prepared(
-    head: &mut Parts,
-    mut body: RequestBody,
-) -> Result<RequestBody, Response<ResponseBody>> {
-    let bad = |code, message| Err(error_document(StatusCode::BAD_REQUEST, code, message));
+pub(super) async fn prepared(head: &mut Parts, mut body: RequestBody) -> Result<RequestBody, Refusal> {
+    let bad = |code, message| Err((StatusCode::BAD_REQUEST, code, message));
     let bytes = match body.collect(FORM_BYTES_MAX).await {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return bad("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size"),

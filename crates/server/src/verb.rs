@@ -16,7 +16,7 @@ pub enum Verb {
     List,
     /// Requests the metadata of an object.
     Head,
-    /// Copies inside the store (GCS `rewriteTo` and `copyTo`, S3 CopyObject and UploadPartCopy).
+    /// Copies inside the store (GCS `rewriteTo`, `copyTo` and `moveTo`, S3 CopyObject and UploadPartCopy).
     Copy,
     /// Begins a multipart upload or a resumable session.
     Begin,

@@ -156,6 +156,8 @@ fn a_move_leaves_nothing_behind_and_respects_both_ends() {
     let rig = Rig::new();
     let generation = put(&rig, "from", "bytes")["generation"].as_str().unwrap().to_owned();
     put(&rig, "there", "x");
+    let described = r#"{"contentType":"x/y","metadata":{"a":"b"}}"#;
+    assert_eq!(rig.send("PATCH", "/storage/v1/b/demo/o/from", &[], described).unwrap().status, 200);
     let to =
         |key: &str, query: &str| post(&rig, &format!("/storage/v1/b/demo/o/from/moveTo/o/{key}?{query}"), "");
     assert_eq!(to("there", "ifGenerationMatch=0").status, 412);
@@ -164,6 +166,8 @@ fn a_move_leaves_nothing_behind_and_respects_both_ends() {
     let moved = to("a%2Fnew", &format!("ifSourceGenerationMatch={generation}&ifGenerationMatch=0")).json();
     assert_eq!((&moved["name"], &moved["size"]), (&"a/new".into(), &"5".into()));
     assert_ne!(moved["generation"].as_str(), Some(generation.as_str()));
+    assert_eq!((&moved["metageneration"], &moved["metadata"]["a"]), (&"1".into(), &"b".into()));
+    assert_eq!(moved["contentType"], "x/y");
     assert_eq!(rig.server.store().keys("demo"), ["a/new", "there"]);
     assert_eq!(to("b", "").status, 404);
 }

@@ -71,9 +71,9 @@ fn is_about_protection(error: &Error) -> bool {
 }
 
 impl Gcs {
-    /// Moves an object in the generation that `source` names. Returns `None` if a copy and a removal must do it: if the
-    /// generation or the checksum isn't known, between buckets, with a key for new objects, and if the server or the
-    /// caller's role doesn't permit this request.
+    /// Moves an object in the generation that `source` names. Returns `None` if a copy and a removal must do it. That is
+    /// so between buckets, with a key for new objects, and if `source` has no generation or checksum. It is also so if
+    /// the server or the caller's role doesn't permit this request.
     pub(crate) async fn move_object(
         &self,
         source: &ObjectMeta,

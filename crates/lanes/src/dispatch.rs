@@ -494,7 +494,7 @@ impl Dispatcher {
         if is_let_go {
             (0..self.origins.len()).for_each(|origin| self.schedule(now, OriginId(origin)));
         }
-        if self.links.iter().any(AccessLink::delays_bulk) {
+        if self.links.iter().any(AccessLink::holds_bulk) {
             self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
         }
     }

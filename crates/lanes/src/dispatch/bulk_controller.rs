@@ -3,9 +3,8 @@
 //!
 //! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields if the outstanding small
 //! requests of its direction have more bytes than the path carries in 10 ms (a [`moment`](Rules::moment)). If they have fewer bytes, bulk
-//! isn't slowed down. Yielding bulk moves at a low rate, which rises with time so that bulk never starves. On a very long
-//! path, running bulk isn't slowed down before it has filled the path (see [`grows_beside`](Rules::grows_beside)). [`AccessLink`] decides
-//! for all origins, since they share one link.
+//! isn't slowed down. Yielding bulk moves at a low rate, which rises with time so that bulk never starves. [`AccessLink`] decides for all
+//! origins, since they share one link.
 //!
 //! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. At 1 Gbit/s, a full queue of 1 MiB adds
 //! 8 ms, four times the round trip to a nearby server. A full queue also drops packets, and if the last packet of a small body is lost, TCP
@@ -76,9 +75,9 @@ impl AccessLink {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
-    /// Returns whether small requests delay or slow down bulk, and the rate that they leave unused isn't known yet.
-    pub(super) fn delays_bulk(&self) -> bool {
-        self.yielding.is_crowded() && self.left_over.found.is_none()
+    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
+    pub(super) fn holds_bulk(&self) -> bool {
+        self.yielding.is_yielding() && self.left_over.found.is_none()
     }
 
     /// Records that small requests are outstanding. Returns true if none were expected. The caller must then decide the limits again.
@@ -146,8 +145,6 @@ pub(super) struct YieldState {
     hold: Option<RateCap>,
     /// The shortest round trip.
     rtt: Duration,
-    /// The time since which so many small requests are outstanding that new bulk waits. Running bulk may still be unlimited.
-    crowded_since: Option<Instant>,
 }
 
 /// The limit on the rate of bulk in bytes per second, the time since which bulk is limited, and the time of the last decision on the rate.
@@ -183,13 +180,8 @@ impl YieldState {
             .max(on_the_way) as u64;
         // Once bulk yields, it continues to yield until at most half of `above` is outstanding. Otherwise single answers would switch
         // yielding on and off.
-        let yields = outstanding > if self.is_crowded() { above / 2 } else { above };
+        let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
         if !yields {
-            self.hold = None;
-            return self.crowded_since.take().map(|_| None);
-        }
-        self.crowded_since.get_or_insert(now);
-        if rtt >= self.rules.grows_beside && !is_full {
             return self.hold.take().map(|_| None);
         }
         let since = self.hold.map_or(now, |hold| hold.since);
@@ -209,7 +201,6 @@ impl YieldState {
     /// Lets the limit on the rate of bulk start low again.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         self.hold = self.hold.map(|hold| RateCap { since: now, ..hold });
-        self.crowded_since = self.crowded_since.map(|_| now);
     }
 
     /// Returns the limit on the rate of bulk in bytes per second, if there is one.
@@ -217,16 +208,11 @@ impl YieldState {
         self.hold.map(|hold| hold.rate)
     }
 
-    /// Returns whether new bulk may begin. It waits until a limit of running bulk would have risen once. Then it waits some round trips
-    /// more, because a sender that is limited at its start takes long to recover.
+    /// Returns whether new bulk may begin. It waits until the limit of running bulk has risen once. Then it waits some round trips more,
+    /// because a sender that is limited at its start takes long to recover.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
-        self.crowded_since.is_none_or(|since| now >= since + wait)
-    }
-
-    /// Returns whether so many small requests are outstanding that new bulk waits.
-    fn is_crowded(&self) -> bool {
-        self.crowded_since.is_some()
+        self.hold.is_none_or(|hold| now >= hold.since + wait)
     }
 
     /// Returns whether the rate of bulk is limited.
@@ -466,23 +452,6 @@ mod tests {
                 assert!(decide(6_300_000, (Some(62e6), is_full)).is_some(), "a backlog");
                 assert!(decide(1 << 20, (Some(3e6), is_full)).is_some(), "or what comes as it can");
             }
-        }
-
-        #[test]
-        fn far_away_bulk_is_not_limited_before_it_has_filled_the_path() {
-            let (mut yielding, now) = (YieldState::default(), Instant::now());
-            let mut decide = |is_full| {
-                yielding.decide(now, 50 << 20, (Some(10e6), is_full), None, Rules::CHOSEN.grows_beside)
-            };
-            assert_eq!(decide(false), None);
-            assert_eq!(decide(true), Some(Some(Rules::CHOSEN.yield_floor as u64)));
-            assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step), "but more bulk waits");
-            let mut yielding = YieldState::default();
-            let far = Rules::CHOSEN.grows_beside;
-            let mut decide = |outstanding| yielding.decide(now, outstanding, (Some(10e6), false), None, far);
-            let above = (10e6 * far.as_secs_f64() * Rules::CHOSEN.gain) as u64;
-            assert_eq!([decide(above * 2), decide(above * 9 / 10)], [None, None]);
-            assert_eq!(decide(above / 3), Some(None), "queued bulk may begin");
         }
 
         #[test]

@@ -186,12 +186,6 @@ rules! {
     /// simulated paths of 50 ms and more carried a tenth less.
     yield_round_trips: u32 = 16, not 0;
 
-    /// If the round trip is at least this long, running bulk isn't slowed down before it has filled the path. Until then the path has room
-    /// for both. Once slowed down, bulk would need another slow start, which takes seconds there. Without this rule, the simulated mixed
-    /// job over 200 ms and 1 Gbit/s took 1.6 times the floor instead of 1.3. At 120 ms and 200 Mbit/s, half of the small objects would
-    /// take an eighth longer with this rule.
-    grows_beside: Duration = Duration::from_millis(150), not Duration::from_secs(3600), Duration::from_millis(100);
-
     /// For this time after the last small request, more small requests are expected.
     small_expected_for: Duration = Duration::from_secs(1), not Duration::ZERO;
 

@@ -282,15 +282,6 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
 }
 
 #[test]
-fn far_away_large_objects_grow_beside_small_ones() {
-    let rig = RigLink(100.0, 1000, 8192, 0.0);
-    let took = median_of(|seed| rig.mixed(Protocol::H1, false, CongestionControl::Rate, seed).run());
-    println!("{}", multiples(rig, &case(Protocol::H1, false), &took));
-    assert!(took.over_floor.small_p99 <= 4.5, "the small objects' p99 is too high: {took:?}");
-    assert!(took.over_floor.total <= 1.4, "the whole job takes too long: {took:?}");
-}
-
-#[test]
 fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
     // Links with random loss are left out, because it slows loss-based senders on any link. At 0.1 %, a connection has only about 35
     // packets in flight.

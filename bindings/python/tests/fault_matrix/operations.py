@@ -265,7 +265,8 @@ def strikes(scheme: str) -> list[Strike]:
         Strike("delete-many", "delete-many" if scheme == "s3" else "batch", About.REMOVAL),
         Strike("copy", "copy", About.WRITE),
         Strike("rename", "copy", About.WRITE),
-        Strike("rename", "delete", About.REMOVAL),
+        # GCS moves an object by one request. Laneway looks the object up before.
+        Strike("rename", "delete", About.REMOVAL) if scheme == "s3" else Strike("rename", "head", About.HEADERS),
         Strike("directory-get", "list", About.DOCUMENT),
         Strike("directory-get", "get", About.CONTENT),
         Strike("directory-put", "put", About.WRITE),

@@ -27,7 +27,7 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
 
   /** Returns the expected outcome. If the fault hits every request, the client doesn't retry. */
   static Expected of(Strike strike, Fault.Kind fault, boolean isOnce, String scheme) {
-    About about = strike.about();
+    About about = strike.about(scheme);
     boolean isS3 = scheme.equals("s3");
     // Keys whose batch fails are removed one by one.
     boolean isBatch = strike == Strike.DELETE_ALL;

@@ -66,7 +66,7 @@ class FaultMatrixTest {
     }
 
     private boolean canMeet(Strike strike) {
-      About about = strike.about();
+      About about = strike.about(scheme);
       boolean isContent = about == About.CONTENT;
       boolean isRead = isContent || about == About.RANGE;
       boolean isSent = List.of("put", "part").contains(strike.verb(scheme));
@@ -182,7 +182,7 @@ class FaultMatrixTest {
       return "other bytes or names";
     }
     // The failure of a listing or a batch names only the bucket.
-    boolean isOfBucket = strike.about() == About.DOCUMENT || strike == Strike.DELETE_ALL;
+    boolean isOfBucket = strike.about(row.scheme()) == About.DOCUMENT || strike == Strike.DELETE_ALL;
     String about = row.scheme() + "://lake" + (isOfBucket ? "" : "/" + strike.folder());
     if (failure != null && !(failure.getMessage().contains(about) && failure.url().contains(about))) {
       return "the failure doesn't name its object: " + failure.getMessage();
@@ -194,7 +194,7 @@ class FaultMatrixTest {
     // The name of an upload is unknown if the answer to its beginning was lost. Laneway begins three times if the
     // answer can't be read. Without retries, an abort may fail because its connection broke.
     boolean isLost = row.isTls() && !row.isOnce() && List.of(Fault.Kind.BREAK, Fault.Kind.LOSS).contains(row.fault().kind());
-    int begun = strike.about() != About.BEGIN ? 0 : row.isOnce() ? 1 : 3;
+    int begun = strike.about(row.scheme()) != About.BEGIN ? 0 : row.isOnce() ? 1 : 3;
     if (uploads > Math.max(begun, isLost ? 1 : 0)) {
       return uploads + " uploads are left";
     }

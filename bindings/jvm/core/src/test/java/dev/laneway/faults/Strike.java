@@ -233,12 +233,17 @@ enum Strike {
     this.about = about;
   }
 
-  About about() {
-    return about;
+  About about(String scheme) {
+    return isMove(scheme) ? About.HEADERS : about;
   }
 
   String verb(String scheme) {
-    return this == DELETE_ALL && scheme.equals("gs") ? "batch" : verb;
+    return this == DELETE_ALL && scheme.equals("gs") ? "batch" : isMove(scheme) ? "head" : verb;
+  }
+
+  /** Returns whether GCS moves the object by one request. Laneway looks the object up before. */
+  private boolean isMove(String scheme) {
+    return this == RENAME && scheme.equals("gs");
   }
 
   /** Returns the operation's own folder, in the bucket and on this machine. */

@@ -33,7 +33,12 @@ pub(super) fn complete(headers: &mut HeaderMap) {
     if !is_signed || headers.contains_key("x-amz-date") {
         return;
     }
-    let date = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    let date = headers.get(DATE).and_then(|date| {
+        let date = date.to_str().ok()?;
+        // botocore writes UTC as RFC 5322 has it.
+        let in_utc = date.strip_suffix(" -0000").or(date.strip_suffix(" +0000"));
+        httpdate::parse_http_date(&in_utc.map_or(date.to_owned(), |date| format!("{date} GMT"))).ok()
+    });
     if let Some(value) = date.and_then(|date| HeaderValue::try_from(written(date)).ok()) {
         headers.insert("x-amz-date", value);
     }
@@ -82,6 +87,22 @@ pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_of_a_signed_request_becomes_that_of_its_signature() {
+        let completed = |authorization: &'static str, date: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_static(authorization));
+            headers.insert(DATE, HeaderValue::from_static(date));
+            complete(&mut headers);
+            headers.get("x-amz-date").map(|date| date.to_str().unwrap().to_owned())
+        };
+        for date in ["Fri, 24 May 2013 00:00:01 GMT", "Fri, 24 May 2013 00:00:01 -0000"] {
+            assert_eq!(completed("AWS4-HMAC-SHA256 x", date).as_deref(), Some("20130524T000001Z"));
+            assert_eq!(completed("Bearer x", date), None);
+        }
+        assert_eq!(completed("AWS4-HMAC-SHA256 x", "today"), None);
+    }
 
     #[test]
     fn a_session_token_is_refused_when_its_time_is_over() {

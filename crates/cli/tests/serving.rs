@@ -1,6 +1,7 @@
 //! `serve` and `demo` by the real binary.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 
 use laneway_testkit::{Program, Run, Running};
 
@@ -58,40 +59,52 @@ fn a_killed_store_keeps_what_it_acknowledged_and_no_halves() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     let contents = |number: usize| format!("{number:08}").repeat(100_000 + number);
-    let mut stored = [None; 3];
+    // The numbers of each object's last acknowledged contents, and of its last ones.
+    let mut stored = [(0, 0); 3];
     let mut number = 0;
-    for round in 0..4 {
+    for round in 0..=4 {
         let served = Served::start(&laneway, &["--root", "root", "--bucket", "bkt"]);
         let s3 = ["--anonymous", "--retry-for", "1s", "--s3-endpoint", &served.url];
-        for (key, stored) in stored.iter().enumerate() {
+        for (key, (acknowledged, last)) in stored.iter().enumerate().filter(|_| round > 0) {
             let run = laneway.run([&["cat"], &s3[..], &[&format!("s3://bkt/{key}")]].concat());
-            let Some((acknowledged, last)) = *stored else { continue };
-            let found = (acknowledged..=last).find(|number| run.stdout == contents(*number).as_bytes());
-            assert!(found.is_some(), "round {round}, object {key}: {} bytes", run.stdout.len());
+            let found =
+                [acknowledged, last].into_iter().any(|number| run.stdout == contents(*number).as_bytes());
+            assert!(found, "round {round}, object {key}: {} bytes", run.stdout.len());
         }
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(200 + 70 * round));
-                served.running.signal("-KILL");
-            });
-            loop {
-                let key = number % stored.len();
-                std::fs::write(home.path().join("f"), contents(number)).expect("written");
-                let run = laneway.run([&["cp"], &s3[..], &["f", &format!("s3://bkt/{key}")]].concat());
-                let before = stored[key].map_or(number, |(acknowledged, _)| acknowledged);
-                let is_done = run.status == Some(0);
-                // Without an acknowledgement, the object may be the old one or the new one.
-                if is_done || stored[key].is_some() {
-                    stored[key] = Some((if is_done { number } else { before }, number));
-                }
-                number += 1;
-                if !is_done {
-                    break;
-                }
-            }
-        });
+        if round == 4 {
+            break;
+        }
+        for _ in 0..stored.len() {
+            let key = number % stored.len();
+            std::fs::write(home.path().join("f"), contents(number)).expect("written");
+            laneway.run([&["cp"], &s3[..], &["f", &format!("s3://bkt/{key}")]].concat()).succeeds();
+            stored[key] = (number, number);
+            number += 1;
+        }
+        // Kill the store while it reads an object: at the start, in the middle, before the last byte and after it.
+        let (key, bytes) = (number % stored.len(), contents(number));
+        let mut put = begin_put(&served.url, key, bytes.len());
+        let sent = [0, bytes.len() / 2, bytes.len() - 1, bytes.len()][round];
+        put.write_all(&bytes.as_bytes()[..sent]).expect("sent");
+        served.end("-KILL");
+        // Without an acknowledgement, the object may be the old one or the new one.
+        stored[key].1 = number;
+        number += 1;
     }
-    assert!(stored.iter().any(Option::is_some), "nothing was stored before a kill");
+}
+
+/// Begins to put an object of `bkt`. Returns the connection when the store reads the object's bytes.
+fn begin_put(url: &str, key: usize, len: usize) -> TcpStream {
+    let address = url.strip_prefix("http://").expect("no TLS");
+    let mut connection = TcpStream::connect(address).expect("a connection");
+    let head = format!(
+        "PUT /bkt/{key} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len}\r\nExpect: 100-continue\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).expect("sent");
+    let mut line = String::new();
+    BufReader::new(&connection).read_line(&mut line).expect("a line");
+    assert!(line.starts_with("HTTP/1.1 100 "), "{line}");
+    connection
 }
 
 #[test]

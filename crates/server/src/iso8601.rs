@@ -18,6 +18,14 @@ pub(crate) fn basic(text: &str) -> Option<SystemTime> {
     Some(time::OffsetDateTime::from(date).into())
 }
 
+/// Returns a time in this format.
+pub(crate) fn written(time: SystemTime) -> String {
+    let time = time::OffsetDateTime::from(time);
+    let (year, month, day) = time.to_calendar_date();
+    let (hour, minute, second) = time.to_hms();
+    format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -30,6 +38,7 @@ mod tests {
             basic("20130524T000001Z"),
             Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_601))
         );
+        assert_eq!(basic("20130524T000001Z").map(written).as_deref(), Some("20130524T000001Z"));
         for text in ["yesterday", "", "aééé0T000000Z", "201ä524T000001Z"] {
             assert_eq!(basic(text), None, "{text}");
         }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use super::error_document;
 use crate::body::ResponseBody;
 use crate::config::S3Config;
-use crate::iso8601::basic;
+use crate::iso8601::{basic, written};
 use crate::query::Query;
 
 /// The prefix of session tokens that contain their expiration.
@@ -42,14 +42,6 @@ pub(super) fn complete(headers: &mut HeaderMap) {
     if let Some(value) = date.and_then(|date| HeaderValue::try_from(written(date)).ok()) {
         headers.insert("x-amz-date", value);
     }
-}
-
-/// Returns a time as signatures write it: `20130524T000000Z`.
-fn written(date: SystemTime) -> String {
-    let date = time::OffsetDateTime::from(date);
-    let (year, month, day) = date.to_calendar_date();
-    let (hour, minute, second) = date.to_hms();
-    format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month))
 }
 
 /// Returns 403 if a signature's time differs too much from the server's clock. A time that can't be parsed isn't an

@@ -17,8 +17,8 @@ use super::{Dialect, error_document};
 use crate::body::{RequestBody, ResponseBody};
 use crate::checksum::from_base64;
 
-/// The maximum size of a form's file in bytes. `s3s` holds the whole file in memory. The connection counts it with its
-/// other documents, which have 16 MiB in all.
+/// The maximum size of a form's file in bytes. The whole form is held in memory, and `s3s` makes a copy of the file. The
+/// connection counts the form once with its other documents, which have 16 MiB in all.
 pub(super) const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// The maximum size of a form in bytes. `s3s` limits its single fields.
@@ -53,7 +53,10 @@ pub(super) async fn prepared(head: &mut Parts, mut body: RequestBody) -> Result<
     let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let boundary =
         kind.split_once("boundary=").map_or("", |(_, rest)| rest.split(';').next().unwrap_or(rest));
-    let fields = fields(&bytes, boundary.trim().trim_matches('"')).unwrap_or_default();
+    let Some(fields) = fields(&bytes, boundary.trim().trim_matches('"')) else {
+        let message = "The body of your POST request is not well-formed multipart/form-data.";
+        return bad("MalformedPOSTRequest", message);
+    };
     let named = |name: &str| fields.iter().find(|field| field.name.eq_ignore_ascii_case(name));
     if let Some(policy) = named("policy") {
         let is_signed = named("signature").or(named("x-amz-signature")).is_some();

@@ -53,6 +53,11 @@ pub(super) async fn verify(
     }
 }
 
+async fn claims(job: &JobState, staged: &Arc<StagedFile>) -> Result<Vec<Claim>, Error> {
+    let staged = Arc::clone(staged);
+    job.engine.files.run(move || staged.claims()).await
+}
+
 /// Returns the CRC of each part, from the CRCs of the claims. Several file threads each read bytes of another
 /// part, because without a journal the whole file must be read.
 async fn combined(
@@ -63,13 +68,9 @@ async fn combined(
     claimed: &mut UnboundedReceiver<Range<u64>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     while claimed.recv().await.is_some() {}
-    let read = Arc::clone(staged);
-    let claims = move || {
-        let claims = read.claims();
-        let ranges: Vec<_> = claims.iter().map(Claim::range).collect();
-        (claims, ranges)
-    };
-    let claims = Arc::new(job.engine.files.run(claims).await?);
+    let claims = claims(job, staged).await?;
+    let ranges: Vec<_> = claims.iter().map(Claim::range).collect();
+    let claims = Arc::new((claims, ranges));
     futures_util::stream::iter(parts.to_vec())
         .map(|part| {
             let (staged, claims, cancel) = (Arc::clone(staged), Arc::clone(&claims), job.cancel.clone());
@@ -109,9 +110,8 @@ async fn read_back(
     algorithm: PartsAlgorithm,
     claimed: &mut UnboundedReceiver<Range<u64>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
-    let earlier = Arc::clone(staged);
-    let earlier = job.engine.files.run(move || earlier.claims()).await?;
     let mut arrivals = PartArrivals::new(parts.to_vec());
+    let earlier = claims(job, staged).await?;
     let mut waiting: VecDeque<usize> =
         earlier.iter().flat_map(|claim| arrivals.add(&claim.range())).collect();
     let (mut under_way, mut has_all) = (FuturesUnordered::new(), false);

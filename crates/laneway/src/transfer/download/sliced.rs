@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, StreamExt};
 use laneway_lanes::SpareClaim;
 use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
@@ -196,7 +196,7 @@ impl RestDownload<'_> {
             }
         };
         // It begins now, so that it can end soon after the last bytes.
-        let mut compare = std::pin::pin!(compare.fuse());
+        let mut compare = std::pin::pin!(compare);
         let mut compared = None;
         loop {
             // One stream runs as long as there is work. Further streams start when lanes are free.

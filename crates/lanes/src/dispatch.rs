@@ -393,7 +393,8 @@ impl Dispatcher {
         let bulk = |direction| account.outstanding(direction).bulk;
         for (direction, bytes) in [(Direction::Down, Some(down)), (Direction::Up, up)] {
             let small_wait = account.queues.wait(Role::Express, direction);
-            let load = PathLoad::of(small_wait, bulk(direction) > 0 && busy > 0, held[direction as usize]);
+            let has_bulk = bulk(direction) > 0 && busy > 0;
+            let load = PathLoad::of(small_wait, has_bulk, held[direction as usize], origin.path.rtt());
             origin.path.read(now, direction, bytes, load);
         }
         let mut shown: f64 = 0.0;
@@ -413,6 +414,7 @@ impl Dispatcher {
 
     /// Reads the number of bytes that all origins together have moved.
     fn read_links(&mut self, now: Instant) {
+        let rtt = self.origins.iter().map(|origin| origin.path.rtt()).max().unwrap_or_default();
         for direction in Direction::BOTH {
             let small_wait =
                 self.ledger.accounts().any(|(_, account)| account.queues.wait(Role::Express, direction));
@@ -422,7 +424,7 @@ impl Dispatcher {
             match bytes {
                 Some(bytes) => {
                     let has_bulk = has_bulk && self.ledger.outstanding(direction).bulk > 0;
-                    self.link(direction).read(now, bytes, small_wait, has_bulk);
+                    self.link(direction).read(now, bytes, (small_wait, has_bulk), rtt);
                 }
                 None => self.link(direction).path.cannot_be_read(),
             }

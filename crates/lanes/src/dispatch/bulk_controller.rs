@@ -47,10 +47,16 @@ impl AccessLink {
     }
 
     /// Processes a reading of the bytes moved so far. `small_wait` is true if small requests wait for other requests to end. `has_bulk` is
-    /// true if there is bulk.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
+    /// true if there is bulk. `rtt` is the longest round trip to an origin.
+    pub(super) fn read(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        (small_wait, has_bulk): (bool, bool),
+        rtt: Duration,
+    ) {
         let is_held = self.yielding.is_yielding();
-        let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held));
+        let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held, rtt));
         if !is_held {
             self.left_over = Remainder::default();
         } else if is_new {
@@ -520,7 +526,7 @@ mod tests {
             path
         }
 
-        const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false };
+        const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false, rtt: Duration::ZERO };
 
         /// Small requests that keep coming.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };

@@ -18,9 +18,12 @@ pub(super) struct Throughput {
     /// Recent rates that no later rate has reached, in falling order. The first one is the best.
     rates: VecDeque<(Instant, f64)>,
     /// The number of readings since the rate last grew, during traffic that can fill the path. `settled_by_bulk` counts only the readings
-    /// during bulk.
+    /// during bulk. If a round trip is longer than the time between readings, one reading counts for each round trip, because a sender in
+    /// slow start raises its rate only once in this time.
     settled: u32,
     settled_by_bulk: u32,
+    /// The time of the last growth or of the last counted reading.
+    settled_at: Option<Instant>,
     /// The last rate that was measured while bulk moved without a limit, and the time of its reading.
     bulk: Option<(Instant, f64)>,
     /// True if bulk was limited at the last reading.
@@ -37,16 +40,19 @@ pub(super) struct PathLoad {
     pub(super) has_bulk: bool,
     /// True if bulk is limited.
     pub(super) is_held: bool,
+    /// The round trip, or zero if it is unknown.
+    pub(super) rtt: Duration,
 }
 
 impl PathLoad {
     /// Describes the traffic. `small_wait` is true if small requests wait for other requests to end. `is_held` is true if bulk is limited.
-    pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
+    pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool, rtt: Duration) -> Self {
         let has_bulk_that_moves = has_bulk && !is_held;
         Self {
             fills: small_wait || has_bulk_that_moves,
             has_bulk: has_bulk_that_moves,
             is_held: has_bulk && is_held,
+            rtt,
         }
     }
 }
@@ -87,9 +93,11 @@ impl Throughput {
         self.readings.push_back(bytes.saturating_sub(before) as f64 / passed.as_secs_f64());
         let rate = self.latest();
         let best = self.rate().unwrap_or_default();
+        let counts = self.settled_at.is_none_or(|at| now.saturating_duration_since(at) >= load.rtt);
         if rate > best * self.rules.growth {
-            (self.settled, self.settled_by_bulk) = (0, 0);
-        } else if load.fills && best > 0.0 {
+            (self.settled, self.settled_by_bulk, self.settled_at) = (0, 0, Some(now));
+        } else if load.fills && best > 0.0 && counts {
+            self.settled_at = Some(now);
             self.settled = self.settled.saturating_add(1);
             self.settled_by_bulk = self.settled_by_bulk.saturating_add(u32::from(load.has_bulk));
         }
@@ -327,9 +335,9 @@ impl ServiceTime {
 mod tests {
     use super::*;
 
-    const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false };
-    const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false };
-    const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true };
+    const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false, rtt: Duration::ZERO };
+    const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false, rtt: Duration::ZERO };
+    const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true, rtt: Duration::ZERO };
 
     /// A measured path, with the number of bytes that have moved.
     #[derive(Debug)]
@@ -402,8 +410,20 @@ mod tests {
     }
 
     #[test]
+    fn slow_start_over_a_long_path_is_given_time_to_grow() {
+        let far = PathLoad { rtt: Duration::from_millis(300), ..BULK };
+        let mut read = Read::new();
+        // Small requests have reached 30 MB/s before. Bulk doubles its rate in each round trip, and needs three to exceed that.
+        (0..8).for_each(|_| read.pass(30_000_000, SMALL));
+        (0..9).for_each(|reading| read.pass(5_000_000 << (reading / 3), far));
+        assert!(!read.path.is_full());
+        (0..30).for_each(|_| read.pass(20_000_000, far));
+        assert!(read.path.is_full_of_bulk());
+    }
+
+    #[test]
     fn a_slow_server_that_small_requests_wait_for_says_nothing_of_bulk() {
-        let waits = PathLoad { fills: true, has_bulk: false, is_held: true };
+        let waits = PathLoad { fills: true, has_bulk: false, ..HELD };
         let mut read = Read::new();
         (0..9).for_each(|_| read.pass(5_000_000, waits));
         assert!(read.path.is_full() && !read.path.is_full_of_bulk());

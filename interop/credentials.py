@@ -104,7 +104,7 @@ class Services(BaseHTTPRequestHandler):
 
     def oauth(self, form):
         if form["grant_type"] == "refresh_token":
-            if form["refresh_token"] == "revoked":
+            if form["refresh_token"] == "withdrawn":
                 why = {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}
                 return self.answer(why, 400)
             name = f"user.{form['refresh_token']}"

@@ -535,7 +535,7 @@ impl S3 for Dialect {
         &self,
         request: S3Request<UploadPartCopyInput>,
     ) -> S3Result<S3Response<UploadPartCopyOutput>> {
-        multipart::part_copy(self, request.input).map(S3Response::new)
+        multipart::part_copy(self, request).map(S3Response::new)
     }
 
     async fn complete_multipart_upload(

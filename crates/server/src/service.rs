@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -84,6 +84,7 @@ impl Caller {
         let mut effects = shared.draws.effects(route.verb, route.fault_key(&query));
         let is_head = head.method == http::Method::HEAD;
         let has_ended = body.is_end_stream();
+        let is_last = !self.h2 && has_ended && expects_continue(&head.headers);
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
             && (shared.habits.lengths_demanded || !has_ended);
         // The bytes of a document count towards the limits on memory until the answer is complete.
@@ -98,7 +99,7 @@ impl Caller {
             }
             // This future is boxed, because it is large. Otherwise hyper would move it several times before running it.
             let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
-            return Ok(shown(answer, is_head).map(|body| body.with(None, under_way)));
+            return Ok(shown(answer, is_head, is_last).map(|body| body.with(None, under_way)));
         }
 
         if let Some(delay) = effects.delay {
@@ -144,7 +145,7 @@ impl Caller {
             Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
             None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,
         };
-        let mut answer = shown(answer, is_head);
+        let mut answer = shown(answer, is_head, is_last);
         if reset.load(Relaxed) {
             return Err(self.reset(h2::Reason::INTERNAL_ERROR));
         }
@@ -188,10 +189,21 @@ fn another_writer(objects: &Objects, route: &Route) {
     }
 }
 
+/// Returns true if the client waits for `100 Continue` before it sends the body. hyper sends this answer only if there is
+/// a body. botocore also waits if there is none. It then parses the next answer on the connection wrongly, and waits for
+/// the rest of it until a timeout (<https://github.com/boto/botocore/issues/3755>). So the connection is closed.
+fn expects_continue(headers: &http::HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
 /// Returns the answer in the form in which it is sent. The body of an answer to a HEAD is removed, because h2 would
-/// send it.
-fn shown(answer: Response<ResponseBody>, is_head: bool) -> Response<ResponseBody> {
-    if is_head { answer.map(|_| ResponseBody::empty()) } else { answer }
+/// send it. The last answer of a connection says so.
+fn shown(answer: Response<ResponseBody>, is_head: bool, is_last: bool) -> Response<ResponseBody> {
+    let mut answer = if is_head { answer.map(|_| ResponseBody::empty()) } else { answer };
+    if is_last {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 /// Passes a request to its dialect.

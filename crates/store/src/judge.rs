@@ -77,11 +77,14 @@ pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     }
 }
 
-/// Returns true if the server may have carried out the request, although the attempt ended in this way.
+/// Returns true if the server may have carried out the request, although the attempt ended in this way. A server that
+/// answers 501 or 505 doesn't support the request, so it hasn't carried it out.
 pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     match ending {
         Ending::Success => true,
-        Ending::Failure { failure, .. } => failure.status.is_server_error(),
+        Ending::Failure { failure, .. } => {
+            failure.status.is_server_error() && !matches!(failure.status.as_u16(), 501 | 505)
+        }
         Ending::Broken { unsent, .. } => !unsent,
     }
 }
@@ -273,6 +276,9 @@ mod tests {
         assert!(may_have_acted(broken(Kind::Interrupted, false)));
         assert!(!may_have_acted(broken(Kind::Interrupted, true)));
         let (no, maybe) = (failure(412, None), failure(503, None));
+        let unsupported = failure(501, None);
+        let kind = ErrorKind::Unsupported;
+        assert!(!may_have_acted(Ending::Failure { failure: &unsupported, kind, learned: false }));
         assert!(!may_have_acted(Ending::Failure {
             failure: &no,
             kind: ErrorKind::Precondition,

@@ -23,6 +23,8 @@ const PAGE: &str = "1000";
 /// The maximum number of pages of a list of parts. 10,000 parts fill only 10 pages, so only a faulty store reaches this
 /// limit.
 const PAGES_MAX: u32 = 100;
+/// The root element of a list of parts, as the services name it and as moto 5.2 does.
+const LISTED_PARTS: [&str; 2] = ["ListPartsResult", "ListPartsResponse"];
 
 /// The differences between the dialects' multipart protocols.
 pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
@@ -72,7 +74,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
                 .and("uploadId", &upload.upload_id);
             let outgoing = Self::about(Method::GET, &upload.id, &query).keyed(Keyed::Object);
             let sent = exchange.send(&outgoing).await?;
-            let page: Page = xml::answer(&sent.response.body, &["ListPartsResult"])
+            let page: Page = xml::answer(&sent.response.body, &LISTED_PARTS)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of parts: {e}")))?;
             let mut found = page.parts;
             found.retain(|part| part.part_number > after);
@@ -323,7 +325,11 @@ mod tests {
 
     #[test]
     fn an_upload_without_parts_is_an_empty_page() {
-        let page: Page = xml::read(b"<ListPartsResult><Bucket>b</Bucket></ListPartsResult>").expect("a page");
-        assert!(page.parts.is_empty() && !page.is_truncated);
+        for root in ["ListPartsResult", "ListPartsResponse"] {
+            let body = format!("<{root}><Bucket>b</Bucket></{root}>");
+            let page: Page = xml::answer(body.as_bytes(), &LISTED_PARTS).expect("a page");
+            assert!(page.parts.is_empty() && !page.is_truncated);
+        }
+        assert!(xml::answer::<Page>(b"<html></html>", &LISTED_PARTS).is_err());
     }
 }

@@ -10,6 +10,7 @@ use laneway_server::{Attributes, Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, MetaChange, ObjectId,
     ObjectMeta, Provider, PutOptions, Restoration, RestoreOptions, Route, Settings, SinkError, Store,
+    Version,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -475,10 +476,12 @@ fn a_copy_is_gone_on_with_until_it_is_done() {
 
 #[test]
 fn a_restore_is_done_only_if_the_live_object_has_the_deleted_bytes() {
-    for (rule, live, expected) in [
-        ("other:1 lose-answer", None, Restoration::Readable),
-        ("other:1 status 503", None, Restoration::Readable),
-        ("other:1 status 503", Some("another object"), Restoration::NotNeeded),
+    for (rule, is_named, live, expected) in [
+        ("other:1 lose-answer", false, None, Restoration::Readable),
+        ("other:1 lose-answer", true, None, Restoration::Readable),
+        ("other:1 status 503", false, None, Restoration::Readable),
+        ("other:1 status 503", true, None, Restoration::Readable),
+        ("other:1 status 503", false, Some("another object"), Restoration::NotNeeded),
     ] {
         let endpoint = Endpoint::start_with(Wire::Plain, faulty(&[rule]));
         let objects = endpoint.server().store();
@@ -486,11 +489,15 @@ fn a_restore_is_done_only_if_the_live_object_has_the_deleted_bytes() {
         let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
         let id = ObjectId::new(Endpoint::BUCKET, "k");
         run(async {
-            put(&store, &id, b"deleted", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            let put = put(&store, &id, b"deleted", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
             store.delete(&id, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
             if let Some(live) = live {
                 objects.put(Endpoint::BUCKET, "k", live.as_bytes()).expect("stored");
             }
+            let id = match put.version {
+                Some(Version::Generation(generation)) if is_named => id.at_version(generation.to_string()),
+                _ => id,
+            };
             let restored = store.restore(&id, &RestoreOptions::default()).await;
             assert_eq!(restored.unwrap_or_else(|e| panic!("{e}")), expected, "{rule}");
         });

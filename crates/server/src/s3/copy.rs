@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Request, S3Result, s3_error};
 
@@ -14,7 +15,8 @@ use crate::objects::{Attributes, NewObject, Object, Objects};
 
 pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3Result<CopyObjectOutput> {
     let S3Request { input, headers, .. } = request;
-    let (bucket, key, version) = source(&input.copy_source)?;
+    let from = source(&headers)?;
+    let (bucket, key, version) = named(&from)?;
     let object = of_source(dialect, bucket, key, version)?;
     archive::admit(&object)?;
     encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
@@ -120,8 +122,16 @@ fn check_size(size: u64) -> S3Result<()> {
     Ok(())
 }
 
-/// Reads bucket, key and version of `x-amz-copy-source`.
-pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)> {
+/// Parses `x-amz-copy-source`. S3 decodes a plus sign to a space, and s5cmd sends spaces in this form. s3s keeps the plus
+/// sign, so its own parsed value can't be used (<https://github.com/aws/aws-cli/issues/614>).
+pub(super) fn source(headers: &HeaderMap) -> S3Result<CopySource> {
+    let header = headers.get("x-amz-copy-source").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let parsed = CopySource::parse(&header.replace('+', "%20"));
+    parsed.map_err(|error| s3_error!(InvalidArgument, "Invalid copy source object key: {error}"))
+}
+
+/// Returns bucket, key and version of a source.
+pub(super) fn named(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)> {
     match source {
         CopySource::Bucket { bucket, key, version_id } => Ok((bucket, key, version_id.as_deref())),
         _ => Err(s3_error!(NotImplemented, "copy sources other than buckets")),

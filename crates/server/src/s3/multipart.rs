@@ -111,10 +111,15 @@ pub(super) async fn part(
     Ok(output)
 }
 
-pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Result<UploadPartCopyOutput> {
+pub(super) fn part_copy(
+    dialect: &Dialect,
+    request: S3Request<UploadPartCopyInput>,
+) -> S3Result<UploadPartCopyOutput> {
+    let S3Request { input, headers, .. } = request;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     let number = part_number(input.part_number)?;
-    let (bucket, key, version) = copy::source(&input.copy_source)?;
+    let from = copy::source(&headers)?;
+    let (bucket, key, version) = copy::named(&from)?;
     let source = copy::of_source(dialect, bucket, key, version)?;
     archive::admit(&source)?;
     admit(&upload, customer_of!(input)?.as_ref())?;

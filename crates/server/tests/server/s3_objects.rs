@@ -132,6 +132,18 @@ fn copies_keep_or_replace_metadata() {
 }
 
 #[test]
+fn a_plus_sign_in_a_copy_source_is_a_space() {
+    let rig = Rig::new();
+    rig.server.store().put("demo", "a b", b"space").unwrap();
+    rig.server.store().put("demo", "a+b", b"plus").unwrap();
+    for (source, content) in [("a+b", "space"), ("a%20b", "space"), ("a%2Bb", "plus")] {
+        let header = format!("demo/{source}");
+        let copied = rig.send("PUT", "/demo/copy", &[("x-amz-copy-source", &header)], "").unwrap();
+        assert_eq!((copied.status, rig.get("/demo/copy").text()), (200, content), "{source}");
+    }
+}
+
+#[test]
 fn many_objects_are_deleted_at_once() {
     let rig = Rig::new();
     for key in ["a", "b"] {

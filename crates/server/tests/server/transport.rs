@@ -265,3 +265,27 @@ fn a_request_that_does_not_tell_its_length_is_answered_411_in_its_dialect() {
     assert!(ask("PUT /demo/k", "authorization: Bearer t\r\n").starts_with("HTTP/1.1 411"));
     assert!(ask("POST /demo/k?uploads", "content-length: 0\r\n").starts_with("HTTP/1.1 200"));
 }
+
+#[test]
+fn closes_after_an_empty_body_whose_client_expects_100_continue() {
+    let rig = Rig::new();
+    let mut stream = TcpStream::connect(rig.server.addr()).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let mut put = |headers: &str, body: &str| {
+        let head =
+            format!("PUT /demo/k HTTP/1.1\r\nhost: x\r\nauthorization: Bearer t\r\n{headers}\r\n{body}");
+        stream.write_all(head.as_bytes()).unwrap();
+        let (mut answer, mut bytes) = (String::new(), [0; 4096]);
+        while !answer.contains("HTTP/1.1 200") || !answer.ends_with("\r\n\r\n") {
+            let read = stream.read(&mut bytes).unwrap();
+            assert_ne!(read, 0, "{answer}");
+            answer.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+        answer
+    };
+    assert!(!put("content-length: 0\r\n", "").contains("connection: close"));
+    let continued = put("content-length: 1\r\nexpect: 100-continue\r\n", "x");
+    assert!(continued.starts_with("HTTP/1.1 100") && !continued.contains("connection: close"), "{continued}");
+    let closed = put("content-length: 0\r\nexpect: 100-continue\r\n", "");
+    assert!(closed.starts_with("HTTP/1.1 200") && closed.contains("connection: close"), "{closed}");
+}

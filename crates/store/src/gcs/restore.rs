@@ -30,29 +30,17 @@ impl Gcs {
             let message = "GCS restores deleted objects permanently, so it accepts neither days nor a tier";
             return Err(exchange.error(ErrorKind::Invalid, message));
         }
-        let known = match &id.version {
-            Some(_) => None,
-            None => Some(self.deleted_object(id).await?),
-        };
-        let named = known.as_ref().map_or(id, |deleted| &deleted.id);
-        let generation = named.version.as_deref().unwrap_or_default();
+        // The deleted object's checksum must be known before the request. The store forgets the deleted object when it is
+        // restored, and if the answer is lost, only the checksum tells the restored object from another live one.
+        let deleted = self.deleted_object(id).await?;
+        let generation = deleted.id.version.as_deref().unwrap_or_default();
         let name = ObjectId::new(&id.bucket, &id.key);
         let error = match exchange.send(&request(&name, generation, options)).await {
             Ok(_) => return Ok(Restoration::Readable),
             Err(error) => error,
         };
-        // The answer to an attempt may have been lost. The object is back if the live object has the deleted one's
-        // bytes. Another object may have the name.
-        let deleted = match known {
-            None if error.is_uncertain() => Box::pin(self.deleted_object(id)).await.ok(),
-            known => known,
-        };
-        let restored = match deleted {
-            Some(ObjectMeta { size, checksums, .. }) => {
-                landed(error, Box::pin(self.head(&name, None)), size, &checksums).await
-            }
-            None => Err(error),
-        };
+        let restored =
+            landed(error, Box::pin(self.head(&name, None)), deleted.size, &deleted.checksums).await;
         match restored {
             Ok(_) => Ok(Restoration::Readable),
             Err(error) if error.is_precondition() && !options.overwrite => Ok(Restoration::NotNeeded),

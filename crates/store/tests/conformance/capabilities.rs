@@ -103,22 +103,14 @@ const SERVERS: [Server; 14] = [
         // checksums. It lists uploads of whole keys only.
         name: "minio",
         dialect: Provider::S3,
-        lacks: &[
-            DoubleSlashKeys,
-            DotSegments,
-            LongComponents,
-            UploadsByPrefix,
-            ConditionalDelete,
-            ConditionalCopy,
-            PartCopy,
-        ],
+        lacks: &[DoubleSlashKeys, DotSegments, LongComponents, UploadsByPrefix, PartCopy],
     },
     Server {
         // 5.2.5: it keeps checksums only if a header of the SDKs asks for them, and doesn't verify them. It ignores
-        // conditions of copies, and returns 500 for unknown uploads.
+        // conditions on the sources of copies, and returns 500 for unknown uploads.
         name: "moto",
         dialect: Provider::S3,
-        lacks: &[Checksums, ChecksumOnGet, ConditionalCopy, SourceConditions, WrongChecksum, NoSuchUpload],
+        lacks: &[Checksums, ChecksumOnGet, SourceConditions, WrongChecksum, NoSuchUpload],
     },
 ];
 

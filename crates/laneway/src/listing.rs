@@ -195,6 +195,10 @@ impl ListingSource {
         SourceObjects { source: self.clone(), state: ListingState::Listed(listed), scheme: store.scheme() }
     }
 
+    pub(crate) fn is_pattern(&self) -> bool {
+        self.pattern().is_some()
+    }
+
     fn pattern(&self) -> Option<Pattern> {
         Pattern::parse(self.key.strip_suffix('/').unwrap_or(&self.key))
     }

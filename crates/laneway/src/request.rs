@@ -166,6 +166,17 @@ impl CopyRequest {
         self.remove_source && self.put.clone().condition(Condition::None) == PutOptions::default()
     }
 
+    /// Returns whether the request moves its only source with everything below it, and changes nothing but the names.
+    pub(crate) fn renames_tree(&self) -> bool {
+        self.is_rename() && self.takes_whole_tree() && self.sources.len() == 1 && self.manifest.is_none()
+    }
+
+    /// Returns whether the request takes everything below its sources.
+    pub(crate) fn takes_whole_tree(&self) -> bool {
+        let is_whole = self.filter.is_empty() && self.files_from.is_none() && self.inventory.is_none();
+        self.recursive && !self.dry_run && is_whole
+    }
+
     /// Returns which attributes in the metadata of the source's objects a download sets on files.
     pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
         match (self.preserve, self.sets_times, from.list_tells_metadata) {

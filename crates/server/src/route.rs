@@ -292,7 +292,8 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
 }
 
 fn folders(bucket: &str, call: FolderCall) -> Route {
-    Route::json(Resource::Folders(call), Verb::Bucket, bucket, "")
+    let verb = if matches!(call, FolderCall::Rename(..)) { Verb::Copy } else { Verb::Bucket };
+    Route::json(Resource::Folders(call), verb, bucket, "")
 }
 
 /// Returns the name of a bucket's subresource that this store lacks.

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::{
     AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error,
-    ErrorKind, FolderPage, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation,
-    Page, Part, Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions, Resumable, SignOptions,
-    SignedUrl, StoredPart, Unless, Version,
+    ErrorKind, FolderPage, FolderRename, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId,
+    ObjectMeta, Operation, Page, Part, Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions,
+    Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
 };
 
 /// The maximum number of concurrent deletes in the default [`Dialect::delete_many`].
@@ -375,6 +375,16 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// See [`Store::delete_folder`](crate::Store::delete_folder).
     async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
         Err(unsupported(self, Operation::Delete, &ObjectId::new(bucket, folder), NO_FOLDERS))
+    }
+
+    /// See [`Store::rename_folder`](crate::Store::rename_folder).
+    async fn rename_folder(&self, _bucket: &str, _from: &str, _to: &str) -> Result<FolderRename, Error> {
+        Ok(FolderRename::Refused(NO_FOLDERS.to_owned()))
+    }
+
+    /// See [`Store::folder_rename`](crate::Store::folder_rename).
+    async fn folder_rename(&self, bucket: &str, _operation: &str) -> Result<FolderRename, Error> {
+        Err(unsupported(self, Operation::Copy, &ObjectId::new(bucket, ""), NO_FOLDERS))
     }
 
     /// See [`Store::buckets`](crate::Store::buckets).

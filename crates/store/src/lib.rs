@@ -78,7 +78,7 @@ pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
-pub use listing::{FolderPage, List, ListingLimits, Page};
+pub use listing::{FolderPage, FolderRename, List, ListingLimits, Page};
 pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};

@@ -152,6 +152,18 @@ pub struct FolderPage {
     pub next: Option<String>,
 }
 
+/// The state of the rename of a folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FolderRename {
+    /// The folder has its new name.
+    Done,
+    /// The store is still renaming the folder. The text names its operation, for
+    /// [`Store::folder_rename`](crate::Store::folder_rename).
+    Running(String),
+    /// The folder keeps its old name. The text is the reason.
+    Refused(String),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Carries out copy requests. The kinds of source and destination decide which module does the work.
 
 mod across;
+mod folder;
 mod search;
 mod tags;
 mod within;
@@ -79,8 +80,7 @@ pub(crate) async fn run(job: Arc<JobState>, request: CopyRequest) {
 /// Returns whether the job has moved whole trees. A bucket with a hierarchical namespace keeps the folders of
 /// such trees, so the job must remove them, too.
 fn takes_folders(job: &JobState, request: &CopyRequest) -> bool {
-    let is_whole = request.filter.is_empty() && request.files_from.is_none() && request.inventory.is_none();
-    request.remove_source && request.recursive && !request.dry_run && is_whole && has_ended_well(job)
+    request.remove_source && request.takes_whole_tree() && has_ended_well(job)
 }
 
 /// Returns whether the job has done everything that it found.

@@ -31,6 +31,7 @@ mod parquet_inventories;
 mod protected;
 mod ranges;
 mod removals;
+mod renamed_folders;
 mod renames;
 mod resuming;
 mod resuming_uploads;

@@ -9,8 +9,9 @@ use super::Gcs;
 use crate::delete_many::DeletesMany;
 use crate::http_verbs::http_verbs;
 use crate::{
-    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, FolderPage, InventoryFormat,
-    Operation, PartRules, RequestPrices, Restoration, RestoreOptions, Resumable, VersionNames,
+    AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, FolderPage, FolderRename,
+    InventoryFormat, Operation, PartRules, RequestPrices, Restoration, RestoreOptions, Resumable,
+    VersionNames,
 };
 
 /// Limits: <https://cloud.google.com/storage/quotas#objects>. Prices: class A and B operations of the standard class in a
@@ -127,6 +128,14 @@ http_verbs!(Gcs, CAPABILITIES, {
 
     async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
         self.remove_folder(bucket, folder).await
+    }
+
+    async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<FolderRename, Error> {
+        self.begin_folder_rename(bucket, from, to).await
+    }
+
+    async fn folder_rename(&self, bucket: &str, operation: &str) -> Result<FolderRename, Error> {
+        self.folder_rename_state(bucket, operation).await
     }
 
     async fn resumable_begin(

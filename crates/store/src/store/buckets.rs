@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Store;
-use crate::{BucketSetting, Error, FolderPage, NewBucket};
+use crate::{BucketSetting, Error, FolderPage, FolderRename, NewBucket};
 
 impl Store {
     /// Lists the names of the buckets that the credentials own, or on GCS the buckets of
@@ -81,6 +81,25 @@ impl Store {
     /// no folders.
     pub async fn delete_folder(&self, bucket: &str, folder: &str) -> Result<(), Error> {
         self.dialect.delete_folder(bucket, folder).await
+    }
+
+    /// Begins to rename a folder together with everything below it. Both names end in a slash. The store does so in one
+    /// step, and the bytes of the objects stay where they are. The result is `Refused` if the store has no folders, if
+    /// there is a folder of the new name, or if the store or the caller's role doesn't permit the rename. The objects
+    /// can then be moved one by one.
+    ///
+    /// # Errors
+    /// Returns the store's error if the state of the folder is unknown.
+    pub async fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<FolderRename, Error> {
+        self.dialect.rename_folder(bucket, from, to).await
+    }
+
+    /// Returns the state of a rename that [`rename_folder`](Self::rename_folder) has begun.
+    ///
+    /// # Errors
+    /// Returns the store's error. The rename may then be running, or have ended.
+    pub async fn folder_rename(&self, bucket: &str, operation: &str) -> Result<FolderRename, Error> {
+        self.dialect.folder_rename(bucket, operation).await
     }
 
     /// Removes an empty bucket.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
-use super::{CopyEnds, CopyItem, across, within};
+use super::{CopyEnds, CopyItem, across, folder, within};
 use crate::job::pump::{Cancelled, ItemGroup};
 use crate::job::running::JobState;
 use crate::job::search::{HeadOutcome, Prefix, Search, asked};
@@ -50,6 +50,10 @@ impl<'a> CopySearch<'a> {
         let name = self.search.request.tree_name(&source.bucket, &source.key);
         let prefix = tree_prefix(self.to.key, is_folder, &name);
         let tree = source.recursive.then_some(prefix.as_str());
+        let is_one_bucket = ends.is_within() && source.bucket == self.to.bucket;
+        if is_one_bucket && folder::rename(self.search, &ends, source, &prefix).await? {
+            return Ok(());
+        }
         let mut objects = source.objects(&ends.from, self.search.order());
         let mut ahead = Some(ahead).filter(Option::is_some);
         while let Some(mut page) = objects.next().await? {

@@ -72,5 +72,5 @@ public-api: ## update crates/laneway/public-api.txt, the list of the library's p
 interop: ## test with other projects' servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run
 
-judges: ## run the tests of ceph/s3-tests, gcsfs, s3fs and unstorage against `laneway serve`, and compare with the failures that are expected (clones them)
+judges: ## run the tests of ceph/s3-tests, gcsfs, s3fs and unstorage against `laneway serve`, and of obstore on the Python package, and compare with the failures that are expected (clones them)
 	interop/judges/run

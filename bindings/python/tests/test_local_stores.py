@@ -68,6 +68,7 @@ def test_a_folder_of_a_store_has_its_objects(local):
     below = local / "a" / "b"
     below.put("k", b"bytes")
     assert local.get("a/b/k").bytes() == b"bytes" and type(below) is type(local)
+    assert [meta["path"] for meta in below.list().collect()] == ["k"] and below == local / "a/b"
 
 
 def test_a_memory_store_is_only_itself():

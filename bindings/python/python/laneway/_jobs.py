@@ -12,7 +12,6 @@ from laneway._configuration import settings
 from laneway._laneway import Job, ObjectStore
 from laneway._progress import reporter
 from laneway.exceptions import UsageError, in_python
-from laneway.store import LocalStore
 from laneway.types import Attributes, Config, JobSummary, Key, LocalPath, Place, ProgressReport
 
 _LOGGER = logging.getLogger("laneway")
@@ -181,15 +180,12 @@ def _place(place: Place, chosen: dict[str, Any]) -> str:
     if _is_in_store(place):
         store, key = cast("tuple[ObjectStore, Key]", place)
         return _place(store, chosen) + os.fspath(key)
-    if isinstance(place, LocalStore):
-        # A job copies files itself, with their times and checksums.
-        return f"{place.prefix}/"
     if not isinstance(place, ObjectStore):
         return os.fspath(cast("str | os.PathLike[str]", place))
     for name, value in getattr(place, "_settings", dict)().items():
         if chosen.setdefault(name, value) != value:
             raise UsageError(f"the stores of a job have different settings: {place!r} has another {name}")
-    return place.url
+    return getattr(place, "_location", None) or place.url
 
 
 def _is_in_store(place: object) -> bool:

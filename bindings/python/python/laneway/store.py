@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from laneway._configuration import is_bucket, settings
 from laneway._laneway import ListStream, LocalObjects, ObjectStore
-from laneway.exceptions import InvalidPathError, NotFoundError, UnknownConfigurationKeyError, UsageError
+from laneway.exceptions import InvalidError, InvalidPathError, NotFoundError, UnknownConfigurationKeyError, UsageError
 from laneway.types import Config, Key
 
 
@@ -177,6 +177,7 @@ class LocalStore(_BaseStore):
     """
 
     _given: tuple[Path, bool]
+    _objects: LocalObjects
 
     def __new__(
         cls, prefix: str | PathLike[str] | None = None, *, automatic_cleanup: bool = False, mkdir: bool = False
@@ -190,8 +191,12 @@ class LocalStore(_BaseStore):
         elif not folder.is_dir():
             raise NotFoundError(f"{folder} is not a folder (mkdir=True creates it)")
         objects = LocalObjects.in_folder(folder, automatic_cleanup)
-        store = super().__new__(cls, objects.url, {"dialect": objects})
-        store._given = (folder, automatic_cleanup)
+        return cls._below(objects, "", folder, automatic_cleanup)
+
+    @classmethod
+    def _below(cls, objects: LocalObjects, prefix: str, folder: Path, automatic_cleanup: bool) -> Self:
+        store = super().__new__(cls, f"{objects.url}{prefix}", {"dialect": objects})
+        store._objects, store._given = objects, (folder, automatic_cleanup)
         return store
 
     @classmethod
@@ -202,6 +207,8 @@ class LocalStore(_BaseStore):
             raise InvalidPathError(f"{url!r} is not a file:// URL: it may be a relative URL without a base")
         if parts.netloc not in ("", "localhost"):
             raise InvalidPathError(f"{url}: a file:// URL has three slashes, because it names no host")
+        if "//" in parts.path:
+            raise InvalidError(f"{url}: the path has an empty component")
         return cls(unquote(parts.path), automatic_cleanup=automatic_cleanup, mkdir=mkdir)
 
     @property
@@ -214,8 +221,18 @@ class LocalStore(_BaseStore):
         return self.prefix.as_uri()
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
-        """Returns the store of a folder below this one. The folder is created if it is missing."""
-        return type(self)(self.prefix / folder, automatic_cleanup=self._given[1], mkdir=True)
+        """Returns the store of a folder below this one. The first write creates the folder."""
+        path, automatic_cleanup = self._given
+        below = _folder(f"{super().prefix or ''}{folder}")
+        return self._below(self._objects, below, path / folder, automatic_cleanup)
+
+    @property
+    def _location(self) -> str:
+        """Returns the URL in the store's dialect."""
+        return super().url
+
+    def _settings(self) -> dict[str, Any]:
+        return {"dialect": self._objects}
 
     def __repr__(self) -> str:
         return f"LocalStore({str(self.prefix)!r})"
@@ -230,7 +247,8 @@ class LocalStore(_BaseStore):
 
 
 def _local(cls: type[LocalStore], folder: Path, automatic_cleanup: bool) -> LocalStore:
-    return cls(folder, automatic_cleanup=automatic_cleanup)
+    # The folder of `store / "folder"` may not exist yet.
+    return cls._below(LocalObjects.in_folder(folder, automatic_cleanup), "", folder, automatic_cleanup)
 
 
 def _folder(prefix: str) -> str:

@@ -1,6 +1,7 @@
 """PyTorch's checkpoints, by `torch.save` and by `torch.distributed.checkpoint`: `examples/checkpoints.py` and fsspec."""
 
 import io
+import socket
 import sys
 import uuid
 from pathlib import Path
@@ -86,11 +87,10 @@ def test_a_part_of_a_distributed_checkpoint(checkpoints):
 
 
 def test_a_checkpoint_that_is_missing(checkpoints):
-    with pytest.raises(Exception, match="step-9"):
+    with pytest.raises(dcp.api.CheckpointException, match="step-9"):
         dcp.load(blank(), storage_reader=CheckpointReader(checkpoints("s3"), "step-9"))
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
 def test_pytorchs_own_reader_and_writer_by_fsspec(filesystem, scheme, by_laneway):
     url, options = f"{scheme}://lake/checkpoints-{uuid.uuid4().hex[:8]}", filesystem(scheme).storage_options
     saved, loaded = state(), blank()
@@ -112,17 +112,24 @@ def of_rank(rank, options, prefix, port):
     torch.distributed.destroy_process_group()
 
 
+def of_group(method, options, prefix, port):
+    """Starts a group, after the engine has started in this process."""
+    laneway.from_url(f"s3://lake/{prefix}", **options).put("before", b"")
+    torch.multiprocessing.start_processes(of_rank, args=(options, prefix, port), nprocs=2, start_method=method)
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_of_a_group_write_one_checkpoint(filesystem, method):
-    import socket
-
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    prefix = f"checkpoints-{uuid.uuid4().hex[:8]}"
-    given = (filesystem("s3").storage_options, prefix, port)
-    torch.multiprocessing.start_processes(of_rank, args=given, nprocs=2, start_method=method)
-    store = laneway.from_url(f"s3://lake/{prefix}", **given[0])
+    prefix, options = f"checkpoints-{uuid.uuid4().hex[:8]}", filesystem("s3").storage_options
+    # PyTorch's own threads hang in a forked child if its parent has computed with large tensors, as this process has.
+    group = torch.multiprocessing.get_context("spawn").Process(target=of_group, args=(method, options, prefix, port))
+    group.start()
+    group.join(60)
+    assert group.exitcode == 0
+    store = laneway.from_url(f"s3://lake/{prefix}", **options)
     assert len(store.list("step-1/").collect()) == 3
 
 

@@ -5,10 +5,12 @@
 
 A checkpoint has `--size` bytes, in tensors of 64 MiB and a few small ones. `torch` is `torch.save` and `torch.load`, and `dcp` is
 `torch.distributed.checkpoint`. Each measurement runs in a new process, and the two packages take turns. The script prints the medians of
-all rounds. The tensors are loaded into memory and compared.
+all rounds. The tensors are loaded into memory and compared. s3torchconnector needs its extra `dcp`, and its reader and writer of
+checkpoints take the endpoint from AWS_ENDPOINT_URL, which the script sets.
 """
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -60,7 +62,6 @@ def of_s3torchconnector(
                 return torch.load(file, weights_only=True)
 
         return write, read
-    # The reader and writer take the endpoint from the environment.
     return (
         lambda: dcp.save(state, storage_writer=S3StorageWriter(region=REGION, path=f"{url}/", s3client_config=config)),
         lambda: loaded(blank, S3StorageReader(region=REGION, path=f"{url}/", s3client_config=config)),
@@ -98,6 +99,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--kinds", nargs="+", default=["torch", "dcp"], choices=["torch", "dcp"])
     chosen = arguments.parse_args()
+    os.environ["AWS_ENDPOINT_URL"] = chosen.endpoint
 
     context = get_context("spawn")
     for kind in chosen.kinds:

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use laneway::dialect::{
-    Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InFolder, InMemory, List, Multipart, Operation,
-    Page, Part, ReadAs, Route, SinkError, Unless, VersionNames,
+    Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InFolder, InMemory, List, Multipart,
+    Operation, Page, Part, ReadAs, Route, SinkError, Unless, VersionNames,
 };
 use laneway::{
     Checksums, Client, Condition, CopyRequest, Event, Job, Location, ObjectId, ObjectMeta, Provider,
@@ -509,7 +509,11 @@ fn a_folder_takes_large_objects_in_parts() {
     bucket.put("large", content.clone()).call().unwrap();
     assert!(std::fs::read(folder.path().join("large")).unwrap() == content);
     assert!(bucket.get("large").call().unwrap().bytes_blocking().unwrap() == content);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no parts and no temporary files are left");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "no parts and no temporary files are left"
+    );
 }
 
 #[test]
@@ -588,7 +592,6 @@ fn a_listing_of_a_folder_has_pages() {
         std::fs::write(directory.join(format!("{number:04}")), "").unwrap();
     }
     let mut list = bucket.list("");
-    let keys: Vec<_> =
-        std::iter::from_fn(|| list.next_blocking()).map(|meta| meta.unwrap().id.key).collect();
+    let keys: Vec<_> = std::iter::from_fn(|| list.next_blocking()).map(|meta| meta.unwrap().id.key).collect();
     assert!(keys.len() == 2500 && keys.is_sorted());
 }

@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, Digest};
 use laneway_store::{
-    Body, Capabilities, Checksums, Condition, Dialect, Error, ErrorKind, Get, GetSink, Got, List,
-    Multipart, NotAScheme, ObjectId, ObjectMeta, Operation, Page, Part, PartChecksums, Provider, PutOptions,
-    ReadAs, Route, Segment, StoredPart, Timings, Unless, Version,
+    Body, Capabilities, Checksums, Condition, Dialect, Error, ErrorKind, Get, GetSink, Got, List, Multipart,
+    NotAScheme, ObjectId, ObjectMeta, Operation, Page, Part, PartChecksums, Provider, PutOptions, ReadAs,
+    Route, Segment, StoredPart, Timings, Unless, Version,
 };
 
 use crate::content::content_type;
@@ -365,12 +365,7 @@ impl Dialect for InFolder {
                 };
                 let (file, size) = (Arc::new(File::open(entry.path())?), entry.metadata()?.len());
                 let crc32c = write(&Body::file(file, 0, size), |_, _| Ok(()))?;
-                stored.push(StoredPart {
-                    number,
-                    etag: format!("{crc32c:08x}"),
-                    size,
-                    crc32c: Some(crc32c),
-                });
+                stored.push(StoredPart { number, etag: format!("{crc32c:08x}"), size, crc32c: Some(crc32c) });
             }
             stored.sort_by_key(|part| part.number);
             Ok(stored)
@@ -514,7 +509,8 @@ impl ObjectPlace {
 fn described(id: ObjectId, file: &Metadata) -> ObjectMeta {
     let mut meta = ObjectMeta::new(id, file.len());
     // object_store forms the ETags of local files from the same three numbers.
-    let etag = format!("{:x}-{:x}-{:x}", file.ino(), file.mtime() * 1_000_000_000 + file.mtime_nsec(), file.len());
+    let etag =
+        format!("{:x}-{:x}-{:x}", file.ino(), file.mtime() * 1_000_000_000 + file.mtime_nsec(), file.len());
     meta.version = Some(Version::ETag(etag.clone()));
     meta.etag = Some(etag);
     meta.content_type = content_type::guess(&meta.id.key).map(str::to_owned);
@@ -525,10 +521,7 @@ fn described(id: ObjectId, file: &Metadata) -> ObjectMeta {
 }
 
 /// Passes a body to `write` in chunks, each with its offset, and returns the body's CRC32C.
-fn write(
-    body: &Body,
-    mut write: impl FnMut(&[u8], u64) -> Result<(), FileError>,
-) -> Result<u32, FileError> {
+fn write(body: &Body, mut write: impl FnMut(&[u8], u64) -> Result<(), FileError>) -> Result<u32, FileError> {
     let (mut digest, mut at) = (Digest::new(CrcAlgorithm::Crc32Iscsi), 0);
     let mut pass = |bytes: &[u8]| {
         digest.update(bytes);
@@ -650,7 +643,10 @@ impl<'a> Walk<'a> {
 
     fn file(&mut self, key: String, metadata: &Metadata) {
         let is_after = |after: &Option<String>| after.as_ref().is_none_or(|after| key > *after);
-        if !key.starts_with(&self.list.prefix) || !is_after(&self.list.start_after) || !is_after(&self.list.token) {
+        if !key.starts_with(&self.list.prefix)
+            || !is_after(&self.list.start_after)
+            || !is_after(&self.list.token)
+        {
             return;
         }
         if self.has_room(&key) {

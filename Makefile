@@ -72,5 +72,5 @@ public-api: ## update crates/laneway/public-api.txt, the list of the library's p
 interop: ## test with other projects' servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run
 
-judges: ## run the tests of ceph/s3-tests, gcsfs, s3fs and unstorage against `laneway serve`, and the program against Google's testbench (clones them)
+judges: ## run other projects' tests: ceph/s3-tests, gcsfs, s3fs and unstorage against `laneway serve`, obstore's on the Python package, and the program against Google's testbench (clones them)
 	interop/judges/run

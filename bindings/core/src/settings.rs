@@ -208,6 +208,17 @@ fn setting(name: &str) -> Result<&'static ClientSetting, Failure> {
 /// Fails if a name isn't in the table, if a value is invalid, or if `ClientBuilder::build` fails. The message doesn't
 /// repeat an invalid value, which may be a secret.
 pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
+    Ok(builder(settings, provider)?.build()?)
+}
+
+/// Returns the builder of [`client`]'s result.
+///
+/// # Errors
+/// Fails as [`client`] does, except for the errors of `ClientBuilder::build`.
+pub fn builder(
+    settings: Named,
+    provider: Option<Arc<dyn CredentialProvider>>,
+) -> Result<ClientBuilder, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
     let builder = match (value("environment"), value("variables")) {
@@ -233,11 +244,10 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
     let builder = settings.into_iter().try_fold(builder, |builder, (name, value)| {
         (setting(&name)?.set)(builder, value).map_err(|why| why.of(&name))
     })?;
-    let builder = match provider {
+    Ok(match provider {
         Some(provider) => builder.credential_provider(provider),
         None => builder,
-    };
-    Ok(builder.build()?)
+    })
 }
 
 /// A provider that always returns the same token, which the program obtained by itself.

@@ -12,6 +12,7 @@ mod attributes;
 mod buffer;
 mod bytes;
 mod call;
+mod dialect;
 mod error;
 mod files;
 mod job;
@@ -35,6 +36,8 @@ use pyo3::prelude::*;
 mod _laneway {
     #[pymodule_export]
     use crate::bytes::Bytes;
+    #[pymodule_export]
+    use crate::dialect::LocalObjects;
     #[pymodule_export]
     use crate::files::{
         AsyncReadableFile, AsyncWritableFile, FetchedRanges, OpeningFile, ReadableFile, WritableFile,

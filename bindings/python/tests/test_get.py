@@ -127,7 +127,7 @@ def test_keys_are_text_or_paths(store):
     assert store.get_range(key, start=1, length=2) == b"12" and store.get_ranges(key, starts=[1], ends=[2]) == [b"1"]
     store.copy(key, PurePosixPath("folder2"))
     assert [meta["path"] for meta in store.list(PurePosixPath("folder")).collect()] == ["folder/k"]
-    assert store.list_with_delimiter(PurePosixPath("."))["common_prefixes"] == ["folder/"]
+    assert store.list_with_delimiter(PurePosixPath("."))["common_prefixes"] == ["folder"]
     with store.open_reader(key) as file:
         assert file.read() == b"0123456789"
     store.delete([key, PurePosixPath("folder2")])

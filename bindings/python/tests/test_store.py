@@ -42,7 +42,7 @@ def test_keys_by_all_their_names():
     ],
 )
 def test_contradicting_keys_are_refused(bucket, arguments):
-    with pytest.raises(ValueError, match="duplicate key"):
+    with pytest.raises(ValueError, match="Duplicate key"):
         laneway.S3Store(bucket, **arguments)
 
 

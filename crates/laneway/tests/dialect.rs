@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use laneway::dialect::{
-    Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InMemory, List, Multipart, Operation,
-    Page, Part, ReadAs, Route, SinkError, Unless, VersionNames,
+    Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InFolder, InMemory, List, Multipart,
+    Operation, Page, Part, ReadAs, Route, SinkError, Unless, VersionNames,
 };
 use laneway::{
     Checksums, Client, Condition, CopyRequest, Event, Job, Location, ObjectId, ObjectMeta, Provider,
@@ -474,4 +474,124 @@ fn a_scheme_without_a_dialect_is_refused_by_name() {
     for taken in ["s3", "gs", "az", "file", "Mem", "1m", ""] {
         assert!(InMemory::new(taken).is_err(), "{taken:?}");
     }
+}
+
+/// Returns a folder, and a bucket whose objects are its files.
+fn folder_bucket() -> (tempfile::TempDir, laneway::Bucket) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = InFolder::new("disk").unwrap().bucket("b", folder.path()).remove_empty_folders(true);
+    let client = Client::builder().dialect(Arc::new(store)).build().unwrap();
+    (folder, client.bucket("disk://b/").unwrap())
+}
+
+#[test]
+fn a_folder_keeps_objects_as_files() {
+    let (folder, bucket) = folder_bucket();
+    let written = bucket.put("a/b.txt", "bytes").call().unwrap();
+    assert_eq!(std::fs::read(folder.path().join("a/b.txt")).unwrap(), b"bytes");
+    let meta = bucket.head("a/b.txt").call().unwrap();
+    assert_eq!((meta.size, meta.version.as_ref()), (5, written.version.as_ref()));
+    assert_eq!(meta.content_type.as_deref(), Some("text/plain"));
+    let ranges = bucket.get_ranges("/a/b.txt", [1..3, 4..5]).call().unwrap();
+    assert_eq!(ranges, ["yt", "s"]);
+    bucket.copy("a/b.txt", "c").call().unwrap();
+    assert_eq!(std::fs::read(folder.path().join("c")).unwrap(), b"bytes");
+    bucket.delete("a/b.txt").call().unwrap();
+    assert!(!folder.path().join("a").exists(), "the empty directory is gone");
+    assert!(bucket.delete("a/b.txt").call().unwrap_err().is_not_found());
+    assert!(bucket.get("c/d").call().unwrap_err().is_not_found());
+}
+
+#[test]
+fn a_folder_takes_large_objects_in_parts() {
+    let (folder, bucket) = folder_bucket();
+    let content = noise(40 * MIB);
+    bucket.put("large", content.clone()).call().unwrap();
+    assert!(std::fs::read(folder.path().join("large")).unwrap() == content);
+    assert!(bucket.get("large").call().unwrap().bytes_blocking().unwrap() == content);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "no parts and no temporary files are left"
+    );
+}
+
+#[test]
+fn a_folder_keeps_the_conditions_it_can_and_refuses_others() {
+    let (folder, bucket) = folder_bucket();
+    let written = bucket.put("k", "first").if_absent().call().unwrap();
+    let again = bucket.put("k", "second").if_absent().call().unwrap_err();
+    assert_eq!(again.kind(), laneway::ErrorKind::AlreadyExists);
+    let version = written.version.unwrap();
+    let replaced = bucket.put("k", "second").if_version(&version).call().unwrap_err();
+    assert_eq!(replaced.kind(), laneway::ErrorKind::Unsupported);
+    let described = bucket.put("k", "second").metadata("a", "b").call().unwrap_err();
+    assert_eq!(described.kind(), laneway::ErrorKind::Unsupported);
+    assert_eq!(std::fs::read(folder.path().join("k")).unwrap(), b"first");
+    std::fs::write(folder.path().join("k"), "changed").unwrap();
+    assert!(bucket.get("k").if_version(&version).call().unwrap_err().is_precondition());
+}
+
+#[test]
+fn a_folder_refuses_keys_that_are_no_path_below_it() {
+    let (folder, bucket) = folder_bucket();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    for key in ["../k", "a/../../k", "a//b", "a/", "//k", "./k", ".laneway-uploads/k"] {
+        assert!(bucket.put(key, "bytes").call().is_err(), "{key}");
+        assert!(bucket.get(key).call().is_err(), "{key}");
+    }
+    assert!(bucket.get("sub").call().unwrap_err().is_not_found(), "a directory isn't an object");
+    // A link could lead a write out of the folder.
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+    assert!(bucket.put("link/k", "bytes").call().is_err());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_is_listed_in_the_order_of_the_keys() {
+    let (folder, bucket) = folder_bucket();
+    let keys = ["a-b", "a/1", "a/2/x", "a0", "b/c/d", "e"];
+    for key in keys.iter().rev() {
+        bucket.put(key, "").call().unwrap();
+    }
+    std::fs::create_dir_all(folder.path().join("empty/deeper")).unwrap();
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("a/loop")).unwrap();
+    std::os::unix::fs::symlink("nothing", folder.path().join("dangling")).unwrap();
+    let listed = |mut list: laneway::List| {
+        std::iter::from_fn(|| list.next_blocking()).map(|meta| meta.unwrap().id.key).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(bucket.list("")), keys);
+    assert_eq!(listed(bucket.list("a")), keys[..4]);
+    assert_eq!(listed(bucket.list("a/")), ["a/1", "a/2/x"]);
+    assert_eq!(listed(bucket.list("").start_after("a/1")), keys[2..]);
+    assert_eq!(listed(bucket.list("").start_after("a/2")), keys[2..]);
+    assert_eq!(listed(bucket.list("").limit(2)), keys[..2]);
+    let below = |prefix: &str| {
+        let mut list = bucket.list_dir(prefix);
+        let entry = |entry: Result<laneway::Listed, _>| match entry.unwrap() {
+            laneway::Listed::Object(meta) => meta.id.key,
+            laneway::Listed::Prefix(prefix) => prefix,
+            _ => unreachable!(),
+        };
+        let mut entries: Vec<_> = std::iter::from_fn(|| list.next_blocking()).map(entry).collect();
+        entries.sort();
+        entries
+    };
+    assert_eq!(below(""), ["a-b", "a/", "a0", "b/", "e"]);
+    assert_eq!(below("a/"), ["a/1", "a/2/"]);
+    assert_eq!(below("b/c"), ["b/c/"]);
+}
+
+#[test]
+fn a_listing_of_a_folder_has_pages() {
+    let (folder, bucket) = folder_bucket();
+    for number in 0..2500 {
+        let directory = folder.path().join(format!("{:02}", number % 50));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(format!("{number:04}")), "").unwrap();
+    }
+    let mut list = bucket.list("");
+    let keys: Vec<_> = std::iter::from_fn(|| list.next_blocking()).map(|meta| meta.unwrap().id.key).collect();
+    assert!(keys.len() == 2500 && keys.is_sorted());
 }

@@ -22,7 +22,7 @@ from laneway._laneway import (
 from laneway._copy import copy, copy_async
 from laneway._remove import remove, remove_async
 from laneway._sync import sync, sync_async
-from laneway.store import GCSStore, S3Store, from_url
+from laneway.store import GCSStore, LocalStore, MemoryStore, S3Store, from_url
 
 # Each verb is also a function that takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ __all__ = [
     "GCSStore",
     "GetResult",
     "ListStream",
+    "LocalStore",
+    "MemoryStore",
     "ObjectStore",
     "ReadableFile",
     "S3Store",

@@ -43,7 +43,20 @@ def _is(value: object) -> bool:
     raise UsageError(f"{value!r} is neither true nor false")
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "minutes": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "hours": 3600.0,
+}
 
 
 def _seconds(value: timedelta | float | str) -> float:
@@ -127,6 +140,8 @@ _CLIENT: _Known = {
     "proxy_url": _Setting("https_proxy", str),
     "root_certificate": _Setting("ca_file", _text),
     "read_timeout": _Setting("stall_timeout", _seconds),
+    # obstore's limit for a whole request. A transfer that makes progress may take any time here.
+    "timeout": _Setting("stall_timeout", _seconds),
     "user_agent": _Setting("user_agent_suffix", str),
     "bandwidth_limit": _Setting("bandwidth_limit", int),
     "connections_max": _Setting("connections_max", int),
@@ -145,7 +160,6 @@ _CLIENT: _Known = {
     "pool_max_idle_per_host": _ENGINE,
     "proxy_ca_certificate": _Refused("a proxy's certificate is verified with the platform's certificates and `root_certificate`"),
     "randomize_addresses": _ENGINE,
-    "timeout": _Refused("a transfer that makes progress may take any time; use `asyncio.timeout` to limit a call"),
 }
 _RETRY: _Known = {
     "retry_timeout": _Setting("retry_for", _seconds),
@@ -181,7 +195,7 @@ def settings(
         other, before = by.setdefault(target, (name, value))
         if before != value:
             both = f"{other!r} and {name!r}" if other != name else f"{name!r} is given twice, and the values"
-            raise UsageError(f"duplicate key: {both} contradict each other")
+            raise UsageError(f"Duplicate key: {both} contradict each other")
 
     for given, known, prefixes, what in (
         (config, keys, own, "key"),

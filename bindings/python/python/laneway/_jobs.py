@@ -185,7 +185,7 @@ def _place(place: Place, chosen: dict[str, Any]) -> str:
     for name, value in getattr(place, "_settings", dict)().items():
         if chosen.setdefault(name, value) != value:
             raise UsageError(f"the stores of a job have different settings: {place!r} has another {name}")
-    return place.url
+    return getattr(place, "_location", None) or place.url
 
 
 def _is_in_store(place: object) -> bool:

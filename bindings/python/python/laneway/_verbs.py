@@ -80,8 +80,9 @@ def get_ranges(
     starts: Sequence[int],
     ends: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
+    coalesce: int | None = None,
 ) -> Sequence[Bytes]:
-    return _METHODS.get_ranges(store, path, starts=starts, ends=ends, lengths=lengths)
+    return _METHODS.get_ranges(store, path, starts=starts, ends=ends, lengths=lengths, coalesce=coalesce)
 
 
 def get_ranges_async(
@@ -91,8 +92,9 @@ def get_ranges_async(
     starts: Sequence[int],
     ends: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
+    coalesce: int | None = None,
 ) -> Awaitable[Sequence[Bytes]]:
-    return _METHODS.get_ranges_async(store, path, starts=starts, ends=ends, lengths=lengths)
+    return _METHODS.get_ranges_async(store, path, starts=starts, ends=ends, lengths=lengths, coalesce=coalesce)
 
 
 def put(
@@ -103,8 +105,21 @@ def put(
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
     mode: PutMode | None = None,
+    use_multipart: bool | None = None,
+    chunk_size: int | None = None,
+    max_concurrency: int | None = None,
 ) -> PutResult:
-    return _METHODS.put(store, path, file, attributes=attributes, tags=tags, mode=mode)
+    return _METHODS.put(
+        store,
+        path,
+        file,
+        attributes=attributes,
+        tags=tags,
+        mode=mode,
+        use_multipart=use_multipart,
+        chunk_size=chunk_size,
+        max_concurrency=max_concurrency,
+    )
 
 
 def put_async(
@@ -115,8 +130,21 @@ def put_async(
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
     mode: PutMode | None = None,
+    use_multipart: bool | None = None,
+    chunk_size: int | None = None,
+    max_concurrency: int | None = None,
 ) -> Awaitable[PutResult]:
-    return _METHODS.put_async(store, path, file, attributes=attributes, tags=tags, mode=mode)
+    return _METHODS.put_async(
+        store,
+        path,
+        file,
+        attributes=attributes,
+        tags=tags,
+        mode=mode,
+        use_multipart=use_multipart,
+        chunk_size=chunk_size,
+        max_concurrency=max_concurrency,
+    )
 
 
 def head(store: ObjectStore, path: Key) -> ObjectMeta:
@@ -134,16 +162,23 @@ def list(
     offset: Key | None = None,
     limit: int | None = None,
     chunk_size: int = 50,
-) -> ListStream:
-    return _METHODS.list(store, prefix, offset=offset, limit=limit, chunk_size=chunk_size)
+    return_arrow: bool = False,
+) -> "ListStream[Any]":
+    return _METHODS.list(
+        store, prefix, offset=offset, limit=limit, chunk_size=chunk_size, return_arrow=return_arrow
+    )
 
 
-def list_with_delimiter(store: ObjectStore, prefix: Key | None = None) -> ListResult:
-    return _METHODS.list_with_delimiter(store, prefix)
+def list_with_delimiter(
+    store: ObjectStore, prefix: Key | None = None, *, name_prefix: str | None = None, return_arrow: bool = False
+) -> ListResult[Any]:
+    return _METHODS.list_with_delimiter(store, prefix, name_prefix=name_prefix, return_arrow=return_arrow)
 
 
-def list_with_delimiter_async(store: ObjectStore, prefix: Key | None = None) -> Awaitable[ListResult]:
-    return _METHODS.list_with_delimiter_async(store, prefix)
+def list_with_delimiter_async(
+    store: ObjectStore, prefix: Key | None = None, *, name_prefix: str | None = None, return_arrow: bool = False
+) -> Awaitable[ListResult[Any]]:
+    return _METHODS.list_with_delimiter_async(store, prefix, name_prefix=name_prefix, return_arrow=return_arrow)
 
 
 def delete(store: ObjectStore, paths: Paths) -> None:
@@ -172,12 +207,26 @@ def sign_async(
     return _METHODS.sign_async(store, method, paths, expires_in)
 
 
-def open_reader(store: ObjectStore, path: Key, *, footer: int | None = None) -> ReadableFile:
-    return _METHODS.open_reader(store, path, footer=footer)
+def open_reader(
+    store: ObjectStore,
+    path: Key,
+    *,
+    footer: int | None = None,
+    size: int | None = None,
+    buffer_size: int | None = None,
+) -> ReadableFile:
+    return _METHODS.open_reader(store, path, footer=footer, size=size, buffer_size=buffer_size)
 
 
-def open_reader_async(store: ObjectStore, path: Key, *, footer: int | None = None) -> Awaitable[AsyncReadableFile]:
-    return _METHODS.open_reader_async(store, path, footer=footer)
+def open_reader_async(
+    store: ObjectStore,
+    path: Key,
+    *,
+    footer: int | None = None,
+    size: int | None = None,
+    buffer_size: int | None = None,
+) -> Awaitable[AsyncReadableFile]:
+    return _METHODS.open_reader_async(store, path, footer=footer, size=size, buffer_size=buffer_size)
 
 
 def open_writer(
@@ -187,8 +236,18 @@ def open_writer(
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
     mode: PutMode | None = None,
+    buffer_size: int | None = None,
+    max_concurrency: int | None = None,
 ) -> WritableFile:
-    return _METHODS.open_writer(store, path, attributes=attributes, tags=tags, mode=mode)
+    return _METHODS.open_writer(
+        store,
+        path,
+        attributes=attributes,
+        tags=tags,
+        mode=mode,
+        buffer_size=buffer_size,
+        max_concurrency=max_concurrency,
+    )
 
 
 def open_writer_async(
@@ -198,8 +257,18 @@ def open_writer_async(
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
     mode: PutMode | None = None,
+    buffer_size: int | None = None,
+    max_concurrency: int | None = None,
 ) -> AsyncWritableFile:
-    return _METHODS.open_writer_async(store, path, attributes=attributes, tags=tags, mode=mode)
+    return _METHODS.open_writer_async(
+        store,
+        path,
+        attributes=attributes,
+        tags=tags,
+        mode=mode,
+        buffer_size=buffer_size,
+        max_concurrency=max_concurrency,
+    )
 
 
 for _verb in (

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from os import PathLike
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from laneway._configuration import is_bucket, settings
-from laneway._laneway import ListStream, ObjectStore
-from laneway.exceptions import InvalidPathError, UsageError
-from laneway.types import Config
+from laneway._laneway import ListStream, LocalObjects, ObjectStore
+from laneway.exceptions import InvalidError, InvalidPathError, NotFoundError, UnknownConfigurationKeyError, UsageError
+from laneway.types import Config, Key
 
 
-class _Store(ObjectStore):
+class _BaseStore(ObjectStore):
+    def list_async(
+        self,
+        prefix: Key | None = None,
+        *,
+        offset: Key | None = None,
+        limit: int | None = None,
+        chunk_size: int = 50,
+        return_arrow: bool = False,
+    ) -> ListStream[Any]:
+        """Does the same as `list`, whose result supports both `for` and `async for`."""
+        return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size, return_arrow=return_arrow)
+
+
+class _Store(_BaseStore):
     _scheme: ClassVar[str] = ""
     _given: tuple[str, dict[str, Any]]
 
@@ -41,13 +56,12 @@ class _Store(ObjectStore):
         if credential_provider is not None:
             chosen["credential_provider"] = credential_provider
         if bucket and bucket_of_config and bucket != bucket_of_config:
-            raise UsageError(f"duplicate key: the bucket is given as {bucket!r} and as {bucket_of_config!r}")
+            raise UsageError(f"Duplicate key: the bucket is given as {bucket!r} and as {bucket_of_config!r}")
         bucket = bucket or bucket_of_config
         if not bucket:
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
         # A prefix stands for a folder here, as in obstore, so it gets a slash at its end.
-        folder = f"{prefix.strip('/')}/" if prefix and prefix.strip("/") else ""
-        store = super().__new__(cls, f"{cls._scheme}://{bucket}/{folder}", chosen)
+        store = super().__new__(cls, f"{cls._scheme}://{bucket}/{_folder(prefix or '')}", chosen)
         store._given = (bucket, given)
         return store
 
@@ -81,12 +95,6 @@ class _Store(ObjectStore):
     @property
     def credential_provider(self) -> Callable[[], dict[str, Any]] | None:
         return self._given[1].get("credential_provider")
-
-    def list_async(
-        self, prefix: str | None = None, *, offset: str | None = None, limit: int | None = None, chunk_size: int = 50
-    ) -> ListStream:
-        """Does the same as `list`, whose result supports both `for` and `async for`."""
-        return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size)
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
         """Returns the store of a folder below this one, with the same configuration."""
@@ -128,6 +136,126 @@ class GCSStore(_Store):
     _scheme = "gs"
 
 
+class MemoryStore(_BaseStore):
+    """A store in the memory of this process, for tests. Its objects disappear with it."""
+
+    _objects: LocalObjects
+
+    def __new__(cls) -> Self:
+        return cls._below(LocalObjects.in_memory(), "")
+
+    @classmethod
+    def _below(cls, objects: LocalObjects, prefix: str) -> Self:
+        store = ObjectStore.__new__(cls, f"{objects.url}{prefix}", {"dialect": objects})
+        store._objects = objects
+        return store
+
+    def __truediv__(self, folder: str | PurePosixPath) -> Self:
+        """Returns the store of a folder below this one. It has the same objects."""
+        return self._below(self._objects, _folder(f"{self.prefix or ''}{folder}"))
+
+    def _settings(self) -> dict[str, Any]:
+        return {"dialect": self._objects}
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self.prefix or ''!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryStore) and other._objects is self._objects and other.prefix == self.prefix
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a MemoryStore can't be pickled, because its objects are in the memory of this process")
+
+
+class LocalStore(_BaseStore):
+    """The files of a folder as a store. By default, the folder is the root of the file system.
+
+    A key is the path of a file below the folder. The folder keeps no metadata, tags or versions, so writes with them
+    raise `NotSupportedError`. Reads follow symbolic links, and writes don't.
+    """
+
+    _given: tuple[Path, bool]
+    _objects: LocalObjects
+
+    def __new__(
+        cls, prefix: str | PathLike[str] | None = None, *, automatic_cleanup: bool = False, mkdir: bool = False
+    ) -> Self:
+        """Makes the store of an existing folder. `mkdir` creates the folder. `automatic_cleanup` also removes the
+        directories that a delete leaves empty.
+        """
+        folder = Path(prefix or "/").expanduser().absolute()
+        if mkdir:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not folder.is_dir():
+            raise NotFoundError(f"{folder} is not a folder (mkdir=True creates it)")
+        objects = LocalObjects.in_folder(folder, automatic_cleanup)
+        return cls._below(objects, "", folder, automatic_cleanup)
+
+    @classmethod
+    def _below(cls, objects: LocalObjects, prefix: str, folder: Path, automatic_cleanup: bool) -> Self:
+        store = super().__new__(cls, f"{objects.url}{prefix}", {"dialect": objects})
+        store._objects, store._given = objects, (folder, automatic_cleanup)
+        return store
+
+    @classmethod
+    def from_url(cls, url: str, *, automatic_cleanup: bool = False, mkdir: bool = False) -> Self:
+        """Returns the store of a URL such as `file:///srv/lake`."""
+        parts = urlsplit(url)
+        if parts.scheme != "file":
+            raise InvalidPathError(f"{url!r} is not a file:// URL: it may be a relative URL without a base")
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidPathError(f"{url}: a file:// URL has three slashes, because it names no host")
+        if "//" in parts.path:
+            raise InvalidError(f"{url}: the path has an empty component")
+        return cls(unquote(parts.path), automatic_cleanup=automatic_cleanup, mkdir=mkdir)
+
+    @property
+    def prefix(self) -> Path:  # type: ignore[override]
+        """Returns the folder."""
+        return self._given[0]
+
+    @property
+    def url(self) -> str:
+        return self.prefix.as_uri()
+
+    def __truediv__(self, folder: str | PurePosixPath) -> Self:
+        """Returns the store of a folder below this one. The first write creates the folder."""
+        path, automatic_cleanup = self._given
+        below = _folder(f"{super().prefix or ''}{folder}")
+        return self._below(self._objects, below, path / folder, automatic_cleanup)
+
+    @property
+    def _location(self) -> str:
+        """Returns the URL in the store's dialect."""
+        return super().url
+
+    def _settings(self) -> dict[str, Any]:
+        return {"dialect": self._objects}
+
+    def __repr__(self) -> str:
+        return f"LocalStore({str(self.prefix)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStore) and other._given == self._given
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _local, (type(self), *self._given)
+
+
+def _local(cls: type[LocalStore], folder: Path, automatic_cleanup: bool) -> LocalStore:
+    # The folder of `store / "folder"` may not exist yet.
+    return cls._below(LocalObjects.in_folder(folder, automatic_cleanup), "", folder, automatic_cleanup)
+
+
+def _folder(prefix: str) -> str:
+    """Returns a prefix that stands for a folder, with a slash at its end."""
+    return f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+
 def _again(cls: type[_Store], bucket: str, given: dict[str, Any]) -> _Store:
     return cls(bucket, **given)
 
@@ -143,12 +271,19 @@ def from_url(
     retry_config: Config | None = None,
     credential_provider: Callable[[], dict[str, Any]] | None = None,
     **kwargs: Any,
-) -> GCSStore | S3Store:
-    """Returns the store of a URL such as `gs://bucket` or `s3://bucket/folder`."""
+) -> GCSStore | S3Store | LocalStore | MemoryStore:
+    """Returns the store of a URL such as `gs://bucket`, `s3://bucket/folder`, `file:///folder` or `memory:///`."""
     parts = urlsplit(url)
+    if parts.scheme in ("file", "memory"):
+        if config or client_options or retry_config or credential_provider is not None:
+            raise UsageError(f"{url}: a store of this machine has no configuration of a cloud")
+        if parts.scheme == "file":
+            return LocalStore.from_url(url, **_accepted(url, kwargs, "automatic_cleanup", "mkdir"))
+        _accepted(url, kwargs)
+        return MemoryStore()
     store = _STORES.get(parts.scheme)
     if store is None:
-        known = ", ".join(f"{scheme}://" for scheme in _STORES)
+        known = ", ".join(f"{scheme}://" for scheme in [*_STORES, "file", "memory"])
         raise InvalidPathError(f"{url}: unknown scheme {parts.scheme}:// (use one of {known})")
     return store(
         parts.netloc,
@@ -159,3 +294,11 @@ def from_url(
         credential_provider=credential_provider,
         **kwargs,
     )
+
+
+def _accepted(url: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Returns the options, if all have one of these names."""
+    for name in options:
+        if name not in names:
+            raise UnknownConfigurationKeyError(f"{url}: there is no key {name!r}")
+    return options

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore
@@ -55,11 +55,16 @@ class PutResult(TypedDict):
     """The checksum by which the stored object was compared with the sent bytes, or `unverified` if there was none."""
 
 
-class ListResult(TypedDict):
-    """The entries directly below a prefix."""
+Objects = TypeVar("Objects")
+
+
+class ListResult(TypedDict, Generic[Objects]):
+    """The entries of a folder."""
 
     common_prefixes: list[str]
-    objects: list[ObjectMeta]
+    """The names of the folders in it, without a slash at the end."""
+    objects: Objects
+    """A list of `ObjectMeta`, or an Arrow table."""
 
 
 class OffsetRange(TypedDict):

@@ -146,7 +146,7 @@ class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
         below = await self.store.list_with_delimiter_async(folder)
         for name in [*below["common_prefixes"], *(meta["path"] for meta in below["objects"])]:
             if name != folder:
-                yield name.removeprefix(folder).removesuffix("/")
+                yield name.removeprefix(folder)
 
     async def getsize(self, key: str) -> int:
         return (await self.store.head_async(key))["size"]

@@ -77,7 +77,7 @@ impl OpeningFile {
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = self.client.clone();
         self.begun.result(py, move |py, reader| {
-            Ok(ReadableFile(Readable::new(client, reader)).into_pyobject(py)?.into_any().unbind())
+            Ok(ReadableFile(Readable::new(client, reader, None)).into_pyobject(py)?.into_any().unbind())
         })
     }
 }

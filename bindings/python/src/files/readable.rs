@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future;
 use laneway::{Client, Error, ObjectMeta, Reader};
 use laneway_bindings_core::fork::{Held, Turns};
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyOSError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -30,6 +30,8 @@ const LINE: usize = 8 << 10;
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
+    /// The file's size: the object's, unless the caller chose another one.
+    size: u64,
     position: Arc<AtomicU64>,
     /// The reader that reads ahead. One read at a time uses it.
     reader: Turns<Reader>,
@@ -66,10 +68,11 @@ impl Drop for ReservedRange {
 }
 
 impl Readable {
-    pub(crate) fn new(client: Client, reader: Reader) -> Self {
+    pub(crate) fn new(client: Client, reader: Reader, size: Option<u64>) -> Self {
         let (meta, beside) = (reader.meta().clone(), Mutex::new(reader.again()));
+        let size = size.unwrap_or(meta.size);
         let (position, is_closed) = (Arc::default(), AtomicBool::new(false));
-        Self { client, meta, position, reader: Turns::new(reader), beside, is_closed }
+        Self { client, meta, size, position, reader: Turns::new(reader), beside, is_closed }
     }
 
     fn is_closed(&self) -> bool {
@@ -85,6 +88,19 @@ impl Readable {
     fn check_open(&self) -> PyResult<()> {
         match self.is_closed() {
             true => Err(error::closed("I/O operation on closed file")),
+            false => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// Fails if the range ends after the object does, because the caller chose too large a size for the file.
+    fn check_range(&self, range: &Range<u64>) -> PyResult<()> {
+        let Self { meta: ObjectMeta { size, id, .. }, .. } = self;
+        match range.end.min(self.size) > *size {
+            true => Err(PyOSError::new_err(format!(
+                "{id}: the range {}..{} reaches beyond the object's {size} bytes",
+                range.start, range.end
+            ))),
             false => Ok(()),
         }
     }
@@ -108,7 +124,7 @@ impl Readable {
     /// the same bytes.
     fn take(&self, _py: Python<'_>, most: u64) -> ReservedRange {
         let start = self.position();
-        let end = start.saturating_add(most).min(self.meta.size).max(start);
+        let end = start.saturating_add(most).min(self.size).max(start);
         self.position.store(end, Ordering::Relaxed);
         ReservedRange { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
@@ -148,7 +164,7 @@ impl Readable {
     /// Reads from `start` on. The file's own position doesn't move.
     fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<LibraryCall> {
         self.check_open()?;
-        let end = start.saturating_add(size).min(self.meta.size).max(start);
+        let end = start.saturating_add(size).min(self.size).max(start);
         let read = self.bytes(py, start..end, false)?;
         Ok(LibraryCall::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
@@ -161,6 +177,7 @@ impl Readable {
         range: Range<u64>,
         is_rest: bool,
     ) -> PyResult<impl Future<Output = Result<::bytes::Bytes, Error>> + Send + use<>> {
+        self.check_range(&range)?;
         let line = turns::line(&self.reader, py)?;
         let beside = self.beside(py).read_range(range.clone());
         Ok(async move {
@@ -184,6 +201,7 @@ impl Readable {
         let line = turns::line(&self.reader, py)?;
         let taken = self.take(py, into.slice().len() as u64);
         let range = taken.bytes.clone();
+        self.check_range(&range)?;
         let beside = self.beside(py).read_range(range.clone());
         let read = async move {
             let len = (range.end - range.start) as usize;
@@ -206,8 +224,11 @@ impl Readable {
         give: impl FnOnce(Python<'_>, Vec<u8>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<LibraryCall> {
         let most = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
-        let read =
-            move |mut reader: Held<Reader>| async move { Ok((line(&mut reader, most).await?, reader)) };
+        let end = self.size;
+        let read = move |mut reader: Held<Reader>| async move {
+            let most = most.min(end.saturating_sub(reader.position()) as usize);
+            Ok((line(&mut reader, most).await?, reader))
+        };
         self.with(py, read, give)
     }
 
@@ -215,10 +236,12 @@ impl Readable {
         let most = hint
             .filter(|hint| *hint > 0)
             .map_or(usize::MAX, |hint| usize::try_from(hint).unwrap_or(usize::MAX));
+        let end = self.size;
         let read = move |mut reader: Held<Reader>| async move {
             let (mut lines, mut len) = (Vec::new(), 0);
             while len < most {
-                let line = line(&mut reader, usize::MAX).await?;
+                let most = end.saturating_sub(reader.position()) as usize;
+                let line = line(&mut reader, most).await?;
                 if line.is_empty() {
                     break;
                 }
@@ -238,7 +261,7 @@ impl Readable {
         let from = match whence {
             0 => 0,
             1 => self.position(),
-            2 => self.meta.size,
+            2 => self.size,
             _ => {
                 let message = format!("invalid whence ({whence}, should be 0, 1 or 2)");
                 return Err(PyValueError::new_err(message));
@@ -422,7 +445,7 @@ macro_rules! methods {
             /// Returns the object's size in bytes.
             #[getter]
             fn size(&self) -> u64 {
-                self.0.meta.size
+                self.0.size
             }
 
             /// Returns whether the file is closed.

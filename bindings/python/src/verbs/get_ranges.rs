@@ -14,8 +14,9 @@ use crate::value::{KeyArgument, NumberArgument};
 #[pymethods]
 impl ObjectStore {
     /// Reads several ranges of an object, which may be in any order. Laneway joins neighbouring ranges into one request
-    /// if that is faster.
-    #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
+    /// if that is faster. `coalesce` is obstore's largest gap between joined ranges. It has no effect, because the engine
+    /// chooses the gap.
+    #[pyo3(signature = (path, *, starts, ends = None, lengths = None, coalesce = None))]
     fn get_ranges(
         &self,
         py: Python<'_>,
@@ -23,12 +24,14 @@ impl ObjectStore {
         starts: Vec<NumberArgument>,
         ends: Option<Vec<NumberArgument>>,
         lengths: Option<Vec<NumberArgument>>,
+        coalesce: Option<NumberArgument>,
     ) -> PyResult<Py<PyAny>> {
+        let _ = coalesce;
         get_ranges(self, &path, ranges(starts, ends, lengths)?).wait(py)
     }
 
     /// The awaitable form of `get_ranges`.
-    #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
+    #[pyo3(signature = (path, *, starts, ends = None, lengths = None, coalesce = None))]
     fn get_ranges_async<'py>(
         &self,
         py: Python<'py>,
@@ -36,7 +39,9 @@ impl ObjectStore {
         starts: Vec<NumberArgument>,
         ends: Option<Vec<NumberArgument>>,
         lengths: Option<Vec<NumberArgument>>,
+        coalesce: Option<NumberArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = coalesce;
         get_ranges(self, &path, ranges(starts, ends, lengths)?).awaited(py)
     }
 }

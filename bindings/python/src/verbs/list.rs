@@ -5,6 +5,7 @@ use laneway::{Client, Error, List, ObjectMeta};
 use laneway_bindings_core::fork::Turns;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
 use crate::call::LibraryCall;
@@ -16,10 +17,11 @@ use crate::value::{KeyArgument, NumberArgument, PrefixArgument};
 #[pymethods]
 impl ObjectStore {
     /// Lists the objects whose paths begin with `prefix`, in byte order. Returns an iterator over lists of at most
-    /// `chunk_size` objects. With a `limit`, Laneway lists and returns at most that many objects.
+    /// `chunk_size` objects. With a `limit`, Laneway lists and returns at most that many objects. With `return_arrow`,
+    /// the iterator returns Arrow record batches instead of lists.
     #[pyo3(
-        signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50)),
-        text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
+        signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50), return_arrow = false),
+        text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50, return_arrow=False)"
     )]
     fn list(
         &self,
@@ -27,6 +29,7 @@ impl ObjectStore {
         offset: Option<KeyArgument>,
         limit: Option<NumberArgument>,
         chunk_size: NumberArgument,
+        return_arrow: bool,
     ) -> ListStream {
         let prefix = prefix.unwrap_or_default();
         let mut list = self.bucket.list(&prefix);
@@ -41,6 +44,7 @@ impl ObjectStore {
             list: Turns::new(list),
             prefix: prefix.to_owned(),
             chunk_size: usize::try_from(chunk_size.0.max(1)).unwrap_or(usize::MAX),
+            give: if return_arrow { record_batch } else { listed },
         }
     }
 }
@@ -52,7 +56,11 @@ pub(crate) struct ListStream {
     list: Turns<List>,
     prefix: String,
     chunk_size: usize,
+    /// Converts the objects of a chunk.
+    give: ConvertMetas,
 }
+
+type ConvertMetas = fn(Python<'_>, &[ObjectMeta]) -> PyResult<Py<PyAny>>;
 
 #[pymethods]
 impl ListStream {
@@ -62,12 +70,14 @@ impl ListStream {
 
     /// Returns all remaining objects in one list.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.wait(py)
+        let give = self.give;
+        self.some(py, usize::MAX, move |py, metas| give(py, &metas))?.wait(py)
     }
 
     /// The awaitable form of `collect`.
     fn collect_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.awaited(py)
+        let give = self.give;
+        self.some(py, usize::MAX, move |py, metas| give(py, &metas))?.awaited(py)
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -79,17 +89,19 @@ impl ListStream {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let next = self.some(py, self.chunk_size, |py, metas| match metas.is_empty() {
+        let give = self.give;
+        let next = self.some(py, self.chunk_size, move |py, metas| match metas.is_empty() {
             true => Err(PyStopIteration::new_err(())),
-            false => listed(py, &metas),
+            false => give(py, &metas),
         });
         next?.wait_if_need_be(py)
     }
 
     fn __anext__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let next = self.some(py, self.chunk_size, |py, metas| match metas.is_empty() {
+        let give = self.give;
+        let next = self.some(py, self.chunk_size, move |py, metas| match metas.is_empty() {
             true => Err(PyStopAsyncIteration::new_err(())),
-            false => listed(py, &metas),
+            false => give(py, &metas),
         });
         next?.awaited(py)
     }
@@ -119,7 +131,14 @@ impl ListStream {
     }
 }
 
-fn listed(py: Python<'_>, metas: &[ObjectMeta]) -> PyResult<Py<PyAny>> {
+/// Converts objects to an Arrow record batch.
+fn record_batch(py: Python<'_>, metas: &[ObjectMeta]) -> PyResult<Py<PyAny>> {
+    static OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    OF.import(py, "laneway._arrow", "record_batch")?.call1((listed(py, metas)?,)).map(Bound::unbind)
+}
+
+/// Converts objects to a list of dictionaries.
+pub(super) fn listed(py: Python<'_>, metas: &[ObjectMeta]) -> PyResult<Py<PyAny>> {
     let list = PyList::empty(py);
     for meta in metas {
         list.append(described(py, meta)?)?;

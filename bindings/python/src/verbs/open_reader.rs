@@ -11,29 +11,37 @@ use crate::value::{KeyArgument, NumberArgument};
 #[pymethods]
 impl ObjectStore {
     /// Opens an object as a file. The request that opens it also reads the last `footer` bytes. All reads of the file
-    /// get the version that was opened.
-    #[pyo3(signature = (path, *, footer = None))]
+    /// get the version that was opened. With a `size`, the file has that size instead of the object's, as in obstore.
+    /// It ends earlier, or reads beyond the object's end raise `OSError`. obstore's `buffer_size` has no effect, because
+    /// the engine chooses how much to read ahead.
+    #[pyo3(signature = (path, *, footer = None, size = None, buffer_size = None))]
     fn open_reader(
         &self,
         py: Python<'_>,
         path: KeyArgument,
         footer: Option<NumberArgument>,
+        size: Option<NumberArgument>,
+        buffer_size: Option<NumberArgument>,
     ) -> PyResult<Py<PyAny>> {
-        open_reader(self, &path, footer, |py, file| {
+        let _ = buffer_size;
+        open_reader(self, &path, footer, size, |py, file| {
             Ok(ReadableFile(file).into_pyobject(py)?.into_any().unbind())
         })
         .wait(py)
     }
 
     /// The awaitable form of `open_reader`. The file's methods are awaited too.
-    #[pyo3(signature = (path, *, footer = None))]
+    #[pyo3(signature = (path, *, footer = None, size = None, buffer_size = None))]
     fn open_reader_async<'py>(
         &self,
         py: Python<'py>,
         path: KeyArgument,
         footer: Option<NumberArgument>,
+        size: Option<NumberArgument>,
+        buffer_size: Option<NumberArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        open_reader(self, &path, footer, |py, file| {
+        let _ = buffer_size;
+        open_reader(self, &path, footer, size, |py, file| {
             Ok(AsyncReadableFile(file).into_pyobject(py)?.into_any().unbind())
         })
         .awaited(py)
@@ -63,10 +71,11 @@ fn open_reader(
     store: &ObjectStore,
     path: &str,
     footer: Option<NumberArgument>,
+    size: Option<NumberArgument>,
     give: impl FnOnce(Python<'_>, crate::files::Readable) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> LibraryCall {
     let client = store.bucket.client().clone();
     LibraryCall::new(store.bucket.client(), open(store, path, footer).into_future(), move |py, reader| {
-        give(py, crate::files::Readable::new(client, reader))
+        give(py, crate::files::Readable::new(client, reader, size.map(|NumberArgument(size)| size)))
     })
 }

@@ -6,32 +6,40 @@ use pyo3::types::PyDict;
 use crate::attributes::options;
 use crate::files::{AsyncWritableFile, Writable, WritableFile};
 use crate::store::ObjectStore;
-use crate::value::KeyArgument;
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
     /// Opens a new object as a file for writing. The object becomes visible when the file is closed. If the file is
     /// used in a `with` block, an exception in it aborts the upload.
-    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn open_writer(
         &self,
         path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
+        buffer_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
     ) -> PyResult<WritableFile> {
+        let _ = (buffer_size, max_concurrency);
         Ok(WritableFile(open_writer(self, &path, attributes, tags, mode)?))
     }
 
     /// Like `open_writer`, but for a file whose methods are awaited.
-    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn open_writer_async(
         &self,
         path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
+        buffer_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
     ) -> PyResult<AsyncWritableFile> {
+        let _ = (buffer_size, max_concurrency);
         Ok(AsyncWritableFile(open_writer(self, &path, attributes, tags, mode)?))
     }
 }

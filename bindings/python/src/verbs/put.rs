@@ -12,13 +12,16 @@ use crate::buffer::lent;
 use crate::call::LibraryCall;
 use crate::meta::written;
 use crate::store::ObjectStore;
-use crate::value::KeyArgument;
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
     /// Writes an object from a buffer, the path of a file, an object with `read`, or an iterable of buffers. Then
     /// checks that the store has the sent bytes. A buffer isn't copied, so it must not change until the call is done.
-    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
+    /// `use_multipart`, `chunk_size` and `max_concurrency` are obstore's arguments. They have no effect, because the
+    /// engine chooses parts by the object's size and the measured path.
+    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None, use_multipart = None, chunk_size = None, max_concurrency = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn put(
         slf: &Bound<'_, Self>,
         path: KeyArgument,
@@ -26,7 +29,11 @@ impl ObjectStore {
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
+        use_multipart: Option<bool>,
+        chunk_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
     ) -> PyResult<Py<PyAny>> {
+        let _ = (use_multipart, chunk_size, max_concurrency);
         match payload(file)? {
             Some(payload) => put(slf.get(), &path, payload, attributes, tags, mode)?.wait(slf.py()),
             None => Ok(streamed("put", slf, (&path, file), attributes, tags, mode)?.unbind()),
@@ -34,7 +41,8 @@ impl ObjectStore {
     }
 
     /// The awaitable form of `put`. `file` may also be an async iterable.
-    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
+    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None, use_multipart = None, chunk_size = None, max_concurrency = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn put_async<'py>(
         slf: &Bound<'py, Self>,
         path: KeyArgument,
@@ -42,7 +50,11 @@ impl ObjectStore {
         attributes: Option<&Bound<'py, PyDict>>,
         tags: Option<&Bound<'py, PyDict>>,
         mode: Option<&Bound<'py, PyAny>>,
+        use_multipart: Option<bool>,
+        chunk_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (use_multipart, chunk_size, max_concurrency);
         match payload(file)? {
             Some(payload) => put(slf.get(), &path, payload, attributes, tags, mode)?.awaited(slf.py()),
             None => streamed("put_async", slf, (&path, file), attributes, tags, mode),

@@ -2,9 +2,11 @@
 //! and chooses a URL scheme for it. Every call and job then accepts URLs with this scheme. See
 //! [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
 
+mod in_folder;
 mod in_memory;
 
 pub use async_trait::async_trait;
+pub use in_folder::InFolder;
 pub use in_memory::InMemory;
 pub use laneway_store::{
     Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, Get,

@@ -1,6 +1,7 @@
 """Type stubs for the native module. There is a file for each Rust file with a class, and for each verb."""
 
 from laneway._laneway.bytes import Bytes as Bytes
+from laneway._laneway.dialect import LocalObjects as LocalObjects
 from laneway._laneway.files import AsyncReadableFile as AsyncReadableFile
 from laneway._laneway.files import AsyncWritableFile as AsyncWritableFile
 from laneway._laneway.files import Fetched as Fetched

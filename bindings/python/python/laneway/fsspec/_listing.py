@@ -174,8 +174,8 @@ class Listing(Base):
         if known is not None:
             return [one for one in known if one["name"].startswith(f"{path}/{prefix}")]
         store, key = self._at(path)
-        below = await store.list_with_delimiter_async(_folder(key) + prefix)
-        names = [f"{store.bucket}/{folder.removesuffix('/')}" for folder in below["common_prefixes"]]
+        below = await store.list_with_delimiter_async(_folder(key), name_prefix=prefix)
+        names = [f"{store.bucket}/{folder}" for folder in below["common_prefixes"]]
         entries = [directory(name) for name in names]
         entries += [entry(store.bucket, meta) for meta in below["objects"]]
         entries = sorted((one for one in entries if one["name"] != path), key=lambda one: str(one["name"]))

@@ -1,0 +1,1 @@
+from laneway.exceptions import *  # noqa: F403

@@ -18,8 +18,7 @@ pub(super) struct Throughput {
     /// Recent rates that no later rate has reached, in falling order. The first one is the best.
     rates: VecDeque<(Instant, f64)>,
     /// The number of readings since the rate last grew, during traffic that can fill the path. `settled_by_bulk` counts only the readings
-    /// during bulk. If a round trip is longer than the time between readings, one reading counts for each round trip, because a sender in
-    /// slow start raises its rate only once in this time.
+    /// during bulk. At most one reading counts in each round trip, because a sender in slow start raises its rate only once in this time.
     settled: u32,
     settled_by_bulk: u32,
     /// The time of the last growth or of the last counted reading.

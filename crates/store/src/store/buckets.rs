@@ -84,9 +84,9 @@ impl Store {
     }
 
     /// Begins to rename a folder together with everything below it. Both names end in a slash. The store does so in one
-    /// step, and the bytes of the objects stay where they are. The result is `Refused` if the store has no folders, if
-    /// there is a folder of the new name, or if the store or the caller's role doesn't permit the rename. The objects
-    /// can then be moved one by one.
+    /// step, and the bytes of the objects stay where they are. The result is `Refused` if the store has no folders, or
+    /// if a folder already has the new name. It is also `Refused` if the store or the caller's role doesn't permit the
+    /// rename. The objects can then be moved one by one.
     ///
     /// # Errors
     /// Returns the store's error if the state of the folder is unknown.

@@ -98,6 +98,18 @@ def test_a_folder_is_a_store(tmp_path):
     for key in ("../out", "a//b", "a/"):
         with pytest.raises(BaseError):
             store.put(key, b"bytes")
+    with pytest.raises(BaseError, match="empty"):
+        laneway.LocalStore("")
+
+
+def test_a_folder_below_a_store_is_the_same_after_pickling(tmp_path):
+    store = laneway.LocalStore(tmp_path / "lake", mkdir=True)
+    below = pickle.loads(pickle.dumps(store / "a/b/"))
+    below.put("k", b"bytes")
+    assert below.prefix == tmp_path / "lake/a/b" and (tmp_path / "lake/a/b/k").read_bytes() == b"bytes"
+    for folder in ("/etc", "..", "a/../..", "a//b", "."):
+        with pytest.raises(InvalidPathError, match="is not below"):
+            store / folder
 
 
 def test_urls(tmp_path):

@@ -516,6 +516,44 @@ fn a_folder_takes_large_objects_in_parts() {
     );
 }
 
+#[tokio::test]
+async fn uploads_of_two_stores_into_one_folder_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || InFolder::new("disk").unwrap().bucket("b", folder.path());
+    let (one, other) = (store(), store());
+    let id = ObjectId::new("b", "k");
+    let options = PutOptions::default();
+    let (first, second) =
+        (one.begin(&id, &options).await.unwrap(), other.begin(&id, &options).await.unwrap());
+    assert_ne!(first.upload_id, second.upload_id);
+    let own = one.part(&first, 1, Body::from("one"), 0x2a94_b2e9).await.unwrap();
+    let foreign = other.part(&second, 1, Body::from("two"), 0x52d8_b3a3).await.unwrap();
+    other.abort(&second).await.unwrap();
+    let none = Checksums::default();
+    let mixed = one.complete(&first, std::slice::from_ref(&foreign), &none, &Condition::None).await;
+    assert_eq!(mixed.unwrap_err().kind(), ErrorKind::Integrity);
+    one.complete(&first, &[own], &none, &Condition::None).await.unwrap();
+    assert_eq!(std::fs::read(folder.path().join("k")).unwrap(), b"one");
+}
+
+#[tokio::test]
+async fn a_folder_refuses_upload_ids_that_it_has_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = InFolder::new("disk").unwrap().bucket("b", folder.path().join("inside"));
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    let id = ObjectId::new("b", "k");
+    let made = store.begin(&id, &PutOptions::default()).await.unwrap();
+    let absolute = folder.path().join("other").display().to_string();
+    for upload_id in ["", ".", "../../other", &absolute] {
+        let foreign = Multipart { upload_id: upload_id.to_owned(), ..made.clone() };
+        assert!(store.abort(&foreign).await.unwrap_err().is_not_found(), "{upload_id}");
+    }
+    let of_other_key = Multipart { id: ObjectId::new("b", "other"), ..made.clone() };
+    assert!(store.abort(&of_other_key).await.unwrap_err().is_not_found());
+    assert!(folder.path().join("other").exists());
+    store.abort(&made).await.unwrap();
+}
+
 #[test]
 fn a_folder_keeps_the_conditions_it_can_and_refuses_others() {
     let (folder, bucket) = folder_bucket();
@@ -545,7 +583,14 @@ fn a_folder_refuses_keys_that_are_no_path_below_it() {
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
     assert!(bucket.put("link/k", "bytes").call().is_err());
-    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    std::fs::write(outside.path().join("kept"), "bytes").unwrap();
+    assert!(bucket.delete("link/kept").call().is_err());
+    assert!(outside.path().join("kept").exists());
+    assert!(
+        bucket.put(".x.laneway-0123abcd.part/k", "bytes").call().is_err(),
+        "a listing would leave it out"
+    );
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
 #[test]

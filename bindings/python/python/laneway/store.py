@@ -185,7 +185,9 @@ class LocalStore(_BaseStore):
         """Makes the store of an existing folder. `mkdir` creates the folder. `automatic_cleanup` also removes the
         directories that a delete leaves empty.
         """
-        folder = Path(prefix or "/").expanduser().absolute()
+        if prefix == "":
+            raise InvalidError("the folder's path is empty; without a path, the store is the root of the file system")
+        folder = Path("/" if prefix is None else prefix).expanduser().absolute()
         if mkdir:
             folder.mkdir(parents=True, exist_ok=True)
         elif not folder.is_dir():
@@ -209,7 +211,7 @@ class LocalStore(_BaseStore):
             raise InvalidPathError(f"{url}: a file:// URL has three slashes, because it names no host")
         if "//" in parts.path:
             raise InvalidError(f"{url}: the path has an empty component")
-        return cls(unquote(parts.path), automatic_cleanup=automatic_cleanup, mkdir=mkdir)
+        return cls(unquote(parts.path) or None, automatic_cleanup=automatic_cleanup, mkdir=mkdir)
 
     @property
     def prefix(self) -> Path:  # type: ignore[override]
@@ -223,8 +225,11 @@ class LocalStore(_BaseStore):
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
         """Returns the store of a folder below this one. The first write creates the folder."""
         path, automatic_cleanup = self._given
+        names = str(folder).rstrip("/").split("/")
+        if any(name in ("", ".", "..") for name in names):
+            raise InvalidPathError(f"{folder} is not below {path}: a name in it is empty, '.' or '..'")
         below = _folder(f"{super().prefix or ''}{folder}")
-        return self._below(self._objects, below, path / folder, automatic_cleanup)
+        return self._below(self._objects, below, path.joinpath(*names), automatic_cleanup)
 
     @property
     def _location(self) -> str:

@@ -11,7 +11,8 @@ use crate::value::{KeyArgument, NumberArgument};
 #[pymethods]
 impl ObjectStore {
     /// Opens a new object as a file for writing. The object becomes visible when the file is closed. If the file is
-    /// used in a `with` block, an exception in it aborts the upload.
+    /// used in a `with` block, an exception in it aborts the upload. `buffer_size` and `max_concurrency` are accepted for
+    /// obstore's sake and have no effect, because Laneway chooses both.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn open_writer(

@@ -9,9 +9,9 @@ pub use async_trait::async_trait;
 pub use in_folder::InFolder;
 pub use in_memory::InMemory;
 pub use laneway_store::{
-    Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, Get,
-    GetHedge, GetRange, GetSink, Got, HedgeMaker, InventoryFormat, List, Multipart, NewBucket, NotAScheme,
-    Operation, Page, Part, PartChecksums, PartRules, Path, Protocol, ReadAs, RequestPrices, ReservedScheme,
-    Restoration, Resumable, Route, Segment, SignOptions, SinkError, SinkMaker, Spare, StoredPart, Timings,
-    Unless, VersionNames, capabilities_of,
+    Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, FolderPage,
+    FolderRename, Get, GetHedge, GetRange, GetSink, Got, HedgeMaker, InventoryFormat, List, Multipart,
+    NewBucket, NotAScheme, Operation, Page, Part, PartChecksums, PartRules, Path, Protocol, ReadAs,
+    RequestPrices, ReservedScheme, Restoration, Resumable, Route, Segment, SignOptions, SinkError, SinkMaker,
+    Spare, StoredPart, Timings, Unless, VersionNames, capabilities_of,
 };

@@ -102,6 +102,28 @@ fn a_rename_that_never_arrived_fails_and_the_next_run_makes_it() {
 }
 
 #[test]
+fn an_object_with_the_name_of_an_empty_folder_is_the_one_that_moves() {
+    let stage = hierarchical(&[], Duration::from_secs(4));
+    ["e/gone", "e"].iter().for_each(|key| stage.object(key, b"x"));
+    assert!(stage.server.store().remove(BUCKET, "e/gone"));
+    assert_eq!(moved(&stage, "e", "new").summary.files, 1);
+    assert!(!stage.keys().contains(&"e".to_owned()), "{:?}", stage.keys());
+}
+
+#[test]
+fn a_rename_that_cannot_be_followed_warns_that_it_may_go_on() {
+    // The third request for a folder asks for the state of the rename. The second listing is that of the new folder.
+    let rules = [("bucket:3 status 400", "may go on"), ("list:2 status 400", "can't be listed")];
+    for (rule, said) in rules {
+        let stage = hierarchical(&[rule], Duration::ZERO);
+        let report = moved(&stage, "t", "new");
+        assert_eq!(report.summary.failed, 1, "{report:?}");
+        assert!(report.warnings.iter().any(|warning| warning.contains(said)), "{:?}", report.warnings);
+        assert_eq!(stage.keys(), ["new/1", "new/deep/3", "new/deep/er/2", "t2/4"]);
+    }
+}
+
+#[test]
 fn a_held_object_keeps_its_name_and_the_others_move() {
     let stage = hierarchical(&[], Duration::from_secs(4));
     let asked = Asked { temporary_hold: Some(true), ..Asked::default() };

@@ -186,6 +186,22 @@ fn a_moved_object_that_was_replaced_at_either_name_is_not_lost() {
 }
 
 #[test]
+fn a_source_that_is_gone_before_its_move_is_named_by_the_error() {
+    let stage = gcs(&["copy:1 stall"]);
+    stage.object("a", b"bytes");
+    let report = std::thread::scope(|scope| {
+        let moving = scope.spawn(|| moved(&stage, "a", "b"));
+        stage.wait_for("copy", 1);
+        assert!(stage.server.store().remove(BUCKET, "a"));
+        stage.server.set_faults(Faults::default());
+        moving.join().unwrap()
+    });
+    let (class, text) = report.failure();
+    assert!(class == "not_found" && text.contains("bucket/a"), "{class}: {text}");
+    assert!(stage.keys().is_empty());
+}
+
+#[test]
 fn equal_bytes_from_before_are_no_proof_of_a_move() {
     // Another writer replaces the source, and the first attempt fails without a move.
     let stage = gcs(&["copy:1 replace", "copy:1 status 503"]);

@@ -155,9 +155,10 @@ impl Gcs {
     ) -> Result<Option<ObjectMeta>, Error> {
         let bucket = source.id.bucket.as_str();
         let lacking = match error.kind() {
-            ErrorKind::NotFound if error.message().contains(NO_OBJECT) || error.is_missing_bucket() => {
-                return Err(error);
+            ErrorKind::NotFound if error.message().contains(NO_OBJECT) => {
+                return Err(error.on_object(Provider::Gcs, &source.id));
             }
+            ErrorKind::NotFound if error.is_missing_bucket() => return Err(error),
             ErrorKind::NotFound | ErrorKind::Unsupported => Some(super::ENDPOINT),
             ErrorKind::Permission => Some(bucket).filter(|_| !is_about_protection(&error)),
             ErrorKind::Invalid => None,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, Metadata};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use laneway_store::{
     NotAScheme, ObjectId, ObjectMeta, Operation, Page, Part, PartChecksums, Provider, PutOptions, ReadAs,
     Route, Segment, StoredPart, Timings, Unless, Version,
 };
+use rustix::fs::OFlags;
 
 use crate::content::content_type;
 use crate::engine::files::FileThreads;
@@ -39,7 +41,8 @@ const FILE_THREADS_MAX: usize = 8;
 ///
 /// A key is the path of a file below the bucket's folder, so keys with an empty, `.` or `..` component are refused. Only
 /// a slash at the beginning is ignored, so that absolute paths work in the root folder. A file is replaced as a whole,
-/// and the directories above it are created when needed. Reads follow symbolic links, and writes don't.
+/// and the directories above it are created when needed. Reads follow symbolic links, and writes and deletes don't.
+/// Listings contain links to files, but not the files in linked directories.
 ///
 /// The folder keeps no versions, no metadata and no checksums. A write with metadata, tags or similar options fails.
 /// The content type is guessed from the name. The ETag changes with the file's size, time and inode. A write can
@@ -65,8 +68,6 @@ pub struct InFolder {
     buckets: BTreeMap<String, PathBuf>,
     removes_empty_folders: bool,
     threads: PerProcess<FolderThreads>,
-    /// Counts the uploads of this process, for their ids.
-    uploads: AtomicU64,
 }
 
 struct FolderThreads(FileThreads);
@@ -97,10 +98,8 @@ impl InFolder {
     /// For a text that can't be the scheme of a dialect: see [`Provider::other`].
     pub fn new(scheme: &str) -> Result<Self, NotAScheme> {
         let capabilities = Capabilities { copies: true, ..Capabilities::default() };
-        let (threads, uploads) = (PerProcess::new(), AtomicU64::default());
-        let provider = Provider::other(scheme)?;
-        let buckets = BTreeMap::new();
-        Ok(Self { provider, capabilities, buckets, removes_empty_folders: false, threads, uploads })
+        let (provider, buckets) = (Provider::other(scheme)?, BTreeMap::new());
+        Ok(Self { provider, capabilities, buckets, removes_empty_folders: false, threads: PerProcess::new() })
     }
 
     /// Adds a bucket, whose objects are the files below `folder`. A missing folder is created by the first write.
@@ -148,11 +147,20 @@ impl InFolder {
         let name = Relative::new(id.key.strip_prefix('/').unwrap_or(&id.key).to_owned())
             .map_err(|why| self.error(ErrorKind::Invalid, operation, id, &why.to_string()))?;
         let first = name.as_str().split('/').next();
-        if first == Some(UPLOADS) || is_temporary_name(name.name()) {
+        if first == Some(UPLOADS) || name.as_str().split('/').any(is_temporary_name) {
             let why = "Laneway uses such names for temporary files";
             return Err(self.error(ErrorKind::Invalid, operation, id, why));
         }
         Ok(ObjectPlace { folder, name, id: id.clone() })
+    }
+
+    /// Returns the directory of an upload's parts.
+    fn parts(&self, operation: Operation, upload: &Multipart) -> Result<PathBuf, Error> {
+        let place = self.place(operation, &upload.id)?;
+        if !is_upload_id(&upload.upload_id, &upload.id.key) {
+            return Err(self.error(ErrorKind::NotFound, operation, &upload.id, "there is no such upload"));
+        }
+        Ok(place.folder.join(UPLOADS).join(&upload.upload_id))
     }
 
     /// Returns an error if the options have properties or conditions that a folder can't keep.
@@ -259,21 +267,17 @@ impl Dialect for InFolder {
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let place = self.place(Operation::Delete, id)?;
         let version = match condition {
+            Condition::None => None,
             Condition::Matches(version) => Some(version.clone()),
-            _ => None,
-        };
-        let removes_empty_folders = self.removes_empty_folders;
-        let remove = move || {
-            let path = place.path();
-            let (_, _) = place.open(version.as_ref())?;
-            fs::remove_file(&path)?;
-            for folder in path.ancestors().skip(1) {
-                let is_below = folder != place.folder && folder.starts_with(&place.folder);
-                if !removes_empty_folders || !is_below || fs::remove_dir(folder).is_err() {
-                    break;
-                }
+            _ => {
+                let why = "a delete can't keep this condition";
+                return Err(self.error(ErrorKind::Unsupported, Operation::Delete, id, why));
             }
-            Ok(())
+        };
+        let and_empty_folders = self.removes_empty_folders;
+        let remove = move || {
+            let (_, _) = place.open(version.as_ref())?;
+            Ok(Folder::new(&place.folder).remove(place.name.as_str(), and_empty_folders)?)
         };
         self.run(Operation::Delete, id, remove).await
     }
@@ -294,7 +298,7 @@ impl Dialect for InFolder {
         }
         let list = list.clone();
         let walk = move || {
-            let mut walk = Walk::new(&list);
+            let mut walk = PageWalk::new(&list);
             walk.enter(&folder, "")?;
             Ok(walk.page)
         };
@@ -330,18 +334,26 @@ impl Dialect for InFolder {
         let unconditional = options.clone().condition(Condition::None);
         self.check_kept(Operation::Begin, id, &unconditional)?;
         let place = self.place(Operation::Begin, id)?;
-        let number = self.uploads.fetch_add(1, Ordering::Relaxed);
-        let upload_id = format!("{}-{number}", std::process::id());
-        let parts = place.parts(&upload_id);
-        self.run(Operation::Begin, id, move || Ok(fs::create_dir_all(parts)?)).await?;
+        let begin = move || {
+            let uploads = place.folder.join(UPLOADS);
+            fs::create_dir_all(&uploads)?;
+            if fs::symlink_metadata(&uploads)?.is_symlink() {
+                let why = format!("{} is a symbolic link", uploads.display());
+                return Err(FileError(ErrorKind::Permission, why));
+            }
+            let upload_id = upload_id(&place.id.key);
+            fs::DirBuilder::new().mode(0o700).create(uploads.join(&upload_id))?;
+            Ok(upload_id)
+        };
+        let upload_id = self.run(Operation::Begin, id, begin).await?;
         Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject })
     }
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
-        let parts = self.place(Operation::Part, &upload.id)?.parts(&upload.upload_id);
+        let parts = self.parts(Operation::Part, upload)?;
         let write = move || {
             let file = File::create(parts.join(number.to_string()))?;
-            let known = write(&body, |bytes, offset| Ok(file.write_all_at(bytes, offset)?))?;
+            let known = feed(&body, |bytes, offset| Ok(file.write_all_at(bytes, offset)?))?;
             check(Some(crc32c), known)?;
             Ok(Part {
                 number,
@@ -355,7 +367,7 @@ impl Dialect for InFolder {
     }
 
     async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-        let parts = self.place(Operation::ListParts, &upload.id)?.parts(&upload.upload_id);
+        let parts = self.parts(Operation::ListParts, upload)?;
         let read = move || {
             let mut stored = Vec::new();
             for entry in fs::read_dir(parts)? {
@@ -364,7 +376,7 @@ impl Dialect for InFolder {
                     continue;
                 };
                 let (file, size) = (Arc::new(File::open(entry.path())?), entry.metadata()?.len());
-                let crc32c = write(&Body::file(file, 0, size), |_, _| Ok(()))?;
+                let crc32c = feed(&Body::file(file, 0, size), |_, _| Ok(()))?;
                 stored.push(StoredPart { number, etag: format!("{crc32c:08x}"), size, crc32c: Some(crc32c) });
             }
             stored.sort_by_key(|part| part.number);
@@ -383,38 +395,66 @@ impl Dialect for InFolder {
         let unconditional = PutOptions::default().condition(condition.clone());
         self.check_kept(Operation::Complete, &upload.id, &unconditional)?;
         let place = self.place(Operation::Complete, &upload.id)?;
-        let stored = place.parts(&upload.upload_id);
-        let mut parts: Vec<_> = parts.iter().map(|part| (part.number, part.size)).collect();
+        let stored = self.parts(Operation::Complete, upload)?;
+        let mut parts: Vec<_> = parts.iter().map(|part| (part.number, part.size, part.crc32c)).collect();
         parts.sort_unstable();
         let (known, only_absent) = (whole.crc32c, matches!(condition, Condition::Absent));
         let join = move || {
-            let staged = place.stage(parts.iter().map(|(_, size)| size).sum())?;
+            let staged = place.stage(parts.iter().map(|(_, size, _)| size).sum())?;
             let (mut digest, mut at) = (Digest::new(CrcAlgorithm::Crc32Iscsi), 0);
-            for (number, size) in parts {
+            for (number, size, crc32c) in parts {
                 // Open one part at a time, because there may be more parts than the process can have open files.
-                let part = Body::file(Arc::new(File::open(stored.join(number.to_string()))?), 0, size);
-                write(&part, |bytes, _| {
+                let file = File::open(stored.join(number.to_string()))?;
+                if file.metadata()?.len() != size {
+                    let why = format!("part {number} doesn't have the expected size of {size} bytes");
+                    return Err(FileError(ErrorKind::Integrity, why));
+                }
+                let kept = feed(&Body::file(Arc::new(file), 0, size), |bytes, _| {
                     digest.update(bytes);
                     staged.write_at(bytes, at)?;
                     at += bytes.len() as u64;
                     Ok(())
                 })?;
+                check(crc32c, kept)?;
             }
             let meta = place.commit(&staged, digest.finalize() as u32, known, only_absent)?;
-            forget(&stored)?;
+            // The object is in its place, so parts that stay are no reason to report a failure.
+            if let Err(error) = forget(&stored) {
+                tracing::warn!(%error, parts = %stored.display(), "the parts of a completed upload stay");
+            }
             Ok(meta)
         };
         self.run(Operation::Complete, &upload.id, join).await
     }
 
     async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        let parts = self.place(Operation::Abort, &upload.id)?.parts(&upload.upload_id);
+        let parts = self.parts(Operation::Abort, upload)?;
         self.run(Operation::Abort, &upload.id, move || Ok(forget(&parts)?)).await
     }
 
     async fn buckets(&self) -> Result<Vec<String>, Error> {
         Ok(self.buckets.keys().cloned().collect())
     }
+}
+
+/// Returns a new id for an upload of `key`: a checksum of the key and 128 random bits. The id is a directory's name. A
+/// process and its forked child have the same random state, so the bits also depend on the process and the time.
+fn upload_id(key: &str) -> String {
+    let random = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
+    format!("{:08x}{:016x}{:016x}", crc32c(key.as_bytes()), random(), random())
+}
+
+/// Returns whether [`upload_id`] can have made this id for `key`.
+fn is_upload_id(id: &str, key: &str) -> bool {
+    id.len() == 40
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && id.starts_with(&format!("{:08x}", crc32c(key.as_bytes())))
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(bytes);
+    digest.finalize() as u32
 }
 
 /// A failure before the object is known: its kind and the reason.
@@ -427,7 +467,7 @@ impl From<io::Error> for FileError {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
                 ErrorKind::NotFound
             }
-            io::ErrorKind::PermissionDenied => ErrorKind::Permission,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Permission,
             _ => ErrorKind::Server,
         };
         Self(kind, error.to_string())
@@ -436,10 +476,11 @@ impl From<io::Error> for FileError {
 
 impl From<crate::Error> for FileError {
     fn from(error: crate::Error) -> Self {
+        let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
         let kind = match error.kind() {
             crate::ErrorKind::AlreadyExists | crate::ErrorKind::Precondition => ErrorKind::Precondition,
             crate::ErrorKind::Refused => ErrorKind::Invalid,
-            _ => ErrorKind::Server,
+            _ => cause.map_or(ErrorKind::Server, |cause| Self::from(io::Error::from(cause.kind())).0),
         };
         Self(kind, error.to_string())
     }
@@ -457,20 +498,16 @@ impl ObjectPlace {
         self.folder.join(self.name.as_str())
     }
 
-    fn parts(&self, upload_id: &str) -> PathBuf {
-        self.folder.join(UPLOADS).join(upload_id)
-    }
-
     /// Opens the file. It must be a regular file and have this version, if one is given.
     fn open(&self, version: Option<&Version>) -> Result<(File, ObjectMeta), FileError> {
-        let path = self.path();
-        // Opening a pipe would block until another process opens its other end.
-        let missing = || FileError(ErrorKind::NotFound, "there is no such object".to_owned());
-        if !fs::metadata(&path)?.is_file() {
-            return Err(missing());
+        // Without this flag, opening a pipe would block until another process opens its other end.
+        let no_waiting = OFlags::NONBLOCK.bits() as i32;
+        let file = fs::OpenOptions::new().read(true).custom_flags(no_waiting).open(self.path())?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(FileError(ErrorKind::NotFound, "there is no such object".to_owned()));
         }
-        let file = File::open(&path)?;
-        let meta = described(self.id.clone(), &file.metadata()?);
+        let meta = object_meta(self.id.clone(), &metadata);
         match version.is_some_and(|version| meta.version.as_ref() != Some(version)) {
             true => {
                 let why = "the object isn't in the required state";
@@ -486,7 +523,7 @@ impl ObjectPlace {
 
     fn write(&self, body: &Body, known: Option<u32>, only_absent: bool) -> Result<ObjectMeta, FileError> {
         let staged = self.stage(body.len())?;
-        let crc32c = write(body, |bytes, offset| Ok(staged.write_at(bytes, offset)?))?;
+        let crc32c = feed(body, |bytes, offset| Ok(staged.write_at(bytes, offset)?))?;
         self.commit(&staged, crc32c, known, only_absent)
     }
 
@@ -499,18 +536,20 @@ impl ObjectPlace {
         only_absent: bool,
     ) -> Result<ObjectMeta, FileError> {
         check(known, crc32c)?;
+        // The new name doesn't change what the metadata tells. Another writer could replace the file afterwards.
+        let metadata = staged.metadata()?;
         staged.commit(CommitOptions { only_absent, ..CommitOptions::default() })?;
-        let mut meta = described(self.id.clone(), &fs::metadata(self.path())?);
+        let mut meta = object_meta(self.id.clone(), &metadata);
         meta.checksums = Checksums::crc32c(crc32c);
         Ok(meta)
     }
 }
 
-fn described(id: ObjectId, file: &Metadata) -> ObjectMeta {
+fn object_meta(id: ObjectId, file: &Metadata) -> ObjectMeta {
     let mut meta = ObjectMeta::new(id, file.len());
     // object_store forms the ETags of local files from the same three numbers.
-    let etag =
-        format!("{:x}-{:x}-{:x}", file.ino(), file.mtime() * 1_000_000_000 + file.mtime_nsec(), file.len());
+    let changed_ns = i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec());
+    let etag = format!("{:x}-{changed_ns:x}-{:x}", file.ino(), file.len());
     meta.version = Some(Version::ETag(etag.clone()));
     meta.etag = Some(etag);
     meta.content_type = content_type::guess(&meta.id.key).map(str::to_owned);
@@ -521,7 +560,7 @@ fn described(id: ObjectId, file: &Metadata) -> ObjectMeta {
 }
 
 /// Passes a body to `write` in chunks, each with its offset, and returns the body's CRC32C.
-fn write(body: &Body, mut write: impl FnMut(&[u8], u64) -> Result<(), FileError>) -> Result<u32, FileError> {
+fn feed(body: &Body, mut write: impl FnMut(&[u8], u64) -> Result<(), FileError>) -> Result<u32, FileError> {
     let (mut digest, mut at) = (Digest::new(CrcAlgorithm::Crc32Iscsi), 0);
     let mut pass = |bytes: &[u8]| {
         digest.update(bytes);
@@ -589,7 +628,7 @@ fn forget(parts: &Path) -> io::Result<()> {
 }
 
 /// Collects one page of a listing in the order of the keys.
-struct Walk<'a> {
+struct PageWalk<'a> {
     list: &'a List,
     max: usize,
     page: Page,
@@ -597,7 +636,7 @@ struct Walk<'a> {
     is_full: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PageWalk<'a> {
     fn new(list: &'a List) -> Self {
         let max = list.max.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX) as usize;
         Self { list, max, page: Page::default(), last: None, is_full: false }
@@ -617,31 +656,30 @@ impl<'a> Walk<'a> {
             // A key is text, so a file with another name isn't an object.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let is_own = (base.is_empty() && name == UPLOADS) || is_temporary_name(&name);
-            // A dangling link has no metadata.
-            let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let Ok(kind) = entry.file_type() else { continue };
             match () {
                 () if is_own => {}
-                () if metadata.is_file() => keys.push((format!("{base}{name}"), Some(metadata))),
                 // A link to a directory could lead back to a directory above it.
-                () if metadata.is_dir() && !is_link => keys.push((format!("{base}{name}/"), None)),
+                () if kind.is_dir() => keys.push(format!("{base}{name}/")),
+                () if kind.is_file() || kind.is_symlink() => keys.push(format!("{base}{name}")),
                 () => {}
             }
         }
-        keys.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        for (key, metadata) in keys {
+        keys.sort_unstable();
+        for key in keys {
             if self.is_full || self.list.end_before.as_ref().is_some_and(|end| key >= *end) {
                 break;
             }
-            match metadata {
-                Some(metadata) => self.file(key, &metadata),
-                None => self.directory(&directory.join(&key[base.len()..]), key)?,
+            let path = directory.join(&key[base.len()..]);
+            match key.ends_with('/') {
+                false => self.file(key, &path),
+                true => self.directory(&path, key)?,
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, key: String, metadata: &Metadata) {
+    fn file(&mut self, key: String, path: &Path) {
         let is_after = |after: &Option<String>| after.as_ref().is_none_or(|after| key > *after);
         if !key.starts_with(&self.list.prefix)
             || !is_after(&self.list.start_after)
@@ -649,9 +687,11 @@ impl<'a> Walk<'a> {
         {
             return;
         }
+        // The file may be gone by now, and a link may lead to a directory or to nothing.
+        let Some(metadata) = fs::metadata(path).ok().filter(Metadata::is_file) else { return };
         if self.has_room(&key) {
             let id = ObjectId::new(&self.list.bucket, &key);
-            self.page.objects.push(described(id, metadata));
+            self.page.objects.push(object_meta(id, &metadata));
         }
     }
 
@@ -670,7 +710,7 @@ impl<'a> Walk<'a> {
         // The previous page may have ended with this prefix.
         let is_repeated = token.as_ref().is_some_and(|token| token.starts_with(&key));
         let first = List { delimiter: None, max: Some(1), ..self.list.clone() };
-        let mut within = Walk::new(&first);
+        let mut within = PageWalk::new(&first);
         if !is_repeated {
             within.enter(path, &key)?;
         }

@@ -18,13 +18,13 @@ impl Folder {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and then those of its parent directories that are empty.
-    /// Follows no symbolic link: if `name` is a link, removes the link and not its target. It is no error if
-    /// the file doesn't exist. Blocks the thread.
+    /// Removes the file `name` below the folder, and then, with `and_empty_folders`, those of its parent
+    /// directories that are empty. Follows no symbolic link: if `name` is a link, removes the link and not its
+    /// target. It is no error if the file doesn't exist. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(crate) fn remove(&self, name: &str, and_empty_folders: bool) -> Result<(), Error> {
         let failed = |e| Error::local(self.path.join(name), "can't be removed", e);
         let mut components: Vec<&str> = name.split('/').collect();
         let Some(file) = components.pop() else { return Ok(()) };
@@ -43,7 +43,7 @@ impl Folder {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(e) => return Err(failed(e)),
         }
-        while let Some((parent, name)) = above.pop() {
+        while let Some((parent, name)) = above.pop().filter(|_| and_empty_folders) {
             if unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
                 break;
             }
@@ -117,11 +117,11 @@ mod tests {
             std::fs::write(root.join(name), name).unwrap();
         }
         let folder = Folder::new(&root);
-        folder.remove("a/b/c/f").unwrap();
+        folder.remove("a/b/c/f", true).unwrap();
         assert!(root.join("a/g").is_file() && !root.join("a/b").exists());
-        folder.remove("a/b/c/f").unwrap();
-        folder.remove("a/g").unwrap();
-        folder.remove("h").unwrap();
+        folder.remove("a/b/c/f", true).unwrap();
+        folder.remove("a/g", true).unwrap();
+        folder.remove("h", true).unwrap();
         assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0, "the folder itself stays");
     }
 
@@ -135,8 +135,8 @@ mod tests {
         symlink(&outside, root.join("link")).unwrap();
         symlink(outside.join("f"), root.join("file")).unwrap();
         let folder = Folder::new(&root);
-        assert!(folder.remove("link/f").is_err());
-        folder.remove("file").unwrap();
+        assert!(folder.remove("link/f", true).is_err());
+        folder.remove("file", true).unwrap();
         assert!(outside.join("f").is_file() && !root.join("file").exists());
     }
 

@@ -257,6 +257,14 @@ impl StagedFile {
         }
     }
 
+    /// Returns the metadata of the file. They stay the same when the file gets its final name.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn metadata(&self) -> std::io::Result<std::fs::Metadata> {
+        self.file.metadata()
+    }
+
     /// Renames the file to its destination. Replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use laneway_store::{FolderRename, ObjectId};
+use laneway_store::{FolderRename, List, ObjectId};
 
 use super::{CopyEnds, CopyItem};
 use crate::event::Warning;
-use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::job::running::{ResultObject, TransferOutcome};
 use crate::job::search::Search;
 use crate::listing::ListingSource;
 use crate::location::url;
@@ -36,20 +36,27 @@ pub(super) async fn rename(
     {
         return Ok(false);
     }
+    // An object can have the name of an empty folder. Then the object is meant.
+    let first = List { max: Some(1), ..List::new(bucket, &from) };
+    if job.unless_cancelled(ends.from.list(&first)).await??.objects.is_empty() {
+        return Ok(false);
+    }
+    let warn = async |message: String| {
+        let target = url(ends.to.provider(), &ObjectId::new(bucket, &from));
+        job.warn(Warning { target, message }).await;
+    };
     let mut state = ends.to.rename_folder(bucket, &from, prefix).await?;
     let mut pause = FIRST_PAUSE;
     while let FolderRename::Running(operation) = state {
         let next = async {
             tokio::time::sleep(pause).await;
-            ends.to.folder_rename(bucket, &operation).await
+            Ok::<_, Error>(ends.to.folder_rename(bucket, &operation).await?)
         };
-        state = match job.unless_cancelled(next).await {
-            Ok(state) => state?,
-            Err(cancelled) => {
-                let target = url(ends.to.provider(), &ObjectId::new(bucket, from));
-                let message = format!("the store goes on renaming this folder to {prefix}");
-                job.warn(Warning { target, message }).await;
-                return Err(cancelled);
+        state = match job.unless_cancelled(next).await.flatten() {
+            Ok(state) => state,
+            Err(error) => {
+                warn(format!("the store has begun to rename this folder to {prefix}, and may go on")).await;
+                return Err(error);
             }
         };
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -58,21 +65,21 @@ pub(super) async fn rename(
         tracing::info!(bucket, folder = from, reason, "the objects of the folder are moved one by one");
         return Ok(false);
     }
-    report(search, ends, &from, ObjectId::new(bucket, prefix)).await?;
-    Ok(true)
+    match report(search, ends, &from, ObjectId::new(bucket, prefix)).await {
+        Ok(()) => Ok(true),
+        Err(error) => {
+            warn(format!("the store has renamed this folder to {prefix}, but its objects can't be listed"))
+                .await;
+            Err(error)
+        }
+    }
 }
 
 /// Reports each object of a renamed folder as moved. The store has copied no bytes, so there is nothing to verify.
 async fn report(search: &Search, ends: &CopyEnds, from: &str, to: ObjectId) -> Result<(), Error> {
     let job = &*search.job;
     let mut objects = ListingSource::of(to, true).objects(&ends.to, search.order());
-    loop {
-        let page = match objects.next().await {
-            // The folder was empty.
-            Err(error) if error.is_not_found() => return Ok(()),
-            page => page?,
-        };
-        let Some(page) = page else { return Ok(()) };
+    while let Some(page) = job.unless_cancelled(objects.next()).await.flatten()? {
         for mut object in page {
             let Some(meta) = object.meta.clone() else { continue };
             let to = std::mem::replace(&mut object.id.key, format!("{from}{}", object.name));
@@ -86,4 +93,5 @@ async fn report(search: &Search, ends: &CopyEnds, from: &str, to: ObjectId) -> R
             ends.end(job, &item, begun, Ok(moved)).await;
         }
     }
+    Ok(())
 }

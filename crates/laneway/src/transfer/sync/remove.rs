@@ -100,7 +100,7 @@ async fn files(job: &JobState, folder: Arc<Folder>, some: Vec<Removal>, dry_run:
     let remove = move || {
         let one = |name: &String| match cancel.is_set() {
             true => Err(Error::cancelled(folder.path_of(name))),
-            false => folder.remove(name),
+            false => folder.remove(name, true),
         };
         names.iter().map(one).collect::<Vec<_>>()
     };

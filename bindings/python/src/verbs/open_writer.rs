@@ -14,7 +14,6 @@ impl ObjectStore {
     /// used in a `with` block, an exception in it aborts the upload. `buffer_size` and `max_concurrency` are accepted for
     /// obstore's sake and have no effect, because Laneway chooses both.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn open_writer(
         &self,
         path: KeyArgument,
@@ -30,7 +29,6 @@ impl ObjectStore {
 
     /// Like `open_writer`, but for a file whose methods are awaited.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
     fn open_writer_async(
         &self,
         path: KeyArgument,

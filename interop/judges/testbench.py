@@ -717,6 +717,7 @@ def started(checkout, python, log):
             with contextlib.suppress(OSError):
                 bench.ask("GET", "/")
                 break
+            # Nothing tells when the testbench listens.
             time.sleep(0.1)
         else:
             sys.exit(f"the testbench did not start: {Path(log).read_text()}")

@@ -45,6 +45,7 @@ pub(super) async fn rename(
         let target = url(ends.to.provider(), &ObjectId::new(bucket, &from));
         job.warn(Warning { target, message }).await;
     };
+    // A cancelled job waits for this answer. Otherwise Laneway would not know if the rename has begun.
     let mut state = ends.to.rename_folder(bucket, &from, prefix).await?;
     let mut pause = FIRST_PAUSE;
     while let FolderRename::Running(operation) = state {

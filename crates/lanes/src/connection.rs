@@ -102,17 +102,18 @@ pub(crate) struct BodyEnd {
 /// The state of a connection after a request on it has ended. This fate also decides if new connections avoid the connection's address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionFate {
-    /// It can take further requests.
+    /// The connection can take further requests.
     Usable,
-    /// It can't be used any more.
+    /// The connection can't be used any more.
     Spent,
-    /// It was slow: the hedge of its request was faster.
+    /// The connection was slow: the hedge of its request was faster.
     Slow,
-    /// Most likely the server had closed it before the request reached the server.
+    /// Most likely the server had closed the connection before the request reached the server.
     Stale,
-    /// It had answered earlier requests, but not this one. Most likely a middlebox has forgotten the connection.
+    /// The server answered earlier requests on the connection, but not this one. Most likely a middlebox has
+    /// forgotten the connection.
     Lost,
-    /// It failed or fell silent while it carried a request.
+    /// The connection failed or fell silent while it carried a request.
     Broken,
 }
 

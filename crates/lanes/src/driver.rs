@@ -336,8 +336,8 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Submits an attempt again, because its lane had ended. If the lane had been used before, one used lane fewer is left each time, so
-    /// the repetition ends. But a server can close every new connection at once. So the attempt fails after a few new lanes, without being
+    /// Submits an attempt again, because its lane had ended. Each repetition after a used lane leaves one used lane fewer, so these
+    /// repetitions end. But a server can close every new connection at once. So the attempt fails after a few new lanes, without being
     /// sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);

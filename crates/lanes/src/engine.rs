@@ -172,9 +172,9 @@ impl Lanes {
         &self.user_agent
     }
 
-    /// Returns a handle for repeating a call whose origin has never answered and whose last attempt timed out. A server that accepts a
-    /// request and hangs does exist, so the repeated call retries for the whole [`Config::retry_for`]. Returns `None` if the call ended for
-    /// another reason, or if that time is over.
+    /// Returns a handle for repeating a call whose origin has never answered and whose last attempt timed out. Such a server has accepted a
+    /// request, so its name and port are right. The repeated call therefore retries for the whole [`Config::retry_for`]. Returns `None` if
+    /// the call ended for another reason, or if that time is over.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;

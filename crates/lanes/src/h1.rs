@@ -96,10 +96,12 @@ impl ClientConnection for H1 {
         self.rested = self.progress.idle(Instant::now());
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
-            // A server that refuses a body answers and closes the connection. Its answer explains more than the broken pipe.
+            // A server that refuses a body answers and closes the connection. Its answer explains more than the error of the
+            // failed write.
             Err(e) if e.kind() == Kind::Interrupted => match self.read_head(&mut heads, EARLY_ANSWER).await {
                 Ok(head) => Some(head),
-                // An error that shows a wrong scheme or a refused client certificate also explains more.
+                // An error that shows a wrong scheme or a refused client certificate also explains more than
+                // the failed write.
                 Err(said) if matches!(said.kind(), Kind::Scheme | Kind::Certificate) => return Err(said),
                 Err(_) => return Err(e),
             },

@@ -75,8 +75,8 @@ impl ResponseReceiver {
         self
     }
 
-    /// Sets the pass with which the request was admitted. If the server answers that it is overloaded, the pass is informed at once.
-    /// Otherwise hundreds of further requests could be sent before the call judges this answer.
+    /// Sets the pass with which the request was admitted. If the server answers that it is overloaded, the pass records this at
+    /// once. Otherwise hundreds of further requests could be sent before the call judges this answer.
     pub(crate) fn through(mut self, pass: Option<AdmissionPass>) -> Self {
         self.pass = pass;
         self

@@ -50,7 +50,7 @@ pub(crate) enum AttemptFailure {
     Throttled(Option<Duration>),
     /// The server certainly didn't process the request. Retry at once.
     Unprocessed,
-    /// The call has learned something. Retry at once.
+    /// The call has learned a fact that it needs, such as the bucket's region. Retry at once.
     Learned,
 }
 

@@ -27,14 +27,14 @@ pub struct TraceRecord {
 pub enum TraceEvent {
     /// A connection is being dialled.
     Dialled {
-        /// Its lane.
+        /// The lane of the connection.
         lane: u64,
         /// The role for which it is opened.
         role: Role,
     },
     /// The connection is ready for requests.
     Opened {
-        /// Its lane.
+        /// The lane of the connection.
         lane: u64,
         /// The protocol that it speaks.
         protocol: Protocol,
@@ -73,7 +73,7 @@ pub enum TraceEvent {
     },
     /// The connection has ended, or couldn't be opened.
     Closed {
-        /// Its lane.
+        /// The lane of the connection.
         lane: u64,
     },
 }

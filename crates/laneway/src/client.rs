@@ -300,7 +300,7 @@ impl Client {
     /// content type of the first source. Blocks the thread.
     ///
     /// # Errors
-    /// The store's error; `ErrorKind::Usage` for places that can't be joined; `ErrorKind::Integrity` if the
+    /// The store's error; `ErrorKind::Usage` if these objects can't be joined; `ErrorKind::Integrity` if the
     /// checksum of the new object differs from that of the joined sources.
     pub fn compose(
         &self,
@@ -315,7 +315,7 @@ impl Client {
     /// its temporary objects or aborts its upload, and then fails.
     ///
     /// # Errors
-    /// As for [`compose`](Self::compose); `ErrorKind::Cancelled`.
+    /// Fails as [`compose`](Self::compose) does, and with `ErrorKind::Cancelled`.
     pub fn compose_until(
         &self,
         canceller: &Canceller,
@@ -442,8 +442,9 @@ impl Client {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
-    /// Returns the host for which the engine's requests wait, with its port if it isn't the scheme's default
-    /// port. If requests wait for several hosts, returns the host that has been silent for longest.
+    /// Returns the host whose answers the engine's requests wait for, with its port unless that is the
+    /// scheme's default port. If requests wait for several hosts, returns the host that has been silent for
+    /// longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }

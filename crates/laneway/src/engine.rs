@@ -43,9 +43,9 @@ static DEFAULT: OnceLock<Engine> = OnceLock::new();
 /// After a `fork`, the child's first call starts an engine of its own with the same limits. The parent's work
 /// continues in the parent. In the child, jobs that the parent began yield no more events. The parent's
 /// calls, downloads, writers and streams fail in the child with an error of kind `Cancelled`. A
-/// [`Reader`](crate::Reader) that the parent opened still works in the child. A program that begins in Rust's
-/// `main` should not fork while one of its threads starts or ends. The standard library (1.95) holds a lock
-/// at that time, so the child might be unable to start threads.
+/// [`Reader`](crate::Reader) that the parent opened still works in the child. A program with a Rust `main`
+/// should not fork while one of its threads starts or ends. The standard library (1.95) holds a lock at that
+/// time, so the child might be unable to start threads.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<EngineCore>);
 

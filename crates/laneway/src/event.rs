@@ -31,7 +31,7 @@ pub enum Event {
 pub struct Warning {
     /// The path or URL that the warning concerns.
     pub target: String,
-    /// The job's action or omission, and the reason for it.
+    /// A sentence on what the job left out or did differently, and why.
     pub message: String,
 }
 

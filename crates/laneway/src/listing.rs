@@ -203,7 +203,7 @@ impl ListingSource {
         Pattern::parse(self.key.strip_suffix('/').unwrap_or(&self.key))
     }
 
-    /// Returns the text with which the names of all folders in this tree begin.
+    /// Returns the common prefix of the names of all folders in this tree.
     pub(crate) fn folder_prefix(&self) -> String {
         self.pattern().map_or_else(|| folder_prefix(&self.key), |pattern| pattern.literal_prefix().to_owned())
     }

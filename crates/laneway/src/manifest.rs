@@ -145,7 +145,7 @@ impl JobManifest {
     /// Returns once everything is written.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Fails as [`record`](Self::record) does.
     pub(crate) async fn end(&self) -> Result<(), Error> {
         match (self.is_dry, &self.command) {
             (true, _) => Ok(()),
@@ -180,7 +180,7 @@ impl OpenedManifest {
     /// Blocks.
     ///
     /// # Errors
-    /// As [`JobManifest::begin`].
+    /// Fails as [`JobManifest::begin`] does.
     fn open(
         path: PathBuf,
         subject: &ManifestSubject,

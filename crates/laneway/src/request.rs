@@ -85,14 +85,14 @@ pub struct CopyRequest {
     /// of the compressed bytes, as the store keeps them. The file's size then differs from the object's.
     pub decompress: bool,
     /// The expected size in bytes of a source of unknown length: standard input or a pipe. From this size,
-    /// Laneway chooses the size of the parts. The setting is needed only for sources above 156 GiB if the
-    /// store requires parts of equal size, and otherwise only above 6 TiB.
+    /// Laneway chooses the size of the parts. Set it for sources above 156 GiB if the store requires parts of
+    /// equal size, and otherwise for sources above 6 TiB.
     pub expect_size: Option<u64>,
     /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
     /// it as a line of JSON. If the same request runs again with the same file, Laneway skips the items that
-    /// are done and whose sources are unchanged. Listings show whether a source is unchanged. Laneway sends a
-    /// request only for a source that the caller names by itself. Laneway refuses a manifest that belongs to
-    /// another job or has a broken line.
+    /// are done and whose sources are unchanged. Listings show whether a source is unchanged. For a source
+    /// that the caller names individually, Laneway sends a request. Laneway refuses a manifest that belongs
+    /// to another job or has a broken line.
     pub manifest: Option<Manifest>,
     /// A list of the names to copy, instead of everything below the source. The list is a file or standard
     /// input, and each line is a path relative to the only source. Laneway ignores empty lines, and lines
@@ -171,7 +171,7 @@ impl CopyRequest {
         self.is_rename() && self.takes_whole_tree() && self.sources.len() == 1 && self.manifest.is_none()
     }
 
-    /// Returns whether the request takes everything below its sources.
+    /// Returns whether the request includes everything below its sources.
     pub(crate) fn takes_whole_tree(&self) -> bool {
         let is_whole = self.filter.is_empty() && self.files_from.is_none() && self.inventory.is_none();
         self.recursive && !self.dry_run && is_whole
@@ -189,7 +189,7 @@ impl CopyRequest {
         }
     }
 
-    /// Returns the name that a tree below a key gets inside a destination folder.
+    /// Returns the name of the subfolder that a tree below a key gets in a destination folder.
     pub(crate) fn tree_name(&self, bucket: &str, key: &str) -> SourceName {
         match self.contents {
             true => SourceName::Contents,

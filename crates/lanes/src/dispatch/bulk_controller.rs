@@ -21,7 +21,8 @@
 //! The figures are in bandwidth-delay products. Each limit also includes the bytes that the path carries in 1 ms, because a thread may not
 //! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
 //! bandwidth-delay products of bytes wait behind each lost packet. While there are small requests, the limit still lets a sender's rate
-//! grow by a quarter. BBR probes for as much. Until bulk has filled the path, its bytes in flight are limited only while it yields.
+//! grow by a quarter. BBR also probes for a quarter more. Until bulk has filled the path, its bytes in flight are limited only while it
+//! yields.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

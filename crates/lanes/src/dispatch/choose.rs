@@ -86,7 +86,7 @@ fn multiplexed(
     let rtt = rtt.unwrap_or(rules.rtt_assumed);
     let (live, bytes) = (demand.attempts, (demand.bytes as f64).min(path.at_once(rules, rtt + service)));
     let time = |lanes: usize| {
-        // The lane with the most bytes takes longest. It decides the time.
+        // The lane with the most bytes takes longest, so it determines the time of all attempts.
         let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
         let windows = fullest * rules.framing / INITIAL_WINDOW;
         let lanes = lanes as f64;

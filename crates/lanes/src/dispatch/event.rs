@@ -72,7 +72,7 @@ pub(crate) enum DispatchEvent {
         origin: OriginId,
         /// The size of the request and of its answer, as far as they are known.
         size: RequestSize,
-        /// The attempt that it hedges.
+        /// The attempt that this hedge repeats.
         hedge_of: AttemptId,
     },
     /// The caller has cancelled the request. If its attempt runs, [`DispatchEvent::Finished`] follows.

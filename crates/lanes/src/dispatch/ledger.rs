@@ -19,8 +19,8 @@ use crate::Protocol;
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 
-/// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes the end of the answer shows as much,
-/// and bulk says nothing about small answers.
+/// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes, the end of the answer gives the
+/// same information. The beginning of a bulk answer says nothing about small answers.
 pub(crate) fn is_announced_to_dispatcher(expected: u64) -> bool {
     expected as f64 > Rules::CHOSEN.grown_window && expected <= Rules::CHOSEN.freight_above
 }
@@ -367,7 +367,7 @@ pub(super) struct Lane {
     pub(super) idle_since: Instant,
     /// The time for which the lane was idle before its present attempts, or before the last ones if it is idle.
     pub(super) rested: Duration,
-    /// The time when the first of those attempts was put on the lane.
+    /// The time when the first of the lane's present attempts, or of the last ones, was put on the lane.
     pub(super) asked: Instant,
     /// The bytes of the largest attempt that has ended on this lane. The connection's window has grown to about as many.
     pub(super) grown: u64,

@@ -55,7 +55,8 @@ fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
 #[test]
 fn bulk_that_waits_in_one_direction_keeps_none_from_going_in_the_other() {
     let mut world = near_and(Server::new(20, Protocol::H1));
-    // A bulk upload doesn't begin while there are many small uploads. Downloads must not wait for either.
+    // A bulk upload doesn't begin while there are many small uploads. Downloads must not wait for these
+    // uploads.
     for _ in 0..400 {
         world.submit(Duration::ZERO, RequestSpec::put(512 * KIB).of(NEAR));
     }

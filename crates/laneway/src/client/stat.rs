@@ -74,8 +74,7 @@ impl Stats {
         (stats, fill)
     }
 
-    /// Returns the error for the first object and leaves out the others. It is for an engine that can't
-    /// start.
+    /// Returns the error for the first object and leaves out the others. Used if the engine can't start.
     pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
         places.truncate(1);
         let (out, stats) = Self::begun(places);

@@ -179,7 +179,7 @@ impl RangeChecksums {
     }
 
     /// Returns the checksums of these bytes followed by the bytes of `next`. The result has an MD5 only if
-    /// either of them has no bytes.
+    /// one of the two ranges is empty.
     pub(crate) fn then(self, next: Self) -> Self {
         if next.len == 0 {
             return self;
@@ -404,7 +404,7 @@ mod tests {
                 let (right, wrong) = (sums(&whole), sums(&combined(wrong)));
                 assert!(right.0 != wrong.0 && right.1 != wrong.1, "case {case}: {one}, {other} {what}");
             }
-            // Now and then, also compute the checksum of all bytes.
+            // To save time, compute the checksum of all bytes only in every 500th case.
             if case.is_multiple_of(500) {
                 let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
                 assert_eq!(RangeChecksums::of(&all, WANTED_OF_PARTS), whole, "case {case}");

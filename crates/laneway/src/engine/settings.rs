@@ -18,8 +18,8 @@ pub(crate) struct ClientSettings {
     pub(crate) network: NetworkSettings,
     pub(crate) user_agent: HeaderValue,
     pub(crate) retry_for: Duration,
-    /// The retry time for a server that has never answered. By default it is shorter, because the server's
-    /// name, port or proxy may be wrong.
+    /// The retry time for a server that has never answered. Its default is shorter than that of other
+    /// servers, because the server's name, port or proxy may be wrong.
     pub(crate) retry_unanswered_for: Duration,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,

@@ -30,7 +30,7 @@ pub(crate) struct ClientState {
     epoch: Instant,
 }
 
-/// The place for a provider's store. The store is made at its first use.
+/// A provider's store, which is made at its first use.
 #[derive(Debug, Default)]
 struct StoreSlot {
     store: OnceLock<Store>,

@@ -13,7 +13,7 @@ use super::origin::{InventoryOpener, InventorySource};
 use super::{BATCH_MAX, BatchCollector, InventoryBatch, InventoryScope, read};
 use crate::Error;
 
-/// The runtime that reading needs. Local inventories don't use it.
+/// A runtime, without which no inventory can be read. Local inventories send no requests on it.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
 

@@ -17,7 +17,7 @@ use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
 
-/// Bytes of a data file that are read at once for its checksum.
+/// The number of bytes of a data file that are read at a time for its checksum.
 const BUFFER_LEN: usize = 256 << 10;
 
 /// The inventory that the user named: a local file, or an object.
@@ -122,8 +122,8 @@ pub(super) struct InventoryOpener {
 }
 
 impl InventoryOpener {
-    /// Must be called in a task of the tokio runtime that runs the store's calls. The requests are added to
-    /// the caller's [`Tally`].
+    /// Returns an opener of the inventory's files. Must be called in a task of the tokio runtime that runs
+    /// the store's calls. The requests are added to the caller's [`Tally`].
     pub(super) fn new(origin: InventorySource, out: BatchSender) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }

@@ -13,7 +13,7 @@ use crate::listing::ListingSource;
 use crate::{CopyRequest, Location};
 
 /// The minimum number of named objects for a listing. Downloads of fewer objects would all have begun before
-/// the listing's answer.
+/// the listing's answer arrives.
 const NAMED_MIN: usize = 32;
 /// The maximum number of pages to read for each thousand named objects. If these pages don't show all named
 /// objects, most of the listed keys aren't wanted, and further pages would be a waste.

@@ -219,8 +219,7 @@ async fn holding(reservation: Reservation, run: BoxFuture<'static, ()>) {
     drop(reservation);
 }
 
-/// Waits for the future in the slot. If the slot is empty, waits forever, so callers must check first that it
-/// isn't.
+/// Waits for the future in the slot. If the slot is empty, waits forever, so callers must check it first.
 pub(crate) async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     match slot {
         Some(future) => future.await,

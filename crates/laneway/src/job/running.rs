@@ -275,8 +275,8 @@ impl JobState {
         manifest.has_made(ends, (&state.text, state.size), version)
     }
 
-    /// Returns whether the manifest has an entry for a source that the request names. Only then does the
-    /// caller need the source's current state, for which it sends a request.
+    /// Returns whether the manifest has an entry for a source that the request names. If it has one, the
+    /// caller requests the source's current state.
     pub(crate) fn is_known(&self, source: &str) -> bool {
         self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
     }
@@ -307,7 +307,7 @@ impl JobState {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a failed item counts as done, because it had to remove an object that doesn't exist.
+    /// Returns whether a failed removal counts as done, because the object doesn't exist.
     fn is_fine(&self, begun: &ActiveItem, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object

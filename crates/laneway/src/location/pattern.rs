@@ -79,7 +79,7 @@ impl Pattern {
         self.first_end(text, MatchStart::Top, |end| end == text.len()).is_some()
     }
 
-    /// Returns the folder in `text` that the pattern matches: the shortest beginning that matches and is
+    /// Returns the folder in `text` that the pattern matches: the shortest prefix that matches and is
     /// followed by `/`.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
         let end = self.first_end(text, MatchStart::Top, |end| end > 0 && text[end..].starts_with('/'))?;

@@ -16,7 +16,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Adds a command's line of a manifest.
+    /// Adds a command from its line in a manifest.
     ///
     /// # Errors
     /// A message that says what is wrong with the line.

@@ -12,7 +12,7 @@ pub(crate) struct Targets(Vec<Target>);
 struct Target {
     /// The name of the item that reports this target if nothing is found there.
     name: String,
-    /// The common beginning of all names in the target, before the part that a pattern matches.
+    /// The common prefix of all names in the target, before the first wildcard of a pattern.
     root: String,
     pattern: Option<Pattern>,
     /// True if the job moves or removes everything below the target, or all its versions.

@@ -97,9 +97,9 @@ impl Bucket {
         &self.0.client
     }
 
-    /// Returns the same bucket with a tally. The requests and bytes of its calls are added to `tally`, and no
-    /// longer to an earlier tally. Several calls and jobs can share a tally. For example, a tally can count a
-    /// single call, all calls for one user, or a table scan.
+    /// Returns the same bucket with a tally. Laneway adds the requests and bytes of its calls to `tally`, and
+    /// no longer to an earlier tally. Several calls and jobs can share a tally. For example, a tally can
+    /// count a single call, all calls for one user, or a table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

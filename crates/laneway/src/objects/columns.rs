@@ -327,7 +327,8 @@ mod tests {
     #[test]
     fn nothing_is_begun_twice_where_row_groups_lie_alike() {
         let at = |group: usize| group as u64 * 10..group as u64 * 10 + 10;
-        // Row group 16 lies in the same place as row group 2, so a reader of 16 is taken for one of 2.
+        // Row group 16 has the same range as row group 2, so a read of row group 16 looks like a read of row
+        // group 2.
         let groups: Vec<Vec<_>> =
             (0..24).map(|group| vec![at(if group == 16 { 2 } else { group })]).collect();
         let columns = Some(Columns::new(ColumnLayout { groups: groups.clone() }));

@@ -25,8 +25,8 @@ const TEMPORARY_GRACE: Duration = Duration::from_secs(5);
 /// Joins the sources, in their order.
 ///
 /// # Errors
-/// The store's error. `ErrorKind::Usage` for places that can't be joined. `ErrorKind::Integrity` if the new object
-/// doesn't have the checksum of the joined sources. `ErrorKind::Cancelled`.
+/// The store's error. `ErrorKind::Usage` if these objects can't be joined. `ErrorKind::Integrity` if the new
+/// object doesn't have the checksum of the joined sources. `ErrorKind::Cancelled`.
 pub(crate) async fn compose(
     job: Arc<JobState>,
     sources: Vec<Location>,

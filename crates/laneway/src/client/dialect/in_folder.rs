@@ -102,7 +102,7 @@ impl InFolder {
         Ok(Self { provider, capabilities, buckets, removes_empty_folders: false, threads: PerProcess::new() })
     }
 
-    /// Adds a bucket, whose objects are the files below `folder`. A missing folder is created by the first write.
+    /// Adds a bucket, whose objects are the files below `folder`. The first write creates a missing folder.
     #[must_use]
     pub fn bucket(mut self, name: &str, folder: impl Into<PathBuf>) -> Self {
         self.buckets.insert(name.to_owned(), folder.into());
@@ -418,7 +418,7 @@ impl Dialect for InFolder {
                 check(crc32c, kept)?;
             }
             let meta = place.commit(&staged, digest.finalize() as u32, known, only_absent)?;
-            // The object is in its place, so parts that stay are no reason to report a failure.
+            // The object is complete, so leftover parts are no reason to report a failure.
             if let Err(error) = forget(&stored) {
                 tracing::warn!(%error, parts = %stored.display(), "the parts of a completed upload stay");
             }
@@ -498,7 +498,7 @@ impl ObjectPlace {
         self.folder.join(self.name.as_str())
     }
 
-    /// Opens the file. It must be a regular file and have this version, if one is given.
+    /// Opens the file. It must be a regular file. If `version` is given, the file must have this version.
     fn open(&self, version: Option<&Version>) -> Result<(File, ObjectMeta), FileError> {
         // Without this flag, opening a pipe would block until another process opens its other end.
         let no_waiting = OFlags::NONBLOCK.bits() as i32;
@@ -536,7 +536,8 @@ impl ObjectPlace {
         only_absent: bool,
     ) -> Result<ObjectMeta, FileError> {
         check(known, crc32c)?;
-        // The new name doesn't change what the metadata tells. Another writer could replace the file afterwards.
+        // Read the metadata before the rename, which doesn't change it. After the rename, another writer could
+        // replace the file.
         let metadata = staged.metadata()?;
         staged.commit(CommitOptions { only_absent, ..CommitOptions::default() })?;
         let mut meta = object_meta(self.id.clone(), &metadata);

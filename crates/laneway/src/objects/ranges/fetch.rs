@@ -46,7 +46,7 @@ impl Limits {
         Self { waiting: Some(waiting), ..Self::of_all() }
     }
 
-    /// Returns the same limits without the limit for waiting bytes. It is for an object's ranges if all their
+    /// Returns the same limits without the limit for waiting bytes. Used for an object's ranges if all their
     /// bytes were already counted together.
     fn without_waiting(&self) -> Self {
         Self { waiting: None, ..self.clone() }

@@ -1,4 +1,4 @@
-//! A model of the network path to a store, from which the time for requests is estimated.
+//! A model of the network path to a store. It estimates the time that requests take.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub(crate) struct PathEstimate {
 }
 
 impl PathEstimate {
-    /// Returns the model for a path with these measurements. `usual` is the protocol that the store's servers
-    /// usually speak, for a path where none was measured.
+    /// Returns the model for a path with these measurements. If no protocol was measured, the model uses
+    /// `usual`, the one that the store's servers usually speak.
     pub(crate) fn new(usual: Protocol, measured: Path) -> Self {
         let rate = match measured.rate {
             Some(rate) if measured.is_full => rate,

@@ -38,7 +38,7 @@ pub(crate) struct RequestGroup {
     pub(crate) requests: Vec<Range<u64>>,
     /// The ranges that the answers contain, each with its index in the caller's list.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// The number of bytes in the group that the caller asked for. The others only lie between ranges.
+    /// The number of bytes in the group that the caller asked for. The other bytes lie between these ranges.
     pub(crate) wanted: u64,
 }
 

@@ -211,7 +211,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the common beginning of two keys, up to a character boundary.
+/// Returns the longest common prefix of two keys, in whole characters.
 pub(super) fn common<'a>(a: &'a str, b: &str) -> &'a str {
     let len = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     &a[..a.floor_char_boundary(len)]

@@ -36,7 +36,7 @@ pub(super) async fn rename(
     {
         return Ok(false);
     }
-    // An object can have the name of an empty folder. Then the object is meant.
+    // An object can have the same name as an empty folder. In that case, the user means the object.
     let first = List { max: Some(1), ..List::new(bucket, &from) };
     if job.unless_cancelled(ends.from.list(&first)).await??.objects.is_empty() {
         return Ok(false);

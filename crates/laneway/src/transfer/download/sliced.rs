@@ -195,7 +195,7 @@ impl RestDownload<'_> {
                 None => Ok(None),
             }
         };
-        // It begins now, so that it can end soon after the last bytes.
+        // The comparison begins now, so that it can end soon after the last bytes.
         let mut compare = std::pin::pin!(compare);
         let mut compared = None;
         loop {

@@ -28,7 +28,8 @@ pub(super) fn are_taken(request: &RemoveRequest) -> bool {
         && request.filter == Filter::default()
 }
 
-/// Finds out which buckets have folders. It runs while the objects are removed, so that this takes no time afterwards.
+/// Finds out which buckets have folders. It runs while the objects are removed, so the job needn't wait for it
+/// afterwards.
 pub(super) async fn learn(job: &JobState, targets: &[Location]) {
     let mut asked = BTreeSet::new();
     for target in targets {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The sides that have the lowest of the names that are still to be handled.
+/// The sides whose next name is the lowest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     Both,

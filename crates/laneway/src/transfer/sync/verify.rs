@@ -1,4 +1,4 @@
-//! Compares two places by their listings, and by the bytes of local files.
+//! Compares two folders or prefixes by their listings, and by the bytes of local files.
 
 mod content;
 mod finding;
@@ -26,7 +26,7 @@ use report::Report;
 /// of threads that read files.
 const COMPARED_AT_ONCE: usize = 64;
 
-/// Carries out a request to compare two places. Returns after the job's last event.
+/// Carries out a request to compare two folders or prefixes. Returns after the job's last event.
 pub(crate) async fn run(job: Arc<JobState>, request: VerifyRequest) {
     let compared = match request.check() {
         Ok(()) => job.unless_cancelled(compare(&job, &request)).await,

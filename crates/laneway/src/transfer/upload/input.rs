@@ -225,7 +225,7 @@ impl<R: Read> Read for PeekedStream<R> {
     }
 }
 
-/// The place where a part's bytes are kept until they are sent: memory or a temporary file.
+/// The buffer that holds a part's bytes until they are sent: memory or a temporary file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InputBuffer {
     Memory,

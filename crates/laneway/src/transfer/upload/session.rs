@@ -20,7 +20,7 @@ impl PartsUpload<'_> {
     /// it is known.
     ///
     /// # Errors
-    /// As [`send`](Parts::send).
+    /// Fails as [`send`](Parts::send) does.
     pub(super) async fn new_session<I: Input>(
         &self,
         size: Option<u64>,
@@ -35,7 +35,7 @@ impl PartsUpload<'_> {
     /// Continues a session for which the store already has the bytes below `offset`.
     ///
     /// # Errors
-    /// As [`send`](Parts::send).
+    /// Fails as [`send`](Parts::send) does.
     pub(super) async fn session<I: Input>(
         &self,
         session: &Resumable,

@@ -240,7 +240,7 @@ fn names_tell_sources_and_destinations_apart() {
     let names = |name: &str, url: &str| PartialNames::of(OsStr::new(name), url).part;
     let all = [names("f", "s3://b/k"), names("g", "s3://b/k"), names("f", "gs://b/k")];
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
-    // A long name is cut, but its whole text decides the hash.
+    // A long name is shortened, but the hash covers the whole name.
     let long = "x".repeat(250);
     assert_ne!(names(&format!("{long}a"), "u"), names(&format!("{long}b"), "u"));
 }

@@ -45,8 +45,8 @@ impl Failure {
         Self::usage("this object is closed")
     }
 
-    /// Returns the failure for arguments that this library doesn't understand. They come from a package of another
-    /// version than this native library.
+    /// Returns the failure for arguments that this library doesn't understand. The host's package and this native
+    /// library then have different versions.
     pub(crate) fn of_another_version() -> Self {
         Self::internal("the native library and the package that uses it have different versions")
     }

@@ -114,7 +114,7 @@ impl<T> Exclusive<T> {
 /// A listing whose entries the host fetches step by step.
 pub struct OpenListing {
     pub(crate) list: List,
-    /// The failure that ended the listing. It is reported after the objects that arrived before.
+    /// The failure that ended the listing. It is reported after the last object that arrived.
     pub(crate) failed: Option<Error>,
 }
 

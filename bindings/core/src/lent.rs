@@ -32,8 +32,9 @@ impl Memory {
     }
 }
 
-/// Memory of the host. Until the host is told that the call has ended, it keeps the memory in place and passes it to no
-/// other call. This value owns a share of the call's `Ending`, so the host is told only after this value is dropped.
+/// Memory of the host. Until the host receives the end of the call, it keeps the memory in place and passes it to no
+/// other call. This value owns a share of the call's `Ending`, so the host receives the end only after this value is
+/// dropped.
 pub struct LentMemory {
     start: *mut u8,
     len: usize,

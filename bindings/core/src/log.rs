@@ -27,7 +27,7 @@ pub fn subscribe(sink: impl LogSink) {
 }
 
 /// Returns a number for a level, as Python and other languages use it: 40 for errors, then 30, 20 and 10. For `TRACE`,
-/// which logs each packet, it returns `least`.
+/// returns `least`.
 pub fn number_of(level: Level, least: u8) -> u8 {
     match level {
         Level::ERROR => 40,

@@ -79,7 +79,8 @@ impl Packed {
     }
 }
 
-/// The error for packed bytes that can't be read. It means that the host's part of the binding has another version.
+/// The error for packed bytes that can't be read. The host's part of the binding then has another version than this
+/// library.
 #[derive(Debug)]
 pub struct OtherVersion;
 

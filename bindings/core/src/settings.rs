@@ -35,7 +35,7 @@ macro_rules! setting {
     };
 }
 
-/// A setter that does nothing. It is for settings that [`client`] combines with others.
+/// A setter that does nothing. Used for settings that [`client`] combines with other settings.
 const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> = |builder, _| Ok(builder);
 
 /// All settings, in the order of their names.

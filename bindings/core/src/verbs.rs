@@ -32,7 +32,7 @@ pub struct NumberedVerb {
 
 /// The arguments of a call.
 struct CallArguments<'a, 'b> {
-    /// The handle of the object to which the verb is applied.
+    /// The handle of the object that the verb acts on.
     of: u64,
     from: &'a mut Unpacked<'b>,
     memory: Memory,
@@ -74,8 +74,8 @@ pub static VERBS: &[NumberedVerb] = verbs! {
     25 read_ranges_into: |a| read::ranges_into(&*handles::reader(a.of)?, a.from, a.memory, a.ending);
 };
 
-/// Creates the call for a verb. `verb` is the verb's number, and `of` is the handle of the object to which it is
-/// applied.
+/// Creates the call for a verb. `verb` is the verb's number, and `of` is the handle of the object that it acts
+/// on.
 ///
 /// # Errors
 /// Fails if the arguments are invalid, or if the handle was closed.

@@ -155,9 +155,9 @@ async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     Ok(segments)
 }
 
-/// Converts an error to one of object_store's kinds. object_store decides by the kind whether to retry. It retries
-/// every request after `Connect` and `Request`, and only idempotent requests after `Timeout` and `Interrupted`. It
-/// never retries after the other kinds.
+/// Converts an error to one of object_store's kinds. The kind decides whether object_store retries. object_store
+/// retries every request after `Connect` and `Request`, and only idempotent requests after `Timeout` and
+/// `Interrupted`. It never retries after the other kinds.
 fn http_error(error: LanesError) -> HttpError {
     let kind = match error.kind() {
         Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed => {

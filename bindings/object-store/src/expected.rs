@@ -1,4 +1,4 @@
-//! The expected size of a response, by which the dispatcher chooses a connection for the request.
+//! The expected size of a response. The dispatcher uses it to choose a connection for the request.
 
 use http::header::RANGE;
 use http::{HeaderMap, Method};

@@ -16,7 +16,7 @@ use self::pending::PipedCall;
 use crate::memory::CallCounter;
 use crate::{error, kept, log};
 
-/// The interval at which a waiting thread checks for signals, such as Ctrl-C. It is too short for a user to notice.
+/// A waiting thread checks for signals, such as Ctrl-C, at this interval. A user doesn't notice such a short delay.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of a call. A thread that holds the interpreter's lock runs it to make the Python object.

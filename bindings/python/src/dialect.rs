@@ -16,7 +16,7 @@ pub(crate) struct LocalObjects(pub(crate) Arc<dyn Dialect>);
 
 #[pymethods]
 impl LocalObjects {
-    /// Returns an empty store in memory. Its objects disappear with it.
+    /// Returns an empty store in memory. Its objects disappear when the store does.
     #[staticmethod]
     fn in_memory() -> PyResult<Self> {
         let store = InMemory::new("memory").map_err(|why| PyValueError::new_err(why.to_string()))?;

@@ -1,7 +1,7 @@
 //! Python objects that the engine's threads own and may drop.
 //!
-//! Releasing a Python object needs the interpreter's lock, for which the engine's threads must not wait. So they put
-//! the object on a list (`PILE`). The next call that holds the lock releases all objects on it.
+//! Releasing a Python object needs the interpreter's lock. The engine's threads must not wait for this lock. So they
+//! put the object on a list (`PILE`). The next call that holds the lock releases all objects on it.
 
 #![expect(unsafe_code, reason = "`drop` moves the object out of the value")]
 

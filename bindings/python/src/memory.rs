@@ -46,8 +46,8 @@ impl Drop for CallCounter {
             }
             drop(client);
         };
-        // This fails if another thread does the same, or if the engine has ended. The memory then merely stays
-        // allocated.
+        // This fails if another thread does the same, or if the engine has ended. In both cases the memory
+        // stays allocated, which does no harm.
         if let (Ok(mut afterwards), Ok(spawned)) = (AFTERWARDS.try_lock(), self.0.spawn(rest)) {
             *afterwards = Some(spawned);
         }

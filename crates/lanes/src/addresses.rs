@@ -7,15 +7,15 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The time for which a resolver's answer is used. Stores change their addresses within minutes. A burst of new connections needs only one
+/// A resolver's answer is used for this time. Stores change their addresses within minutes. A burst of new connections needs only one
 /// lookup.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// The time for which an address is avoided after it accepted no connection, or after a connection to it failed. Within about a minute, a
+/// An address is avoided for this time after it accepted no connection, or after a connection to it failed. Within about a minute, a
 /// failed front end has restarted, or the resolver no longer returns its address.
 pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
 
-/// The time for which an address is avoided after one slow response. Most addresses are slow only briefly.
+/// An address is avoided for this time after one slow response. Most addresses are slow only briefly.
 pub(crate) const SLOW_FOR: Duration = Duration::from_secs(10);
 
 /// The known addresses of an origin, and those to avoid.

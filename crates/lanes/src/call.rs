@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Alike, Breaks, Error, Request, Response};
 
-/// An operation that [`Lanes::run`](crate::Lanes::run) carries out in as many attempts as it needs. The engine decides when to try again.
+/// An operation that [`Lanes::run`](crate::Lanes::run) carries out, in several attempts if needed. The engine decides when to try again.
 /// The call makes the requests and interprets the answers.
 pub trait Call: Send + Sync {
     /// The reason why the caller couldn't make a request, for example missing credentials. It ends the call.
@@ -35,8 +35,8 @@ pub trait Call: Send + Sync {
         None
     }
 
-    /// Returns the group of requests with which an attempt is compared to find out if it is a straggler. `None` means that the attempt must
-    /// not be hedged. Return `Some` only if it does no harm when the server carries out the request twice.
+    /// Returns the group of requests that an attempt is compared with, to find out if the attempt is a straggler. `None` means that the
+    /// attempt must not be hedged. Return `Some` only if it does no harm when the server carries out the request twice.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }

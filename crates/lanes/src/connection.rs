@@ -86,7 +86,7 @@ pub(crate) struct PendingBody<R> {
     pub(crate) route: Route,
     /// True if the connection can't take another request after this answer.
     pub(crate) is_last: bool,
-    /// The time for which the server keeps idle connections open, if this answer announces it.
+    /// The server's timeout for idle connections, if this answer announces it.
     pub(crate) keeps_idle: Option<Duration>,
 }
 

@@ -24,7 +24,7 @@ pub struct Counters {
     pub requests: u64,
     /// Repeated attempts: those of each call except its first.
     pub retries: u64,
-    /// Answers with which a server asked for fewer requests (429, for example).
+    /// Answers in which a server asked for fewer requests (429, for example).
     pub throttles: u64,
     /// Hedges sent.
     pub hedges: u64,

@@ -53,7 +53,7 @@ struct NegotiatedStream {
     rtt: Duration,
     progress: Arc<IoProgress>,
     address: SocketAddr,
-    /// The forward proxy to which the requests are sent. The first line of such a request must contain the whole URL.
+    /// The forward proxy that receives the requests. The first line of such a request must contain the whole URL.
     absolute_form: Option<Proxy>,
 }
 
@@ -273,8 +273,8 @@ async fn connect_first(
     addresses: &[SocketAddr],
     tried: &mut DialReport,
 ) -> Result<DialOutcome, Error> {
-    // Until an address answers, all of them count as failed. This is stored at once, so the report is right even if the caller drops this
-    // future.
+    // Until an address answers, all addresses count as failed. Store this at once, so that the report is right even if the caller drops
+    // this future.
     *tried = DialReport { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();

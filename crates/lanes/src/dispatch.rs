@@ -1,6 +1,6 @@
-//! The dispatcher decides how many connections (lanes) an origin has. It also decides when, and on which lane, each attempt (one try of a
-//! request) is sent. A lane has a role: express for small requests, or freight for requests with bodies above 1 MiB (bulk). The dispatcher
-//! is a state machine without clock or socket.
+//! The dispatcher decides how many connections (lanes) an origin has. For each attempt (one try of a request), it also decides when and on
+//! which lane the attempt is sent. A lane has a role: express for small requests, or freight for requests with bodies above 1 MiB (bulk).
+//! The dispatcher is a state machine without clock or socket.
 //!
 //! The driver passes it each [`DispatchEvent`] with the time of the event, and carries out each [`DispatchAction`] that it returns. The
 //! dispatcher has no other input, so a test can run it in virtual time.

@@ -158,10 +158,10 @@ pub(crate) struct Driver {
     watch: HedgeWatch,
     claims: Vec<SpareClaim>,
     standstill: Standstill,
-    /// The time at which the driver last looked for lanes on which the server doesn't answer. The map contains the lanes that it found,
+    /// The time when the driver last looked for lanes on which the server doesn't answer. The map contains the lanes that it found,
     /// with their unacknowledged bytes.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// The number of requested hedges. It also counts hedges that were no longer needed by the time they could be sent.
+    /// The number of requested hedges. It also counts hedges that were no longer needed when they could be sent.
     hedges_asked: u64,
 }
 
@@ -217,8 +217,7 @@ impl Driver {
             self.look_for_the_unserved(Instant::now());
             let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
-                // This thread may have waited for a core. Then events that came before the tick are still in the queue, so process them
-                // first.
+                // If this thread has waited for a core, events that came before the tick are still in the queue. Process them first.
                 tokio::task::yield_now().await;
                 while let Ok(command) = commands.try_recv() {
                     batch.push(command);
@@ -236,7 +235,7 @@ impl Driver {
         }
     }
 
-    /// Processes the batch in order. Returns the time at which the processing began.
+    /// Processes the batch in order. Returns the time when the processing began.
     fn take_all(&mut self, batch: &mut Vec<DriverCommand>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
@@ -513,7 +512,7 @@ fn sent(submission: &Submission, lane: LaneId, role: Role) -> TraceEvent {
 /// Resolves when the last handle is dropped.
 pub(crate) type ShutdownSignal = tokio::sync::oneshot::Receiver<()>;
 
-/// The channel by which the engine's tasks reach the driver, and the threads that they run on.
+/// The channel from the engine's tasks to the driver, and the threads that the tasks run on.
 pub(crate) struct DriverHandle {
     pub(crate) commands: UnboundedSender<DriverCommand>,
     pub(crate) express: Handle,

@@ -1,4 +1,4 @@
-//! The engine: its threads, and the handle with which callers use it.
+//! The engine: its threads, and the handle that callers use.
 
 mod retrying;
 
@@ -217,7 +217,7 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries out a call in as many attempts as it needs. The call ends without success once the origin has been silent for
+    /// Carries out a call, in several attempts if needed. The call ends without success once the origin has been silent for
     /// [`Config::retry_for`]. Backoff, the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it,
     /// an attempt that is slow compared to similar ones gets a hedge on another connection. The number of hedges is limited to 2 % of all
     /// requests, but two are always allowed.
@@ -310,8 +310,8 @@ impl Lanes {
         }
     }
 
-    /// Tells the engine which protocol the origin probably uses. Then it can open the right number of connections before the first
-    /// handshake. The engine uses the protocol that ALPN selects, even if it is another one.
+    /// Tells the engine which protocol the origin probably uses. The engine can then open the right number of connections before
+    /// the first handshake. The engine uses the protocol that ALPN selects, even if it is another one.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
         self.inner.control.tell(DriverCommand::Expect(origin.clone(), protocol));
     }

@@ -1,7 +1,7 @@
 //! An HTTP/2 connection, which carries many concurrent requests. It uses the crate `h2`.
 //!
-//! We use `h2` without hyper, because hyper hides three things that we need. These are the server's limit of streams, control over when a
-//! stream's window is extended, and the errors that mean that a request wasn't processed.
+//! We use `h2` without hyper, because hyper hides three things that we need. The first is the server's limit of streams. The second is
+//! control over when a stream's window is extended. The third is errors which show that a request wasn't processed.
 
 mod first_flights;
 
@@ -246,8 +246,8 @@ impl ClientConnection for H2 {
     }
 }
 
-/// Returns the fate of a connection after an error. `idle` is the time since it last moved bytes. A connection on which no byte moves gets
-/// no further request. TCP alone would take a quarter of an hour to end such a connection.
+/// Returns the fate of a connection after an error. `idle` is the time since it last moved bytes. If no byte moves on a connection, it
+/// gets no further request. TCP alone would take a quarter of an hour to end such a connection.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> ConnectionFate {
     match error.kind() {
         Kind::Interrupted if error.is_stale() => ConnectionFate::Stale,
@@ -258,7 +258,8 @@ fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Co
     }
 }
 
-/// Returns the final answer, after any informational ones (1xx). Returns `None` if there are too many of those.
+/// Returns the final answer, after any informational ones (1xx). Returns `None` if there are too many
+/// informational answers.
 async fn final_answer(mut answer: ResponseFuture) -> io::Result<Option<http::Response<RecvStream>>> {
     let mut informational = 0;
     let answered = poll_fn(|cx| {

@@ -205,7 +205,7 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Returns the time at which an attempt's silence began. If Laneway itself was a cause of the silence, the silence begins at the end of
+    /// Returns the time when an attempt's silence began. If Laneway itself was a cause of the silence, the silence begins at the end of
     /// that cause.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
@@ -253,8 +253,8 @@ impl HedgeWatch {
         let concurrent = peers.and_then(|peers| peers.usual_silence(Some(seen.sent)));
         let usual = concurrent.or_else(|| peers?.usual_silence(None));
         let Some((peers, usual)) = peers.zip(usual) else {
-            // No usual silence is known, because no similar answer is complete yet. This can last long if there are only a few long
-            // transfers. So bulk that has stopped is a straggler after a fixed time.
+            // No usual silence is known, because no similar answer is complete yet. If there are only a few long transfers, their
+            // first answer takes long. So bulk that has stopped is a straggler after a fixed time.
             let is_stuck = running.group.role == Role::Freight && seen.head.is_some();
             return match is_stuck && silence >= ALL_SILENT_MIN {
                 true => Judgement::Straggler(silence),
@@ -332,7 +332,7 @@ enum ConcurrentActivity {
     Silent,
 }
 
-/// A summary of all watched requests. `moves` has the times at which bytes last came from each origin. `silent` has the number of silent
+/// A summary of all watched requests. `moves` has the times when bytes last came from each origin. `silent` has the number of silent
 /// requests of each group.
 #[derive(Debug, Default)]
 struct Activity {
@@ -341,7 +341,7 @@ struct Activity {
     silent: FxHashMap<ComparisonGroup, usize>,
 }
 
-/// The time at which bytes came, and the attempt that received them. `None` stands for an attempt that has ended.
+/// The time when bytes came, and the attempt that received them. `None` stands for an attempt that has ended.
 type Move = (Instant, Option<AttemptId>);
 
 impl Activity {
@@ -389,15 +389,15 @@ impl Activity {
     }
 }
 
-/// The maximum number of answers that a group keeps, and their maximum age. This many answers are enough for a high quantile, and answers
-/// of this age still describe the present path.
+/// The maximum number of answers that a group keeps, and their maximum age. This number of answers is enough for a high quantile, and
+/// answers of this age still describe the present path.
 const REMEMBERED: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// The minimum number of answers from which usual values are computed.
+/// Usual values are computed only from at least this many answers.
 const FEWEST: usize = 3;
 
-/// This quantile of the answers' longest silences is the usual silence. Even if three of 64 answers were stragglers themselves, they don't
+/// The usual silence is this quantile of the answers' longest silences. Even if three of 64 answers were stragglers themselves, they don't
 /// raise the usual silence.
 const USUAL: f64 = 0.95;
 
@@ -414,7 +414,7 @@ struct ResponseSample {
     rate: Option<f64>,
 }
 
-/// The recent answers of one group, with which requests are compared.
+/// The recent answers of one group. Requests are compared with them.
 #[derive(Debug, Default)]
 struct Baseline {
     answers: VecDeque<ResponseSample>,
@@ -440,7 +440,7 @@ impl Baseline {
         }
     }
 
-    /// Returns the time at which the last answer ended.
+    /// Returns the time when the last answer ended.
     fn last(&self) -> Option<Instant> {
         self.answers.back().map(|answer| answer.ended)
     }

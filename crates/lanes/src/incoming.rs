@@ -17,7 +17,7 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
-/// The maximum length of a body for which all memory is allocated at its first bytes. A longer body gets memory as its bytes come, because
+/// If a body isn't longer than this, all its memory is allocated at its first bytes. A longer body gets memory as its bytes come, because
 /// a `Content-Length` may announce any length.
 const ROOM_AT_ONCE: u64 = 1 << 20;
 

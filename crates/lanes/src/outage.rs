@@ -1,4 +1,4 @@
-//! The outage of an origin: the time for which it has answered none of our requests.
+//! The outage of an origin: a time in which it answers none of our requests.
 //!
 //! Servers restart, networks change, and a front end answers 502 until its back ends are up. Such a failure concerns all requests to the
 //! origin. So the outage's length is measured per origin, and all its calls end together if it lasts too long.
@@ -32,7 +32,7 @@ pub(crate) struct Outage {
     born: Instant,
     /// The time of the last sign of life, in microseconds after `born`, plus one. 0 means that there was none yet.
     heard: AtomicU64,
-    /// The time at which the last request was put on a connection, in the same form as `heard`.
+    /// The time when the last request was put on a connection, in the same form as `heard`.
     sent: AtomicU64,
     /// True once the origin has answered with any status.
     has_answered: AtomicBool,
@@ -53,7 +53,7 @@ impl Drop for OutageWaiter<'_> {
 
 #[derive(Debug, Default)]
 struct OutageState {
-    /// The time at which the silence began, and the time of the last failed attempt.
+    /// The time when the silence began, and the time of the last failed attempt.
     away: Option<(Instant, Instant)>,
     is_reported: bool,
 }

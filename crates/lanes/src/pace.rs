@@ -13,7 +13,7 @@ const TURN_SECS: u64 = 2;
 const BODIES_MIN: u64 = 4;
 
 /// The maximum number of bytes that one body sends at a time. Connections count sent bytes in steps of this size. `TURN_MAX` is the maximum
-/// number of bytes of all bodies in a turn. It fits a semaphore, whose permits are counted with 32 bits.
+/// number of bytes of all bodies in a turn. It is small enough for a semaphore, which counts its permits with 32 bits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 
@@ -113,7 +113,7 @@ mod tests {
         let (start, mut pace) = (Instant::now(), Pace::new(limit));
         let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);
         let mut waiting: VecDeque<u64> = (0..200).map(|_| small).chain([left]).collect();
-        // For each running body, the time at which it may send next, and its remaining bytes.
+        // For each running body, the time when it may send next, and its remaining bytes.
         let mut under_way = BinaryHeap::new();
         let mut now = start;
         while left > 0 {

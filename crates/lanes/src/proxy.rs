@@ -167,8 +167,8 @@ fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
-/// Returns whether the address belongs to this machine, or to a service that gives it credentials. These are the clouds' metadata services
-/// (169.254.169.254, and AWS's fd00:ec2::254), and those of ECS (169.254.170.2) and EKS (169.254.170.23, fd00:ec2::23).
+/// Returns whether the address belongs to this machine, or to a service that gives it credentials. Such services are the clouds' metadata
+/// services (169.254.169.254, and AWS's fd00:ec2::254), and those of ECS (169.254.170.2) and EKS (169.254.170.23, fd00:ec2::23).
 fn is_of_this_machine(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
@@ -298,8 +298,8 @@ async fn by_connect(
     request += "\r\n";
     stream.write_all(request.as_bytes()).await.map_err(failed)?;
     stream.flush().await.map_err(failed)?;
-    // Read the head one byte at a time, because the bytes after it belong to TLS. It has only a few hundred bytes, and comes once per
-    // connection.
+    // Read the head one byte at a time, because the bytes after it belong to TLS. The head has only a few hundred bytes, and comes
+    // once per connection.
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() > 8192 {

@@ -52,7 +52,7 @@ pub struct Request {
     pub(crate) pass: Option<AdmissionPass>,
     /// Records the answer as a sign of life of the origin.
     pub(crate) outage: Option<Arc<Outage>>,
-    /// The tally in which the request is counted in addition to the engine's own counters.
+    /// The tally that counts the request, in addition to the engine's own counters.
     pub(crate) tally: Option<Tally>,
 }
 
@@ -251,7 +251,7 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// Signs the request again if it has waited long for the lane on which it is sent now.
+    /// Signs the request again if it has waited long for its lane.
     pub(crate) fn renew(&mut self, now: Instant) {
         if now.saturating_duration_since(self.submitted) > SIGNED_FOR
             && let Some(renew) = self.request.renew.take()

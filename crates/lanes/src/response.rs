@@ -100,7 +100,7 @@ pub trait Sink: Send + 'static {
     }
 }
 
-/// The thread on which the rest of a body is read, if it is read at all.
+/// The thread that reads the rest of a body, if it is read at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     /// Read on the same thread as before.

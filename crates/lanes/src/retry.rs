@@ -21,8 +21,8 @@ const LONE_FOR: Duration = Duration::from_secs(30);
 /// request in the end.
 const THROTTLED_MAX: u32 = 40;
 
-/// The maximum number of retries without a pause. They follow an attempt that the server certainly didn't process, or one from which the
-/// call has learned something, such as the bucket's region.
+/// The maximum number of retries without a pause. Such a retry follows an attempt that the server certainly didn't process, or an answer
+/// that told the call a fact such as the bucket's region.
 const FREE_MAX: u32 = 10;
 
 /// The first pause. It doubles each time. AWS's and Google's clients start between 0.1 and 1 s.
@@ -59,7 +59,7 @@ pub(crate) enum AttemptFailure {
 pub(crate) struct RetryLimits<'a> {
     /// The origin's signs of life.
     pub(crate) outage: &'a Outage,
-    /// The time for which the origin may be silent.
+    /// The maximum silence of the origin.
     pub(crate) retry_for: Duration,
 }
 
@@ -79,13 +79,13 @@ struct FailureStreak {
     /// The time of the first failure.
     since: Instant,
     count: u32,
-    /// The time since the first failure in which the call paused or the server was silent. The time in which the call waited for a lane or
-    /// moved bytes isn't included.
+    /// The total time of pauses and of the server's silences since the first failure. The time of waiting for a lane and of moving
+    /// bytes isn't included.
     lost: Duration,
 }
 
 impl Backoff {
-    /// Returns how long to wait before the next attempt, or `None` if there must be no further attempt. `began` is the time at which the
+    /// Returns how long to wait before the next attempt, or `None` if there must be no further attempt. `began` is the time when the
     /// failed attempt began. `random` is uniform in 0..1.
     pub(crate) fn next(
         &mut self,
@@ -213,10 +213,11 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// The maximum number of tokens. This many retries can be made in quick succession without a success.
+    /// The maximum number of tokens. With a full budget, this many retries can be made in quick succession
+    /// without a success.
     const CAPACITY: f64 = 500.0;
 
-    /// The number of tokens that come back per second. This is too few requests to burden a server that is down.
+    /// The number of tokens that come back per second. So few requests don't burden a server that is down.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {

@@ -105,7 +105,7 @@ impl AsyncWrite for ByteStream {
 }
 
 /// Implements `AsyncRead` and `AsyncWrite` for `$layer`. Reads take bytes from the buffer of its `AsyncBufRead`. Writes are passed to the
-/// layer below, which is the field `$inner`. `$below` is the trait by which the layer below is read.
+/// layer below, which is the field `$inner`. `$below` is the trait for reading the layer below.
 macro_rules! reads_ahead_and_writes_through {
     ($layer:ident, $inner:ident, $below:path) => {
         impl<S: $below + Unpin> tokio::io::AsyncRead for $layer<S> {
@@ -334,8 +334,8 @@ fn spare_buffers() -> usize {
     SPARE_BUFFERS.with(|spare| spare.borrow().len())
 }
 
-/// The measurements of one connection's path that the operating system provides. A method returns `None` if the system doesn't provide its
-/// measurement. This is the default.
+/// The measurements of one connection's path that the operating system provides. If the system doesn't provide a measurement, its method
+/// returns `None`. By default, all methods return `None`.
 pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
     /// Returns about how many bytes have arrived that the program hasn't read. This includes bytes that can't be read yet because of a lost
     /// packet. Without this number, only bytes that were read are counted, and after each lost packet many are counted at once.

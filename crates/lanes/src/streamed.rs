@@ -26,8 +26,8 @@ pub struct Streamed {
 }
 
 /// A body that the caller reads while it arrives. Laneway buffers at most [`BodyStream::ROOM`] unread bytes, plus one read of the
-/// connection, and over HTTP/2 the stream's window. Then it stops reading, so the server stops sending. Dropping this cancels the request
-/// and frees its lane.
+/// connection, and over HTTP/2 the stream's window. When this buffer is full, Laneway stops reading, so the server stops sending.
+/// Dropping this cancels the request and frees its lane.
 pub struct BodyStream {
     shared: Arc<BodyBuffer>,
     /// The running exchange, or `None` once it has ended. The mutex is never locked. It only makes the stream `Sync`.

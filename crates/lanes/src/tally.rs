@@ -21,7 +21,7 @@ struct TallyCells {
     counts: [AtomicU64; Metric::ALL],
     /// Called with the number of bytes moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// The tally of the whole work, of which this tally counts a part. It also counts everything that this one counts.
+    /// The outer tally, if this tally counts only a part of the work. The outer tally also counts that part.
     outer: Option<Tally>,
 }
 
@@ -85,7 +85,7 @@ impl Tally {
         self.read(Metric::Retry)
     }
 
-    /// Returns the number of answers with which a server asked for fewer requests (429, for example).
+    /// Returns the number of answers in which a server asked for fewer requests (429, for example).
     pub fn throttles(&self) -> u64 {
         self.read(Metric::Throttle)
     }

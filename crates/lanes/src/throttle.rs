@@ -48,15 +48,16 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// rate.
 const LATENESS: Duration = Duration::from_millis(20);
 
-/// After the rate is reduced, no request is sent for the time in which the new rate permits this many requests. The server's token bucket
-/// is empty at that moment, so an early request would be refused again.
+/// After the rate is reduced, requests pause for a time: as long as this many requests take at the new rate. The server's token bucket is
+/// empty at that moment, so an early request would be refused again.
 const PAUSED: f64 = 4.0;
 
 /// The limits of all keys. It keeps only throttled keys, and the counts of keys that were used recently.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     keys: HashMap<String, ThrottleKey>,
-    /// At this number of keys, unused ones are removed. It is twice the number that remained the last time.
+    /// At this number of keys, unused ones are removed. This number is twice the number of keys that remained
+    /// after the last removal.
     full_at: usize,
 }
 
@@ -65,7 +66,8 @@ struct ThrottleKey {
     limit: Option<RateLimit>,
     seen: UnlimitedTraffic,
     gate: Arc<Gate>,
-    /// The different objects that were last throttled, the newest at the end. There are fewer than [`SEVERAL`].
+    /// The different objects that were last throttled, the newest at the end. The list has fewer than
+    /// [`SEVERAL`] objects.
     refused_last: Vec<ObjectHash>,
 }
 
@@ -106,7 +108,7 @@ pub(crate) struct Gate {
     is_shut: AtomicBool,
     /// The throttles of the last [`TOGETHER`], with their times.
     refusals: Mutex<Vec<(Option<ObjectHash>, Instant)>>,
-    /// The times at which the limits of single objects were last reduced. `has_cuts` is true if there are any.
+    /// The times when the limits of single objects were last reduced. `has_cuts` is true if there are any.
     cuts: Mutex<HashMap<ObjectHash, Instant>>,
     has_cuts: AtomicBool,
 }
@@ -168,7 +170,7 @@ impl Throttles {
         }
     }
 
-    /// Records a throttle. `admitted` is the time at which its request was admitted, and `after` the pause that the server asks for. If
+    /// Records a throttle. `admitted` is the time when its request was admitted, and `after` the pause that the server asks for. If
     /// fewer than [`SEVERAL`] objects of the key are throttled at about the same time, only the named object is limited. Otherwise the key
     /// is limited.
     pub(crate) fn throttled(

@@ -29,7 +29,7 @@ pub enum TraceEvent {
     Dialled {
         /// The lane of the connection.
         lane: u64,
-        /// The role for which it is opened.
+        /// The role of the connection.
         role: Role,
     },
     /// The connection is ready for requests.

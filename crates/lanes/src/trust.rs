@@ -39,8 +39,8 @@ impl TlsSettings {
         let mut h1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // This isn't dangerous here, because the operating system's own verifier decides. rustls accepts such a verifier only by this
-            // method.
+            // This isn't dangerous here, because the operating system's own verifier decides. rustls accepts such a verifier only through
+            // this method.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(CertificateVerifier::new(verifier)))
             .with_no_client_auth();

@@ -107,8 +107,7 @@ impl Client {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
 
-    /// Starts a job. The job counts its requests in a tally of its own. They are also added to this client's
-    /// tally.
+    /// Starts a job. The job counts its requests in a tally of its own. This client's tally counts them, too.
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
@@ -121,8 +120,8 @@ impl Client {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
                 let running = JobState::new(Arc::clone(&state), ends, purpose, common);
-                // Box the future at once. It is large, and moving it unboxed could overflow a small stack of
-                // the caller's thread.
+                // Box the future at once, because it is large. Moving it unboxed could overflow a small stack
+                // of the caller's thread.
                 let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
                 Worker { state, tally: Some(tally) }.spawn(async move {
                     // Report the panic as a failed item. Otherwise the job would end without an event, just
@@ -424,7 +423,7 @@ impl Client {
         block_on(worker.run_here(access))
     }
 
-    /// Requests the metadata of several objects, many of them at the same time.
+    /// Requests the metadata of several objects, with many concurrent requests.
     pub fn stats(&self, places: Vec<Location>) -> Stats {
         match self.worker() {
             Ok(worker) => {

@@ -171,8 +171,8 @@ impl Error {
     }
 
     /// Returns whether the same request can later continue after the bytes that were transferred so far.
-    /// Laneway then keeps these bytes. This holds if the network or the store failed, credentials expired, or
-    /// the disk is full.
+    /// Laneway then keeps these bytes. The request can continue if the network or the store failed,
+    /// credentials expired, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
@@ -196,7 +196,7 @@ impl Error {
         self.0.kept
     }
 
-    /// Returns the kind of the failure, by which a caller can decide what to do.
+    /// Returns the kind of the failure. A caller can use it to decide what to do.
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
             Cause::Store(error) => ErrorKind::of(error.kind()),
@@ -226,9 +226,9 @@ impl Error {
         self.as_store()?.code()
     }
 
-    /// Returns whether the same call may succeed later, without any change by the caller. This holds if the
-    /// network or the store failed, the store throttled, or the deadline passed. Laneway has already made its
-    /// own retries. A write that failed in this way may still have taken effect.
+    /// Returns whether the same call may succeed later, without any change by the caller. The same call may
+    /// succeed if the network or the store failed, the store throttled, or the deadline passed. Laneway has
+    /// already made its own retries. A write that failed in this way may still have taken effect.
     pub fn is_retryable(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => error.is_retryable(),

@@ -108,8 +108,8 @@ pub struct Item {
     /// The number of attempts: the maximum over the item's requests.
     pub attempts: u32,
     /// True if there was no precondition, or if the store itself enforced it, so that no other write could
-    /// happen between check and write. False if the store may ignore preconditions. Then Laneway checked
-    /// the destination before the write, and once more afterwards.
+    /// happen between check and write. False if the store may ignore preconditions. Laneway then checked the
+    /// destination itself, before the write and once more afterwards.
     pub atomic: bool,
     /// The item's outcome.
     pub outcome: Outcome,
@@ -226,8 +226,8 @@ pub struct Summary {
     pub removed: u64,
     /// Items that a sync found equal on both sides. The job reports no events for them.
     pub unchanged: u64,
-    /// Objects whose metadata a sync requested one by one. It does so for checksums and file times that
-    /// listings don't show, and for the names of a list
+    /// Objects whose metadata a sync requested one by one. A sync needs such requests for checksums and file
+    /// times that listings don't show, and for the names of a list
     /// ([`SyncRequest::files_from`](field@crate::SyncRequest::files_from)).
     pub asked: u64,
     /// Bytes of the items that were done.

@@ -86,7 +86,7 @@ impl Job {
     }
 
     /// Returns a handle that cancels the job. A cancelled job begins no further item, and abandons the items
-    /// that are under way. It removes temporary files and aborts unfinished uploads, unless
+    /// that are under way. The job removes temporary files and aborts unfinished uploads, unless
     /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial) is set. The last event is
     /// [`Event::Done`] with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {

@@ -32,8 +32,8 @@ pub(crate) struct SourceObject {
     pub(crate) meta: Option<Box<ObjectMeta>>,
     /// The name that the object gets at a destination, or its path below the destination.
     pub(crate) name: String,
-    /// True if the object is part of a tree. Then [`name`](Self::name) is relative to the tree, without the
-    /// tree's own name.
+    /// True if the object is part of a tree. Its [`name`](Self::name) is then relative to the tree, without
+    /// the tree's own name.
     pub(crate) in_tree: bool,
     /// If a list of names contained the object, the line of the list, as `FILE:LINE`. Errors mention it.
     pub(crate) line: Option<Box<str>>,
@@ -71,7 +71,7 @@ pub(crate) struct ListingSource {
     pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, LineRules)>,
-    /// An inventory that replaces the listing, and the client with which to read the inventory from a store.
+    /// An inventory that replaces the listing, and the client that reads the inventory from a store.
     pub(crate) inventory: Option<(Location, Arc<ClientState>)>,
 }
 

@@ -242,10 +242,10 @@ pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     url
 }
 
-/// The number of digits in a GCS generation. It counts microseconds since 1970, so it has 16 digits since
-/// 2001.
+/// The number of digits in a GCS generation. A generation counts microseconds since 1970, so it has had 16
+/// digits since 2001.
 const GENERATION_DIGITS: std::ops::RangeInclusive<usize> = 16..=19;
-/// The minimum length of a version id. Those of S3 have 32 characters or more, and those of MinIO are UUIDs.
+/// The minimum length of a version id. S3's ids have 32 characters or more, and MinIO's are UUIDs.
 const VERSION_ID_LEN_MIN: usize = 16;
 
 /// Splits a text at its last `#` into key and version. Returns `None` if the text has no version. A key may

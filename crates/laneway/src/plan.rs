@@ -1,4 +1,4 @@
-//! Pure functions and state machines that plan requests. They choose the slices of a download, the parts of
+//! Pure functions and state machines that plan requests. These choose the slices of a download, the parts of
 //! an upload, and the pages that a listing requests. They also decide whether one request is enough for an
 //! object.
 

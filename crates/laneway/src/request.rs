@@ -38,9 +38,9 @@ pub use sync::SyncRequest;
 pub struct CopyRequest {
     /// The sources. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
-    /// The destination. It counts as a folder if it names a whole bucket, ends in a slash, or is a local path
-    /// whose last component is `.` or `..`. An existing local folder also counts as a folder, unless the
-    /// source is a single tree.
+    /// The destination. The destination counts as a folder if it names a whole bucket, ends in a slash, or is
+    /// a local path whose last component is `.` or `..`. An existing local folder also counts as a folder,
+    /// unless the source is a single tree.
     pub destination: Location,
     /// Copies directories and prefixes with their content.
     pub recursive: bool,
@@ -55,11 +55,11 @@ pub struct CopyRequest {
     pub no_clobber: bool,
     /// Flushes each downloaded file and its directory to disk before the item counts as done.
     pub durable: bool,
-    /// Keeps the bytes of partial transfers when the job is cancelled. Laneway keeps those of large downloads
-    /// in files next to their destinations. Those of large uploads are parts in the store, which need
-    /// [`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals). If the same request runs
-    /// again, it continues with these bytes. If a network failure or the end of the process interrupts a
-    /// transfer, Laneway keeps its bytes even without this setting.
+    /// Keeps the bytes of partial transfers when the job is cancelled. Laneway keeps the bytes of large
+    /// downloads in files next to their destinations. The bytes of large uploads stay in the store as parts,
+    /// which requires [`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals). If the same
+    /// request runs again, it continues with these bytes. If a network failure or the end of the process
+    /// interrupts a transfer, Laneway keeps its bytes even without this setting.
     pub keep_partial: bool,
     /// Also copies the content of directories that symbolic links lead to. Symbolic links to files are always
     /// followed.
@@ -98,11 +98,11 @@ pub struct CopyRequest {
     /// input, and each line is a path relative to the only source. Laneway ignores empty lines, and lines
     /// that begin with `#` or `;`. The list can't be combined with a filter.
     pub files_from: Option<Location>,
-    /// An inventory that Laneway reads instead of listing the only source. It is a file or an object: the
-    /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. If
-    /// the manifest is a local file, Laneway looks for its data files in the same folder, in `data` and in
-    /// `../data`. It also looks for them at their keys in a local copy of the bucket. If the manifest is in a
-    /// store, Laneway reads the data files from the locations that the manifest names.
+    /// An inventory that Laneway reads instead of listing the only source. The inventory is a file or an
+    /// object: the `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r
+    /// --json`. If the manifest is a local file, Laneway looks for its data files in the same folder, in
+    /// `data` and in `../data`. It also looks for them at their keys in a local copy of the bucket. If the
+    /// manifest is in a store, Laneway reads the data files from the locations that the manifest names.
     pub inventory: Option<Location>,
 }
 
@@ -287,15 +287,15 @@ pub struct ListRequest {
     pub all_versions: bool,
     /// On GCS, lists the deleted versions that can be restored, instead of the existing objects.
     pub soft_deleted: bool,
-    /// Chooses which objects are listed. The filter sees each object's name relative to the prefix. It
+    /// Chooses which objects are listed. The filter sees each object's name relative to the prefix. A filter
     /// requires [`recursive`](Self::recursive).
     pub filter: Filter,
     /// Yields the entries in the byte order of their keys, if the store lists them in order. Without this
     /// setting, the listing yields entries as they arrive.
     pub in_order: bool,
-    /// An inventory that Laneway reads instead of a listing: see [`CopyRequest::inventory`]. It requires
-    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the listing ends with an error at
-    /// the first line of the inventory that is out of order.
+    /// An inventory that Laneway reads instead of a listing: see [`CopyRequest::inventory`]. An inventory
+    /// requires [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the listing ends with an
+    /// error at the first line of the inventory that is out of order.
     pub inventory: Option<Location>,
 }
 
@@ -436,9 +436,9 @@ pub struct VerifyRequest {
     /// that is compared with a file, Laneway sends a HEAD for it. Without this setting, files are compared
     /// only by name and size.
     pub read: bool,
-    /// A CSV file to which Laneway writes a row for each name. It has the columns of completion reports by S3
-    /// Batch Operations: `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
-    /// Until the comparison ends, the file's name ends in `.unfinished`.
+    /// A CSV file to which Laneway writes a row for each name. The file has the columns of completion reports
+    /// by S3 Batch Operations: `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode,
+    /// ResultMessage`. Until the comparison ends, the file's name ends in `.unfinished`.
     pub report: Option<PathBuf>,
     /// An inventory that Laneway reads instead of listing the source: see
     /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).

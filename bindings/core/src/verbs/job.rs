@@ -71,7 +71,7 @@ pub struct JobEvents {
 }
 
 /// Waits briefly for events of a job, and returns those that have arrived. Returns `None` if no more events will
-/// follow. This is so after the summary, and in a forked child if the parent started the job.
+/// follow: after the summary, and in a forked child if the parent started the job.
 pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
     let mut events = JobEvents::default();
     for round in 0..EVENTS_MAX {

@@ -1,6 +1,6 @@
 //! Measures a DataFusion query that reads 8 of the 50 columns of a table of 64 Parquet files. It reads them over
 //! Laneway's store, over object_store's own S3 client, and from local files, which show the time of the query itself.
-//! It runs against any S3 store:
+//! The benchmark runs against any S3 store:
 //!
 //! ```text
 //! laneway serve --bucket lake --rtt 20ms &

@@ -18,7 +18,7 @@ struct Removing {
     removed: DeleteMany,
     interjected: Interjected,
     given: usize,
-    /// The next outcome. It waits here while an error of the caller's stream comes before it.
+    /// The next outcome, while an error of the caller's stream must be returned before it.
     held: Option<(String, std::result::Result<(), laneway::Error>)>,
 }
 

@@ -13,7 +13,7 @@ use crate::bytes::Bytes;
 use crate::call::LibraryCall;
 use crate::error;
 
-/// Ranges that are being read. Dropping it cancels the reads.
+/// Ranges that are being read. Dropping this value cancels the reads.
 #[pyclass(frozen, name = "Fetched", module = "laneway")]
 pub(crate) struct FetchedRanges(BackgroundCall<Vec<::bytes::Bytes>>);
 
@@ -36,7 +36,8 @@ impl FetchedRanges {
         format!("<laneway.Fetched done={}>", self.0.is_done())
     }
 
-    /// Waits for the ranges, and returns them. It can be called once, and only in the process that started the reads.
+    /// Waits for the ranges, and returns them. This method can be called once, and only in the process that started
+    /// the reads.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.result(py, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
@@ -45,7 +46,7 @@ impl FetchedRanges {
     }
 }
 
-/// A file that is being opened. Dropping it cancels the opening.
+/// A file that is being opened. Dropping this value cancels the opening.
 #[pyclass(frozen, name = "Opening", module = "laneway")]
 pub(crate) struct OpeningFile {
     client: Client,
@@ -72,8 +73,8 @@ impl OpeningFile {
         self.begun.is_done()
     }
 
-    /// Waits until the file is open, and returns it. It can be called once, and only in the process that started to
-    /// open it.
+    /// Waits until the file is open, and returns it. This method can be called once, and only in the process that
+    /// started to open the file.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = self.client.clone();
         self.begun.result(py, move |py, reader| {
@@ -82,7 +83,7 @@ impl OpeningFile {
     }
 }
 
-/// A call in the background. Dropping it cancels the call.
+/// A call in the background. Dropping this value cancels the call.
 struct BackgroundCall<T> {
     client: Client,
     coming: Mutex<Option<RunningCall<T>>>,
@@ -118,8 +119,8 @@ impl<T: Send + 'static> BackgroundCall<T> {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Waits for the call's result, and returns it. It can be called once, and only in the process that started the
-    /// call.
+    /// Waits for the call's result, and returns it. This method can be called once, and only in the process that
+    /// started the call.
     ///
     /// # Errors
     /// Returns the call's error, or an exception if the result was returned before.

@@ -169,7 +169,7 @@ pub(crate) struct GetResult {
     meta: ObjectMeta,
     #[pyo3(get)]
     range: (u64, u64),
-    /// It is only locked while the interpreter's lock is held.
+    /// This mutex is only locked while the interpreter's lock is held.
     body: Mutex<Option<Download>>,
 }
 

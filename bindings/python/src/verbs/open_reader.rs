@@ -11,9 +11,9 @@ use crate::value::{KeyArgument, NumberArgument};
 #[pymethods]
 impl ObjectStore {
     /// Opens an object as a file. The request that opens it also reads the last `footer` bytes. All reads of the file
-    /// get the version that was opened. With a `size`, the file has that size instead of the object's, as in obstore.
-    /// It ends earlier, or reads beyond the object's end raise `OSError`. obstore's `buffer_size` has no effect, because
-    /// the engine chooses how much to read ahead.
+    /// get the version that was opened. With a `size`, the file has that size instead of the object's, as in obstore. If
+    /// `size` is larger than the object, reads beyond the object's end raise `OSError`. obstore's `buffer_size` has no
+    /// effect, because the engine chooses how much to read ahead.
     #[pyo3(signature = (path, *, footer = None, size = None, buffer_size = None))]
     fn open_reader(
         &self,

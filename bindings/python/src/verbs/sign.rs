@@ -13,8 +13,8 @@ use crate::value::KeysArgument;
 
 #[pymethods]
 impl ObjectStore {
-    /// Returns signed URLs, with which anyone can make requests of one method for an object without credentials. The
-    /// URLs expire after `expires_in`, which is at most 7 days.
+    /// Returns signed URLs. Anyone who has such a URL can send requests of one method for its object, without
+    /// credentials. The URLs expire after `expires_in`, which is at most 7 days.
     #[pyo3(signature = (method, paths, expires_in))]
     fn sign(
         &self,

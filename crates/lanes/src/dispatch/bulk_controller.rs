@@ -215,8 +215,8 @@ impl YieldState {
         self.hold.map(|hold| hold.rate)
     }
 
-    /// Returns whether new bulk may begin. It waits until the limit of running bulk has risen once. Then it waits some round trips more,
-    /// because a sender that is limited at its start takes long to recover.
+    /// Returns whether new bulk may begin. New bulk waits until the limit of running bulk has risen once, and then for some round trips
+    /// more. A sender that is limited at its start takes long to recover.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
         self.hold.is_none_or(|hold| now >= hold.since + wait)
@@ -360,7 +360,7 @@ impl BulkInFlight {
 /// Detects that the limits have made bulk slower, and then removes them for a while.
 ///
 /// The limit on bytes in flight is computed from the path's rate and shortest round trip. A radio link, a queue of other traffic or a new
-/// route can make the round trip longer. Then the limit makes bulk slower, so the next limit is lower, and so on. To end this, the limit is
+/// route can make the round trip longer. The limit then makes bulk slower, so the next limit is lower, and so on. To end this, the limit is
 /// removed for a while if bulk becomes slower under it.
 #[derive(Debug, Default)]
 pub(super) struct StranglingWatch {
@@ -373,7 +373,7 @@ pub(super) struct StranglingWatch {
     last: f64,
     slow: u32,
     lifted_until: Option<Instant>,
-    /// The time for which the limit was last removed.
+    /// The duration of the limit's last removal.
     lifted: Duration,
 }
 

@@ -16,7 +16,8 @@ use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, 
 pub(super) struct Demand {
     pub(super) attempts: usize,
     /// The number of these attempts, plus those that have ended since the origin last had none. A job submits its attempts a few at a time,
-    /// so the number of present attempts doesn't show the size of the job. If many attempts have ended, about as many are likely to follow.
+    /// so the number of present attempts doesn't show the size of the job. If many attempts have ended, about the same number is likely to
+    /// follow.
     pub(super) so_far: usize,
     pub(super) bytes: u64,
     /// The number of lanes that the origin's bulk needs in addition.
@@ -75,9 +76,9 @@ fn exclusive(
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
 }
 
-/// Returns the best number of lanes if each carries many attempts at once. In each round trip a lane sends as much as slow start allows:
-/// first the initial window, then twice as much each time. Slow start also limits the segments of its answers. Attempts for which no stream
-/// is free are sent in later turns, when the windows have grown.
+/// Returns the best number of lanes if each carries many attempts at once. In each round trip, slow start limits the bytes that a lane
+/// sends: first to the initial window, then to twice as much each time. Slow start also limits the segments of its answers. Attempts for
+/// which no stream is free are sent in later turns, when the windows have grown.
 fn multiplexed(
     rules: &Rules,
     demand: Demand,
@@ -138,8 +139,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the total number of lanes at which no further lane of this role is dialled. For freight lanes it is three quarters of the
-    /// limit of connections, so that later express attempts can still open lanes.
+    /// Returns the total number of lanes up to which lanes of this role are dialled. For freight lanes it is three quarters of the limit
+    /// of connections, so that later express attempts can still open lanes.
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
@@ -163,7 +164,7 @@ impl Dispatcher {
         true
     }
 
-    /// Gives up a lane on which an attempt has just ended, if the limit of connections is reached and another origin waits without any
+    /// Gives up a lane after an attempt on it has ended, if the limit of connections is reached and another origin waits without any
     /// lane. An origin keeps its only lane for at least one [`turn`](super::Rules::turn) after it opened.
     pub(super) fn give_way(&mut self, now: Instant, id: LaneId) {
         let Some((own, since)) = self.ledger.lane(id).map(|l| (l.origin, l.since)) else { return };
@@ -309,8 +310,8 @@ impl Dispatcher {
         self.schedule(now, origin);
     }
 
-    /// Sends each hedge for which a lane is available, other than the lane of its first attempt. The remaining hedges keep waiting, and
-    /// don't block later attempts.
+    /// Sends each hedge that can use a lane other than that of its first attempt. The remaining hedges keep waiting, and don't block
+    /// later attempts.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
             let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };

@@ -89,7 +89,7 @@ pub(crate) enum DispatchEvent {
     },
     /// The caller announces attempts that it will submit soon, so that lanes can be dialled for them.
     Anticipated {
-        /// The origin for which they are announced.
+        /// The origin of the announced attempts.
         origin: OriginId,
         /// The number of announced attempts.
         attempts: usize,
@@ -221,7 +221,7 @@ pub(crate) enum DispatchAction {
         lane: LaneId,
         /// The origin to connect to.
         origin: OriginId,
-        /// The role for which it is opened.
+        /// The role of the new lane.
         role: Role,
     },
     /// Send an attempt on a lane. [`DispatchEvent::Finished`] must follow.

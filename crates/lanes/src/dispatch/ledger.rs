@@ -1,5 +1,5 @@
-//! The ledger records attempts and the lanes that carry them. It also keeps every sum over attempts and over lanes. No other module counts
-//! them.
+//! The ledger records attempts and the lanes that carry them. The ledger also keeps every sum over attempts and over lanes. No other
+//! module counts them.
 //!
 //! An attempt is in exactly one of three places: in a queue, among the hedges that wait, or on a lane. From its admission to its end, an
 //! attempt is included in the sums of its origin and of the machine's link, in each direction.
@@ -59,7 +59,7 @@ impl OutstandingWork {
 pub(super) struct OriginAccount {
     pub(super) lanes: Vec<LaneId>,
     pub(super) queues: OriginQueues,
-    /// Hedges that wait for a lane. There are only a few at a time.
+    /// Hedges that wait for a lane. Only a few hedges wait at a time.
     pub(super) hedges: Vec<AttemptId>,
     /// The number of attempts of each role, queued and running.
     pub(super) express: usize,
@@ -356,7 +356,7 @@ pub(super) struct Lane {
     pub(super) origin: OriginId,
     pub(super) role: Role,
     pub(super) state: LaneState,
-    /// The time at which the dial began. Once the lane is open, the time at which it opened.
+    /// The time when the dial began. Once the lane is open, the time when it opened.
     pub(super) since: Instant,
     pub(super) in_flight: usize,
     /// The weight of the attempts in flight, in bytes.
@@ -365,7 +365,8 @@ pub(super) struct Lane {
     pub(super) uploads: usize,
     /// The time since which the lane has been idle.
     pub(super) idle_since: Instant,
-    /// The time for which the lane was idle before its present attempts, or before the last ones if it is idle.
+    /// The idle time of the lane before its present attempts, or before its last attempts if the lane is idle
+    /// now.
     pub(super) rested: Duration,
     /// The time when the first of the lane's present attempts, or of the last ones, was put on the lane.
     pub(super) asked: Instant,

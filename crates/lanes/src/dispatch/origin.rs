@@ -24,15 +24,15 @@ pub(super) struct OriginState {
     pub(super) served: ConnectionLimit,
     /// The moving average of the body sizes of openers that turned out to be small.
     opener_size: Option<u64>,
-    /// The moving average of the part of the expected bytes that answers contain. It is below 1 if ranges reach beyond the ends of small
-    /// objects.
+    /// The moving average of the ratio between an answer's bytes and the expected bytes. This ratio is below 1 if ranges reach beyond
+    /// the ends of small objects.
     part_answered: f64,
     pub(super) freight: FreightLanes,
     /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
-    /// The time at which a freight attempt was last sent.
+    /// The time when a freight attempt was last sent.
     pub(super) freight_sent: Option<Instant>,
-    /// The time at which this origin last gave up a lane for an origin without any.
+    /// The time when this origin last gave up a lane for an origin without any.
     pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
     /// True if the server has negotiated `protocol`. Otherwise the protocol is only expected.
@@ -46,7 +46,7 @@ pub(super) struct OriginState {
     dial: Option<Duration>,
     /// For each role, the number of recently failed dials, and the time of the last one.
     failed: [(usize, Option<Instant>); 2],
-    /// The last result of [`express_wanted`](Self::express_wanted), with the inputs from which it was computed.
+    /// The last result of [`express_wanted`](Self::express_wanted), with its inputs.
     wanted: Option<(ServerProfile, Demand, usize)>,
     /// The time until which each lane of a burst takes only its share of the queued attempts.
     shares_end: Option<Instant>,
@@ -131,7 +131,7 @@ impl OriginState {
         }
     }
 
-    /// Returns the time within which a dial is expected to succeed, counted from its start.
+    /// Returns the expected maximum time from the start of a dial to its success.
     pub(super) fn sibling_wait(&self) -> Duration {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }

@@ -11,7 +11,7 @@ use super::rules::Rules;
 pub(super) struct Throughput {
     rules: &'static Rules,
     last: Option<(Instant, u64)>,
-    /// The time at which the first request began. It is used only until the first reading.
+    /// The time when the first request began. It is used only until the first reading.
     began: Option<Instant>,
     /// The last readings. Their mean is the rate.
     readings: VecDeque<f64>,
@@ -61,8 +61,8 @@ impl Throughput {
         Self { rules, ..Self::default() }
     }
 
-    /// Processes a reading of the bytes moved so far. Returns whether the reading is used. It isn't used if it comes too soon or too late
-    /// after the last one.
+    /// Processes a reading of the bytes moved so far. Returns whether the reading is used. A reading isn't used if it comes too soon or
+    /// too late after the last one.
     ///
     /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise the
     /// limited rate would be taken for the path's rate, and bulk would be limited to a fraction of it. The first reading after the limit
@@ -140,7 +140,7 @@ impl Throughput {
         }
     }
 
-    /// Returns the earliest time at which the next reading counts, once a request has [begun](Self::begin).
+    /// Returns the earliest time when the next reading counts, once a request has [begun](Self::begin).
     pub(super) fn next_reading(&self) -> Option<Instant> {
         self.last.map(|(at, _)| at + self.rules.reading_min).or(self.began)
     }

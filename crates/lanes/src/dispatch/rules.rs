@@ -1,4 +1,4 @@
-//! All tuned constants of the dispatcher. Each has its unit, the reason for its value, and the links on which it was measured.
+//! All tuned constants of the dispatcher. Each has its unit, the reason for its value, and the links of its measurement.
 //!
 //! Factors such as one half, two or a square are written where they are used. `scenarios::ablation` changes one field at a time and runs
 //! the simulated jobs again. [docs/ablation.md](../../../../docs/ablation.md) shows the results.
@@ -90,7 +90,7 @@ rules! {
     /// The CPU time that both ends together need to open a connection with a TLS 1.3 handshake.
     handshake_cost: Duration = Duration::from_micros(800), not Duration::from_micros(200), Duration::from_micros(3200);
 
-    /// The factor by which heads, frames, TLS records and partly filled packets make a transfer larger than its bodies. Without this
+    /// Heads, frames, TLS records and partly filled packets make a transfer larger than its bodies by this factor. Without this
     /// factor, the last of 75 small files took one round trip more than the others.
     framing: f64 = 1.12, not 1.0;
 
@@ -99,10 +99,10 @@ rules! {
     /// With 16 lanes none did.
     answer_segments: f64 = 2.0, not 0.0;
 
-    /// Up to this many bytes (four initial windows), a connection sends a request or an answer in one round trip once it has carried as
-    /// many before. The transfer itself is then short, so the end of the answer shows how long the server takes. For more bytes, the
-    /// beginning of the answer shows it. Without this rule, the answer time of 20 ms was never learned from bodies of 20 KB. Then 500
-    /// puts by 32 threads went over 7 connections and took 1.7 s instead of 0.5 s on loopback.
+    /// Up to this many bytes (four initial windows), a connection sends a request or an answer in one round trip, if it has carried the
+    /// same number of bytes before. The transfer itself is then short, so the end of the answer shows how long the server takes. For
+    /// more bytes, the beginning of the answer shows it. Without this rule, the answer time of 20 ms was never learned from bodies of
+    /// 20 KB. Then 500 puts by 32 threads went over 7 connections and took 1.7 s instead of 0.5 s on loopback.
     grown_window: f64 = 57_920.0, not 0.0;
 
     /// The round trip that is assumed before the first handshake. The value is typical between a laptop and a far region. If it is too
@@ -123,9 +123,9 @@ rules! {
     /// and 42 with the value 32.
     attempts_min: usize = 16, not 1, 32;
 
-    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about as
-    /// many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB came a tenth later over
-    /// 20 to 120 ms. With twice the value they came later on slow links.
+    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about
+    /// this many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB came a tenth later
+    /// over 20 to 120 ms. With twice the value they came later on slow links.
     first_burst: f64 = (8 * MIB) as f64, not (4 * MIB) as f64, (32 * MIB) as f64;
 
     /// The first burst is also limited to the bytes that a path of this rate (5 Gbit/s) carries in a round trip. A nearby server needs no
@@ -226,7 +226,7 @@ rules! {
     slow_start: f64 = 1.5, not f64::INFINITY, 1.1;
 
     /// After this many windows without growth by the factor [`slow_start`](Self::slow_start), the senders have found their rate. BBR waits
-    /// for as many round trips.
+    /// for the same number of round trips.
     calm: u32 = 3, not 1, 6;
 
     /// If packets were lost, this number of windows replaces [`calm`](Self::calm). A sender that has overrun a short queue needs this long
@@ -234,7 +234,7 @@ rules! {
     calm_after_loss: u32 = 12, not 3;
 
     /// Goodput counts as fallen only after this time without growth. BBR slows down for 200 ms every ten seconds to drain its queue. This
-    /// must not be taken for a fall.
+    /// pause must not be taken for a fall.
     fallen_min: Duration = Duration::from_millis(300), not Duration::ZERO;
 
     /// If goodput is this many times lower than the path's rate, the path doesn't limit it. The cause is then that senders slow down after
@@ -281,7 +281,7 @@ rules! {
     // Dials.
 
     /// The time for which an origin's other dials wait for the round trip of its first one. A nearby server answers within this time, and
-    /// then gets few lanes instead of many. With 2 ms, a server 2 ms away got 32 connections, of which only 14 made sense. If our own timer
+    /// then gets few lanes instead of many. With 2 ms, a server 2 ms away got 32 connections, although 14 were enough. If our own timer
     /// fires late, the wait begins again. On a machine with two cores and 200 files to read, the timer fired 10 ms late, and the handshakes
     /// of 32 lanes took 0.1 s.
     probe: Duration = Duration::from_millis(4), not Duration::ZERO;

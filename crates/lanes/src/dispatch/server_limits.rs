@@ -18,12 +18,12 @@ use super::{DispatchAction, Dispatcher, LaneId, OriginId};
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimit {
     rules: &'static Rules,
-    /// The number of unserved connections in a row, and the time at which the latest of them opened.
+    /// The number of unserved connections in a row, and the time when the latest of them opened.
     unserved: u32,
     opened: Option<Instant>,
     /// The number of connections that the server serves, and the time until which no more are opened.
     most: Option<(usize, Instant)>,
-    /// The last time at which a request was answered within [`quick`](Rules::quick).
+    /// The last time when a request was answered within [`quick`](Rules::quick).
     pub(super) quick: Option<Instant>,
 }
 
@@ -69,7 +69,7 @@ impl ConnectionLimit {
     }
 }
 
-/// The time for which a server keeps idle connections open, if known.
+/// The idle timeout of a server's connections, if known.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
     rules: &'static Rules,
@@ -119,8 +119,8 @@ impl IdleLimit {
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
         // The server's idle time began half a round trip before ours, and a request needs another half to reach it. Timers are coarse, so
-        // subtract a tenth too. The result is never below `service_min`. So a new connection isn't closed before it takes the request for
-        // which it was dialled, even if the server closes idle connections at once.
+        // subtract a tenth too. The result is never below `service_min`. So even if the server closes idle connections at once, a new
+        // connection isn't closed before it takes the request that it was dialled for.
         Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
     }
 
@@ -234,7 +234,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the time at which the next of an origin's idle lanes must be closed.
+    /// Returns the time when the next of an origin's idle lanes must be closed.
     pub(super) fn next_too_old(&self, origin: OriginId, state: &OriginState) -> Option<Instant> {
         if !state.idle.is_known() {
             return None;

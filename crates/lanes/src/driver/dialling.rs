@@ -52,7 +52,7 @@ pub(crate) struct NewConnection {
 pub(crate) struct DialReport {
     /// Addresses that accepted no connection, or were slower than one that was tried later.
     pub(crate) failed: Vec<SocketAddr>,
-    /// The address that accepted the connection. It is `None` again once the handshakes after TCP's have succeeded.
+    /// The address that accepted the TCP connection, until the further handshakes have succeeded.
     pub(crate) half_open: Option<SocketAddr>,
 }
 

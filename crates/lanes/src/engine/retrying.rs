@@ -19,7 +19,7 @@ use crate::{Alike, Call, Hedge, Origin, Request, Response, Verdict};
 /// An attempt that has ended.
 pub(super) struct FinishedAttempt<'a> {
     pub(super) outcome: &'a Result<Response, Error>,
-    /// The times at which this attempt and the call's first attempt began.
+    /// The times when this attempt and the call's first attempt began.
     pub(super) began: Instant,
     pub(super) started: Instant,
     /// The number of the attempt. The first is 1.

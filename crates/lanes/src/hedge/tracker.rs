@@ -14,7 +14,7 @@ use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub(crate) struct Tracker {
     pub(crate) alike: Alike,
     born: Instant,
-    /// The times at which the request was sent, its answer's head came, and bytes last moved. They are in microseconds after `born`, plus
+    /// The times when the request was sent, its answer's head came, and bytes last moved. They are in microseconds after `born`, plus
     /// one. 0 means that it hasn't happened yet.
     sent: AtomicU64,
     head: AtomicU64,

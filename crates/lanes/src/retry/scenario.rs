@@ -34,7 +34,7 @@ struct CallEnds {
     last: Duration,
 }
 
-/// An attempt: the time at which it began, and, if it fails, how long the server had been silent. The second value is `None` if the attempt
+/// An attempt: the time when it began, and, if it fails, how long the server had been silent. The second value is `None` if the attempt
 /// succeeds.
 type Attempt = (Instant, Option<Duration>);
 
@@ -50,7 +50,7 @@ fn run(calls: usize, away: ServerReply, back: Duration, timeout: Duration) -> Ca
         (0..calls).map(|call| Reverse((start, call, None))).collect();
     let (mut found, mut draw) = (CallEnds::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {
-        // These numbers are spread evenly, and the same in every run.
+        // Draw numbers that are spread evenly, and are the same in every run.
         draw = (draw * 7919 + 17) % 1000;
         let random = f64::from(draw) / 1000.0;
         let Some((began, silent)) = began else {

@@ -98,7 +98,7 @@ impl BesideCell {
         }
     }
 
-    /// Runs the arrivals together with this many slices of bulk. Returns the time that each small object took, the time at which bulk
+    /// Runs the arrivals together with this many slices of bulk. Returns the time that each small object took, the time when bulk
     /// ended, and the peak number of lanes.
     fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Vec<Duration>, Duration, usize) {
         let server = Server { control: self.control, ..self.rig.server(self.protocol) };

@@ -13,7 +13,7 @@ fn near_and(far: Server) -> World {
     World::over(&[Wire::both(Bottleneck::new(GIGABIT))], vec![near, far], CONNECTIONS_MAX, 1)
 }
 
-/// Downloads bulk of `mib` MiB from the near server. Returns the time at which all of it has arrived.
+/// Downloads bulk of `mib` MiB from the near server. Returns the time when all of it has arrived.
 fn bulk_ends(world: &mut World, mib: u64) -> Duration {
     let bulk: Vec<_> =
         (0..mib / 16).map(|_| world.submit(Duration::ZERO, RequestSpec::get(16 * MIB).of(NEAR))).collect();
@@ -106,8 +106,8 @@ fn small_attempts_limit_the_send_buffers_of_bulk_for_a_while() {
             else {
                 panic!("{protocol:?}: the limits of send buffers aren't set and lifted: {announced:?}");
             };
-            // The limit comes once the path is known. This takes a moment, because bytes that waited for a lost packet are read at once and
-            // make the rate seem higher at first.
+            // The limit comes once the path's rate is known. At first the rate seems higher, because bytes that waited for a lost packet
+            // are read at once.
             assert!(
                 (SMALL_AT..SMALL_AT + Duration::from_millis(1500)).contains(first),
                 "{protocol:?}: the first limit of send buffers comes after {first:?}"
@@ -207,7 +207,7 @@ const LINKS: [RigLink; 7] = [
     RigLink(100.0, 1000, 8192, 0.0),
 ];
 
-/// The rate to which a server limits each connection, in bytes per second. Real stores have such limits.
+/// The server's limit on the rate of each connection, in bytes per second. Real stores have such limits.
 const CAP: f64 = 20e6;
 
 #[derive(Clone, Copy, Debug)]

@@ -268,8 +268,8 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     for (took, (rig, (protocol, is_up))) in took.into_iter().zip(cells) {
         let (over, case) = (took.over_floor, case(protocol, is_up));
         println!("{}", multiples(rig, &case, &took));
-        // If sizes are unknown, the smallest objects can't be sent first. Then half of the small objects' bytes come before the median
-        // object.
+        // If sizes are unknown, the smallest objects can't be sent first. In this case, half of the small objects' bytes come before
+        // the median object.
         let small_p50 = if is_up { 2.8 } else { 3.5 };
         // On a path of 10 Gbit/s and 50 ms, the job ends before the path is full.
         let is_long = rig.1 >= 10_000;

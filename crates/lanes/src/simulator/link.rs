@@ -37,7 +37,7 @@ const SEND_MAX: u64 = 4 << 20;
 /// The maximum number of unsent bytes that a server's kernel buffers.
 const AHEAD: u64 = 256 << 10;
 
-/// The interval at which yielding bulk is permitted further bytes.
+/// The interval between two permissions for yielding bulk to move bytes.
 const TURN: Nanos = 1_000_000;
 
 /// The direction of bytes: down to the client, or up to the server.
@@ -402,7 +402,7 @@ impl Link {
         role == Role::Freight && self.valve.is_some()
     }
 
-    /// Writes and sends as much as all limits permit.
+    /// Writes and sends the bytes that all limits permit.
     fn pump(&mut self, lane: LaneId) {
         let Some(ConnectionSite { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else {
             return;

@@ -231,7 +231,7 @@ pub(crate) struct Server {
     pub(crate) faults: Faults,
 }
 
-/// The way in which the client notices that the server has closed an idle connection.
+/// The event that shows the client that the server has closed an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdleClose {
     /// When the client is about to send the next request.
@@ -305,7 +305,7 @@ impl BottleneckQueue {
         Self { rate: bottleneck.rate, room: bottleneck.queue as f64, free_at: 0 }
     }
 
-    /// Accepts as many of these packets of `each` bytes as fit into the queue. Returns their number, and the time at which the last of them
+    /// Accepts as many of these packets of `each` bytes as fit into the queue. Returns their number, and the time when the last of them
     /// has left.
     pub(crate) fn pass(&mut self, now: Nanos, packets: u64, each: f64) -> (u64, Nanos) {
         if self.rate.is_infinite() {

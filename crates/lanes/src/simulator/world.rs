@@ -35,7 +35,7 @@ pub(crate) struct SimulatedRequest {
     pub(crate) ended: Option<Nanos>,
     /// True if no lane could be opened for it.
     pub(crate) failed: bool,
-    /// The lanes on which it was sent.
+    /// The lanes that carried the request.
     pub(crate) lanes: Vec<LaneId>,
     /// The number of those lanes that the server had already closed.
     pub(crate) stale: u32,
@@ -102,7 +102,7 @@ pub(crate) struct World {
     pub(crate) requests: Vec<SimulatedRequest>,
     pub(crate) dials: usize,
     pub(crate) lanes_peak: usize,
-    /// The total time for which servers were silent.
+    /// The total time of all servers' silences.
     pub(crate) stalled: Duration,
     /// The last rate limit of bulk for each direction, and the number of limits so far.
     pub(crate) yields: [(Option<u64>, usize); 2],
@@ -136,7 +136,7 @@ pub(crate) struct World {
     arrived: Vec<LinkEvent>,
     side: Side,
     connections: BTreeMap<LaneId, SimulatedConnection>,
-    /// For each server, the time at which it has finished all handshakes so far.
+    /// For each server, the time when it finishes the last of the handshakes so far.
     shaken: Vec<Nanos>,
 }
 
@@ -381,13 +381,13 @@ impl World {
         times
     }
 
-    /// Returns the time at which the last of these requests ended.
+    /// Returns the time when the last of these requests ended.
     pub(crate) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
         let ends = attempts.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }
 
-    /// Returns the time at which the last of all requests ended.
+    /// Returns the time when the last of all requests ended.
     pub(crate) fn last_end(&self) -> Duration {
         let ends = self.requests.iter().map(|r| r.ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())

@@ -4,8 +4,8 @@
 //! systems, `fallback` sets no limits and has no measurements.
 //!
 //! - `clamp` limits the receive window, and so the bytes that the peer may have in flight. 0 removes the limit. Without it, small answers
-//!   wait a little longer behind bulk. `clamp` returns whether the limit is permanent. This is the case only if the receive buffer is
-//!   already large enough to be locked at its size. Otherwise TCP removes the limit when it next enlarges the buffer.
+//!   wait a little longer behind bulk. `clamp` returns whether the limit is permanent. The limit is permanent only if the receive buffer
+//!   is already large enough to be locked at its size. Otherwise TCP removes the limit when it next enlarges the buffer.
 //! - `low_water` makes the socket readable only when this many bytes or the end of the stream have arrived. Without it, bulk is read in
 //!   smaller chunks.
 //! - `send_buffer` limits the bytes in the send buffer, including those that are sent but not acknowledged. With 0, TCP chooses the size of

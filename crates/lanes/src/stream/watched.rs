@@ -23,7 +23,7 @@ const CLAMP_AGAIN_MS: u64 = 5;
 #[derive(Debug)]
 pub(crate) struct IoProgress {
     since: Instant,
-    /// The time at which bytes last moved, in milliseconds after `since`.
+    /// The time when bytes last moved, in milliseconds after `since`.
     last_ms: AtomicU64,
     /// State shared with the other connections to the origin.
     traffic: Arc<Traffic>,
@@ -107,8 +107,8 @@ impl IoProgress {
         }
     }
 
-    /// From the next read on, wakes a reader only when this many bytes have arrived. It must be certain that so many bytes come. Otherwise
-    /// the read can wait for ever.
+    /// From the next read on, wakes a reader only when this many bytes have arrived. The caller must be certain that this many bytes come.
+    /// Otherwise the read can wait for ever.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
@@ -139,7 +139,8 @@ impl IoProgress {
 /// A socket that records its progress.
 #[derive(Debug)]
 pub(crate) struct WatchedSocket {
-    /// This is declared before the socket, so that it is dropped while the socket is still open.
+    /// Rust drops fields in the order of their declaration, so this registration is dropped while the socket
+    /// is still open.
     listed: SocketRegistration,
     tcp: TcpStream,
     progress: Arc<IoProgress>,

@@ -50,7 +50,7 @@ pub(super) struct RequestRate {
     free_above: f64,
     window_began: Instant,
     answers: u32,
-    /// The answers per second in the last full window. It is the largest number if there was no full window, or after a pause.
+    /// The answers per second in the last full window. The value is `f64::MAX` if there was no full window, or after a pause.
     answered: f64,
 }
 

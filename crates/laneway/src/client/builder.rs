@@ -23,8 +23,8 @@ use crate::{Client, Engine, Error};
 ///
 /// [`ClientBuilder::from_env`] starts with the process's environment variables, as the program does.
 /// [`Client::builder`] starts with the public endpoints of the clouds, and reads only three groups of
-/// variables. These are the variables for credentials, AWS's variables for S3 (region, endpoint, checksums),
-/// and `SSL_CERT_FILE` and `SSL_CERT_DIR`. A value set by a method overrides the default and the variable.
+/// variables: those for credentials, AWS's variables for S3 (region, endpoint, checksums), and
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR`. A value set by a method overrides the default and the variable.
 ///
 /// The client sends its messages to `tracing`, where the program's own subscriber receives them: see [the
 /// crate's page](crate#messages).
@@ -81,8 +81,8 @@ impl ClientBuilder {
     }
 
     /// Does the same as [`from_env`](Self::from_env) with the given variables instead of the process's
-    /// variables. It is for programs that act for several users. Only `SSL_CERT_FILE` and `SSL_CERT_DIR`
-    /// still come from the process's environment.
+    /// variables. Use this method in programs that act for several users. Only `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` still come from the process's environment.
     pub fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -146,8 +146,8 @@ impl ClientBuilder {
     }
 
     /// Assumes this IAM role, and signs S3 requests with the role's temporary keys. Laneway gets these keys
-    /// from AWS's Security Token Service (STS). It signs its request to STS with the client's own AWS keys:
-    /// those of [`access_key`](Self::access_key), or else of the
+    /// from AWS's Security Token Service (STS). Laneway signs its request to STS with the client's own AWS
+    /// keys: those of [`access_key`](Self::access_key), or else of the
     /// [`credential_provider`](Self::credential_provider), or else those that it finds.
     #[must_use]
     pub fn assume_role(mut self, role: AssumedRole) -> Self {
@@ -409,7 +409,7 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Sets the object size from which Laneway copies an object inside a store part by part. Tests lower this
+    /// Sets the minimum size of objects that Laneway copies part by part inside a store. Tests lower this
     /// size, because they would otherwise have to copy GiBs.
     #[doc(hidden)]
     #[must_use]

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ObjectAccess {
-    /// The object's tags. They are empty on GCS, which has no tags.
+    /// The object's tags. The map is empty on GCS, which has no tags.
     pub tags: BTreeMap<String, String>,
     /// The grants. On GCS, objects in buckets with uniform bucket-level access have none.
     pub grants: Vec<AccessGrant>,
@@ -107,8 +107,8 @@ impl Stats {
     }
 }
 
-/// Returns the answer for an object. It is an error if the task has died, or if this process was forked after
-/// the task began.
+/// Returns the answer for an object. Returns an error if the task has died, or if this process was forked
+/// after the task began.
 fn taken(
     at: Location,
     answer: Option<Option<Result<ObjectMeta, Error>>>,

@@ -70,8 +70,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// If the store reports a combinable checksum of an object, returns the kind by which to compare the
-    /// object.
+    /// If the store reports a combinable checksum of an object, returns the kind of this checksum.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(ChecksumSet::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }

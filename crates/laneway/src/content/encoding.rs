@@ -29,8 +29,8 @@ impl ContentEncoding {
         }
     }
 
-    /// Decodes all members of a gzip file, or all frames of a zstd file. They follow each other without a
-    /// gap.
+    /// Decodes all members of a gzip file, or all frames of a zstd file. The members or frames follow each
+    /// other without a gap.
     ///
     /// # Errors
     /// The errors of reading and writing. If the bytes aren't in this encoding, `InvalidData`, `InvalidInput`

@@ -41,9 +41,9 @@ impl FileThreads {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the number of threads for a machine with this many cores. There are more threads than cores,
-    /// because a disk serves several requests at once. But a read from the page cache occupies a core, so
-    /// many more threads wouldn't help.
+    /// Returns the number of threads for a machine with this many cores. The pool has more threads than the
+    /// machine has cores, because a disk serves several requests at once. But a read from the page cache
+    /// occupies a core, so a much larger number of threads wouldn't help.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }

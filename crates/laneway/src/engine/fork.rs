@@ -80,8 +80,8 @@ impl<T: fmt::Debug> fmt::Debug for OfProcess<T> {
 /// A separate value for each process. A forked child makes its own when it first needs one.
 pub(crate) struct PerProcess<T> {
     of: OfProcess<T>,
-    /// The value for a forked child. It in turn holds the value for the child's own child, and so on. Only
-    /// the child sets this field, so no thread of the parent can be setting it during the fork.
+    /// The value for a forked child. The child's value in turn holds the value for the child's own child, and
+    /// so on. Only the child sets this field, so no thread of the parent can be setting it during the fork.
     child: OnceLock<Box<Self>>,
 }
 

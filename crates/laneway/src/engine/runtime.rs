@@ -18,7 +18,8 @@ use crate::Error;
 use crate::engine::fork::OfProcess;
 
 /// The size of the work thread's stack. Only pages that are used take memory. An unoptimised build moves
-/// large futures over the stack. There the usual 2 MiB are slightly too small for a sync between two stores.
+/// large futures over the stack. In such a build, the usual 2 MiB are slightly too small for a sync between
+/// two stores.
 const STACK: usize = 8 << 20;
 
 /// An async runtime on its own thread. Dropping it ends the thread.
@@ -159,8 +160,8 @@ impl Wake for ThreadWaker {
 }
 
 /// Blocks this thread until a call is done, at most for `at_most`. The thread itself runs most of the call.
-/// It must do nothing else meanwhile, because a call that isn't polled keeps memory or a connection that
-/// other calls wait for.
+/// Meanwhile the thread must do nothing else, because a call that isn't polled keeps memory or a connection
+/// that other calls wait for.
 pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     let sleeping = Arc::new(ThreadWaker { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&sleeping));

@@ -1,6 +1,6 @@
-//! The kinds of errors, by which callers distinguish them.
+//! The kinds of errors.
 
-/// The kind of a failure, by which a caller can decide what to do. A kind's number and name never change.
+/// The kind of a failure. A caller can use it to decide what to do. A kind's number and name never change.
 /// Later versions may add kinds with new numbers.
 ///
 /// `SEMANTICS.md` in the repository also lists the kinds and their meanings.
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Integrity = 11,
     /// The range lies outside the object, or is empty.
     InvalidRange = 12,
-    /// The store refuses the request as invalid. It would refuse it in any state of the object.
+    /// The store refuses the request as invalid, whatever the state of the object.
     Invalid = 13,
     /// The request as a whole is invalid, because of a mistake by the caller. Nothing was sent.
     Usage = 14,

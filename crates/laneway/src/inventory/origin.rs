@@ -117,7 +117,7 @@ pub(super) struct InventoryOpener {
     pub(super) origin: InventorySource,
     runtime: Handle,
     tally: Option<Tally>,
-    /// The channel for batches. The channel closes once the receiver is gone. Then fetching ends.
+    /// The channel for batches. The channel closes once the receiver is gone, which ends fetching.
     out: BatchSender,
 }
 

@@ -20,7 +20,8 @@ pub(crate) const EXISTS: &str = "the destination exists";
 /// The reason with which a job skips an item if the store refused the write because the destination exists,
 /// and the credentials don't permit Laneway to check this.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
-/// The maximum number of remembered stretches. They hold about 64,000 keys, which take a few MiB.
+/// The maximum number of remembered stretches. This number of stretches holds about 64,000 keys, which take a
+/// few MiB.
 const STRETCHES_MAX: usize = 64;
 /// The minimum number of keys of one tree for which Laneway requests a page of a listing instead of HEADs. A
 /// page costs as much as one or two HEADs.

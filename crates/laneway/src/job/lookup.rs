@@ -1,6 +1,6 @@
-//! Looks up the sizes of objects that the user named one by one. If there are many of them, a listing shows
-//! the sizes sooner than the answers to the objects' own requests. With the sizes, Laneway can download small
-//! objects without waiting for large ones.
+//! Looks up the sizes of objects that the user named one by one. For many objects, a listing shows the sizes
+//! sooner than the answers to the objects' own requests. With the sizes, Laneway can download small objects
+//! without waiting for large ones.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Runs a job's items. It runs as many small items as the memory limit allows, and at the same time a few
-//! large items.
+//! Runs a job's items. The memory limit decides how many small items run at the same time. A few large items
+//! run beside them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const GROUP_MAX: usize = 64;
 /// A group of small items is full once it reserves at least this many bytes.
 const GROUP_COST_MAX: usize = 2 << 20;
 
-/// The time for which a cancelled job waits for the small items that are under way.
+/// A cancelled job waits for this time until the running small items have ended.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.
@@ -37,8 +37,8 @@ pub(crate) enum Unit {
     /// Small items that start once `cost` bytes of memory are reserved. When the job is cancelled, started
     /// items may run for at most [`GRACE`], and are then dropped.
     Small { cost: usize, run: BoxFuture<'static, ()> },
-    /// A large item. It reserves its own memory, and ends by itself when the job is cancelled, after it has
-    /// removed its temporary files.
+    /// A large item. The item reserves its own memory. When the job is cancelled, the item removes its
+    /// temporary files and ends by itself.
     Large(BoxFuture<'static, ()>),
 }
 

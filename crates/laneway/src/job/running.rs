@@ -16,12 +16,11 @@ use crate::job::{CancelFlag, Canceller, JobEnds};
 use crate::manifest::{JobManifest, Manifest, ManifestRecord, ManifestSubject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// The number of permits for groups of files that are being written. It is never reached, because the memory
-/// limit allows fewer groups. To wait for all groups, the job acquires all permits.
+/// The number of permits for groups of files that are being written. This number is never reached, because
+/// the memory limit allows fewer groups. To wait for all groups, the job acquires all permits.
 const WRITES_MAX: u32 = 1 << 16;
 
-/// The maximum number of missing objects for which a job looks for an explanation. Each explanation takes a
-/// request.
+/// The maximum number of requests that a job sends to find out why objects are missing.
 const EXPLAINED_MAX: u64 = 16;
 
 /// The warning if the filters exclude every item.
@@ -99,8 +98,8 @@ pub(crate) struct ActiveItem {
     pub(crate) line: Option<Box<str>>,
 }
 
-/// The state of a source, by which a later run detects that the source has changed. It consists of the size
-/// and either an object's version or a file's modification time.
+/// The state of a source. A later run compares it, to detect that the source has changed. It consists of the
+/// size and either an object's version or a file's modification time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceState {
     text: String,
@@ -564,7 +563,7 @@ impl JobState {
         Arc::clone(&self.writes).acquire_owned().await.ok()
     }
 
-    /// Returns the collection of items for which the job warns at its end.
+    /// Returns the items that the job's warnings at its end concern.
     pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
         self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -54,8 +54,7 @@ pub(crate) async fn asked(
 }
 
 /// Returns the sources of a job in their order, and sends a HEAD for each wanted source that is a single
-/// object. The HEADs for the next sources run concurrently. `store` returns the store to which a HEAD is
-/// sent.
+/// object. The HEADs for the next sources run concurrently. `store` returns the store that receives a HEAD.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
@@ -105,8 +104,8 @@ impl Search {
         Self { job, request, units, names: TakenNames::new(may_meet), existing }
     }
 
-    /// Returns the order in which the job reads listings. With `no_clobber`, this is the order of keys. Then
-    /// the destinations that are looked up together are neighbours, and one page shows many of them.
+    /// Returns the order in which the job reads listings. With `no_clobber`, this is the order of keys.
+    /// Destinations that are looked up together are then neighbours, so one page shows many of them.
     pub(crate) fn order(&self) -> KeyOrder {
         if self.request.no_clobber { KeyOrder::Keys } else { KeyOrder::Arrival }
     }

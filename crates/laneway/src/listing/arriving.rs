@@ -36,8 +36,7 @@ pub(crate) struct EntryBatch {
     pub(crate) objects: Vec<ObjectMeta>,
     pub(crate) prefixes: Vec<String>,
     pub(crate) ends_page: bool,
-    /// True if the store turned out to list in no order. Then the keys are in the order in which the store
-    /// sends them.
+    /// True if the store turned out to list in no order. The keys are then in the order of their arrival.
     pub(crate) is_unsorted: bool,
 }
 
@@ -240,9 +239,9 @@ impl PassedEntries {
         Some(true)
     }
 
-    /// Begins the listing again as an unsorted one, with one page after the other. Returns false if that
-    /// isn't possible. It isn't possible if the listing is already unsorted. It also isn't possible if the
-    /// reader already has too many entries: Laneway must skip them, but doesn't remember all of them.
+    /// Begins the listing again as an unsorted one, with one page after the other. Returns false if the
+    /// listing is already unsorted, or if the reader already has too many entries. The new listing must skip
+    /// these entries, but Laneway doesn't remember all of them.
     fn begins_again(&mut self) -> bool {
         let may = self.is_sorted && !self.has_forgotten;
         self.is_sorted &= !may;

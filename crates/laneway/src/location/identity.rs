@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
-/// The attributes by which Laneway recognises a file, and sees if its content has changed.
+/// The attributes that identify a file and show if its content has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct FileIdentity {
     pub(crate) inode: u64,

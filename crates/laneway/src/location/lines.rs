@@ -12,8 +12,8 @@ pub(crate) struct TextLine {
     /// The line's number, counted from 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
-    /// False for a last line without a line end. It may be incomplete, because its writer may have been
-    /// interrupted.
+    /// False for a last line without a line end. Such a line may be incomplete, because its writer may have
+    /// been interrupted.
     pub(crate) is_ended: bool,
     /// The line's offset in the file.
     pub(crate) start: u64,

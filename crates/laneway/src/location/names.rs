@@ -18,8 +18,9 @@ pub(crate) struct TakenNames {
 
 impl TakenNames {
     /// Returns an empty set for a job. `may_meet` says that two sources of the job can have the same
-    /// destination. This holds for several sources, and for patterns, which put objects from several folders
-    /// into one. In a single tree, all names differ, so no names are recorded.
+    /// destination. Several sources can have the same destination. So can the matches of a pattern, because
+    /// objects from several folders go into one. In a single tree, all names differ, so no names are
+    /// recorded.
     pub(crate) fn new(may_meet: bool) -> Self {
         Self { taken: may_meet.then(HashSet::new), keys: RandomState::new() }
     }

@@ -59,7 +59,8 @@ impl Pattern {
         (literal_prefix.len() < text.len()).then_some(Self { tokens, literal_prefix })
     }
 
-    /// Returns the text before the first wildcard, with which every match begins. Laneway lists this prefix.
+    /// Returns the text before the first wildcard. Every match begins with this text, so Laneway lists this
+    /// prefix.
     pub(crate) fn literal_prefix(&self) -> &str {
         &self.literal_prefix
     }

@@ -88,9 +88,9 @@ impl fmt::Display for Relative {
     }
 }
 
-/// Returns whether a component is reserved on Windows. It is reserved if it contains a separator or a special
-/// character such as `:`, or if it is the name of a device. It is also reserved if it ends in a dot or a
-/// space, because Windows drops these.
+/// Returns whether a component is reserved on Windows. A component is reserved if it contains a separator or
+/// a special character such as `:`, or if it is the name of a device. A component that ends in a dot or a
+/// space is also reserved, because Windows drops these characters.
 fn means_something_to_windows(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();

@@ -64,8 +64,8 @@ impl Reader {
         self.0.footer()
     }
 
-    /// Reads into `buffer` from `offset` on, and returns the number of bytes read. It is less than the
-    /// buffer's length only if the object ends earlier. After this method has returned, Laneway no longer
+    /// Reads into `buffer` from `offset` on, and returns the number of bytes read. The number is less than
+    /// the buffer's length only if the object ends earlier. After this method has returned, Laneway no longer
     /// writes to the buffer.
     ///
     /// # Errors

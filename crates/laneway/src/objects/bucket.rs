@@ -63,7 +63,7 @@ impl Bucket {
         &self.0.bucket
     }
 
-    /// Returns the prefix that Laneway puts before every key. It is empty for the whole bucket.
+    /// Returns the prefix that Laneway puts before every key. The prefix is empty for the whole bucket.
     pub fn prefix(&self) -> &str {
         &self.0.prefix
     }

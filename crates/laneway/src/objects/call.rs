@@ -41,7 +41,7 @@ impl<T> fmt::Debug for Pending<T> {
 /// Runs a call, and ends it with an error when it takes longer than `deadline`.
 ///
 /// # Errors
-/// Those of `call`; `ErrorKind::Timeout` with `url` if the deadline passes.
+/// The errors of `call`; `ErrorKind::Timeout` with `url` if the deadline passes.
 pub(super) fn within<T>(
     deadline: Option<Duration>,
     url: &str,
@@ -122,7 +122,7 @@ macro_rules! callable {
         impl $verb {
             /// Limits the time of the call. After this time, the call fails with an error of kind
             /// [`Timeout`](crate::ErrorKind::Timeout). Without a deadline, a call that makes progress can
-            /// take any time. It fails once the server has made no progress for the client's
+            /// take any time. The call fails once the server has made no progress for the client's
             /// [`retry_for`](crate::ClientBuilder::retry_for).
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);

@@ -35,7 +35,7 @@ impl Bucket {
     /// Reads an object. The call returns a [`Download`] as soon as the object's metadata has arrived. The
     /// download then returns the bytes in order, as they arrive or all together. A small object takes one
     /// request. Laneway fetches a large object in slices, before the caller asks for them. It uses several
-    /// connections if that is faster. All bytes are of the same version.
+    /// connections if the download is then faster. All bytes are of the same version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -70,18 +70,18 @@ callable!(Get, Download);
 conditional!(Get);
 
 impl Get {
-    /// Reads only a range of the object, such as `0..100` or `100..`. This takes one request for each 8 MiB.
-    /// If the range reaches beyond the object's end, the download ends with the object. If the range is
-    /// empty, or begins at or after the object's end, the call fails with an error of kind
+    /// Reads only a range of the object, such as `0..100` or `100..`. Each 8 MiB take one request. If the
+    /// range reaches beyond the object's end, the download ends with the object. If the range is empty, or
+    /// begins at or after the object's end, the call fails with an error of kind
     /// [`InvalidRange`](crate::ErrorKind::InvalidRange). In an empty object, `0..` returns no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.part = ReadExtent::of(&range);
         self
     }
 
-    /// Reads only the last bytes of the object, or all of them if there are fewer. This takes no additional
-    /// request to find out the object's size. In an empty object it returns no bytes. If `bytes` is 0, the
-    /// call fails with an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
+    /// Reads only the last bytes of the object, or all of them if there are fewer. Laneway sends no
+    /// additional request to find out the object's size. In an empty object it returns no bytes. If `bytes`
+    /// is 0, the call fails with an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part =
             ByteRange::last(bytes).map_or(ReadExtent::Nothing { start: 0, end: 0 }, ReadExtent::Bytes);
@@ -153,10 +153,10 @@ impl ReadExtent {
 
 /// An object that is being read. Dropping it ends the download.
 ///
-/// It is a [`Stream`] of chunks, and implements [`Read`] for threads that run no async tasks. If a whole
-/// object is read, Laneway compares its checksum before it reports the end. If the checksum differs, reading
-/// ends with an error instead. For an object of at most 8 MiB, Laneway compares it before it returns the
-/// first chunk.
+/// A download is a [`Stream`] of chunks, and implements [`Read`] for threads that run no async tasks. If a
+/// whole object is read, Laneway compares its checksum before it reports the end. If the checksum differs,
+/// reading ends with an error instead. For an object of at most 8 MiB, Laneway compares it before it returns
+/// the first chunk.
 #[derive(Debug)]
 pub struct Download {
     meta: ObjectMeta,

@@ -15,12 +15,13 @@ use crate::engine::runtime::Task;
 use crate::listing::{self, KeyOrder};
 use crate::{Bucket, Error};
 
-/// The maximum number of pages whose entries wait for the caller. While that many wait, Laneway passes on no
-/// entries of further pages. It may already have requested these pages.
+/// The maximum number of pages whose entries wait for the caller. While that many pages wait, Laneway passes
+/// on no entries of further pages, although it may already have requested them.
 const PAGES_WAITING_MAX: usize = 2;
 
-/// A stream of the objects below a prefix, made by [`Bucket::list`]. It yields objects while pages arrive. It
-/// sends no request before it is polled, and none after it is dropped. It ends after an error.
+/// A stream of the objects below a prefix, made by [`Bucket::list`]. The stream yields objects while pages
+/// arrive. It sends no request before it is polled, and none after it is dropped. The stream ends after an
+/// error.
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
 pub struct List(BucketListing);

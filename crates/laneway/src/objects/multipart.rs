@@ -31,7 +31,7 @@ pub struct Multipart {
     named: Named,
 }
 
-/// A part that was sent and that the store keeps. It can be serialised and passed to the process that
+/// A part that was sent and that the store keeps. This value can be serialised and passed to the process that
 /// completes the upload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UploadedPart {
@@ -178,8 +178,9 @@ impl Multipart {
         &self.key
     }
 
-    /// Returns the id with which [`Bucket::multipart`] continues the upload in any process. It contains the
-    /// store's id of the upload, and how the store combines the parts' checksums. It isn't secret.
+    /// Returns the id of the upload. With this id, [`Bucket::multipart`] continues the upload in any process.
+    /// The id contains the store's id of the upload, and how the store combines the parts' checksums. The id
+    /// isn't secret.
     pub fn id(&self) -> String {
         let checksums = match self.named.checksums {
             PartChecksums::FullObject => WHOLE,
@@ -194,8 +195,8 @@ impl Multipart {
     /// number as an earlier one replaces it.
     ///
     /// # Errors
-    /// The awaited call fails if the number is outside this range. It also returns the store's errors, such as
-    /// `ErrorKind::NotFound` if the upload was already completed or aborted.
+    /// The awaited call fails if the number is outside this range. The call also returns the store's errors,
+    /// such as `ErrorKind::NotFound` if the upload was already completed or aborted.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
@@ -207,7 +208,7 @@ impl Multipart {
     ///
     /// # Errors
     /// The awaited call fails if two parts have the same number, or if a part is too small or isn't in the
-    /// store. It also fails if the stored object differs from the sent bytes.
+    /// store. The call also fails if the stored object differs from the sent bytes.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }

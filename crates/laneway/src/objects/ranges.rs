@@ -52,8 +52,8 @@ impl Bucket {
     /// another request. The costs are computed from the measured network path and the store's [`PriceList`].
     /// Laneway splits a range above 16 MiB into several requests. If the object's size is known
     /// ([`known`](GetRanges::known)) and reading the whole object costs less, Laneway reads the whole object
-    /// instead. It sends up to 100 requests at the same time. All answers must be of the same version: if the
-    /// object is replaced during the call, the call fails.
+    /// instead. A call sends up to 100 requests at the same time. All answers must be of the same version: if
+    /// the object is replaced during the call, the call fails.
     ///
     /// - Ranges may repeat or overlap. Each of them returns all its bytes, but Laneway fetches shared bytes
     ///   once.
@@ -230,8 +230,8 @@ impl GetRanges {
     }
 }
 
-/// A stream of an object's ranges as they arrive, made by [`GetRanges::stream`]. It ends after the first
-/// error. If it ends without an error, it has yielded every range.
+/// A stream of an object's ranges as they arrive, made by [`GetRanges::stream`]. The stream ends after the
+/// first error. If it ends without an error, it has yielded every range.
 pub struct Ranges {
     /// The task sends `None` at the end. If the channel closes without it, the task has died.
     results: OfProcess<mpsc::UnboundedReceiver<Option<RangeResult>>>,

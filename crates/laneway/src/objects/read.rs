@@ -178,8 +178,8 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<ReadStep> {
     steps
 }
 
-/// Returns the result of a read of several ranges. It is unverified, because no store reports a checksum of a
-/// range.
+/// Returns the result of a read of several ranges. The result is unverified, because no store reports a
+/// checksum of a range.
 fn moved(bytes: u64) -> TransferOutcome {
     TransferOutcome { bytes, verified: Verified::Unverified, atomic: true, made: ResultObject::default() }
 }

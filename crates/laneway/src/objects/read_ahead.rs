@@ -10,8 +10,8 @@ const FIRST: u64 = 128 << 10;
 /// fetches most small objects completely.
 pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
 
-/// Each read in order is this many times as large as the one before. The read after one of 512 KiB is 2 MiB
-/// large. It therefore uses a freight lane, so that small requests of other calls go first.
+/// Each read in order is this many times as large as the one before. After a read of 512 KiB, the next read
+/// has 2 MiB. A read of this size uses a freight lane, so small requests of other calls go first.
 const GROWTH: u64 = 4;
 
 /// The maximum size in bytes of a read: two slices of 8 MiB.

@@ -23,10 +23,10 @@ use crate::{Bucket, Error};
 /// An object that is open for reads, made by [`Bucket::open`]. All reads return bytes of the same version.
 /// After the object was replaced, reads fail.
 ///
-/// It also implements [`AsyncRead`] and [`AsyncSeek`]. While a program reads in order, Laneway fetches more
-/// and more bytes in advance. After a jump to another offset, it fetches nothing in advance at first, unless
-/// the object was opened for [reading in order](super::Open::in_order). [`again`](Self::again) makes another
-/// reader of the same object. Both share the bytes that came with the opening request.
+/// A reader also implements [`AsyncRead`] and [`AsyncSeek`]. While a program reads in order, Laneway fetches
+/// more and more bytes in advance. After a jump to another offset, it fetches nothing in advance at first,
+/// unless the object was opened for [reading in order](super::Open::in_order). [`again`](Self::again) makes
+/// another reader of the same object. Both readers share the bytes that came with the opening request.
 pub struct Reader {
     object: Arc<ReaderObject>,
     deadline: Option<Duration>,
@@ -128,11 +128,12 @@ impl Reader {
         self.object.read_into(offset, buffer, self.deadline).await
     }
 
-    /// Reads the bytes from `offset` on into `buffer`, as [`read_at`](Self::read_at) does. It is for memory
-    /// that isn't a `Vec`, such as another language's buffer. Laneway writes the bytes to the buffer directly
-    /// as they arrive on the connections, and keeps no other copy. It fetches a long range with several
-    /// concurrent requests. If the future fails or is dropped, a request may still write to the buffer for a
-    /// moment. The buffer is dropped only after that, so its `Drop` shows when the memory can be freed.
+    /// Reads the bytes from `offset` on into `buffer`, as [`read_at`](Self::read_at) does. Use this method
+    /// for memory that isn't a `Vec`, such as another language's buffer. Laneway writes the bytes to the
+    /// buffer directly as they arrive on the connections, and keeps no other copy. It fetches a long range
+    /// with several concurrent requests. If the future fails or is dropped, a request may still write to the
+    /// buffer for a moment. The buffer is dropped only after that, so its `Drop` shows when the memory can be
+    /// freed.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -187,9 +188,9 @@ impl Reader {
     /// buffer is longer than its range, Laneway fills its beginning. After an error, the remaining buffers
     /// are dropped, and their content is undefined.
     ///
-    /// In three cases, Laneway itself holds the bytes first and then copies them to the buffers. It does so
-    /// for bytes that came with the opening request, for columns that were fetched in advance, and for
-    /// objects of a store that reports no version.
+    /// In three cases, Laneway itself holds the bytes first and then copies them to the buffers. These are
+    /// bytes that came with the opening request, columns that were fetched in advance, and objects of a store
+    /// that reports no version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -225,12 +226,12 @@ impl Reader {
         begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
 
-    /// Returns the offset at which the next read in order begins.
+    /// Returns the offset of the next read in order.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Sets the offset at which the next read in order begins. It may be after the object's end, where reads
+    /// Sets the offset of the next read in order. The offset may be after the object's end, where reads
     /// return no bytes.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
@@ -510,8 +511,8 @@ impl AsyncSeek for Reader {
     }
 }
 
-/// Returns the new offset after a seek from the offset `now`. It may be after the object's end, where reads
-/// return no bytes.
+/// Returns the new offset after a seek from the offset `now`. The new offset may be after the object's end,
+/// where reads return no bytes.
 ///
 /// # Errors
 /// If the new offset would be negative.

@@ -57,8 +57,8 @@ struct WriterUpload {
 type RoomWait = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 
 impl Bucket {
-    /// Returns a writer for an object. It sends nothing before the caller has written a part's bytes or calls
-    /// [`finish`](Writer::finish).
+    /// Returns a writer for an object. The writer sends nothing before the caller has written a part's bytes
+    /// or calls [`finish`](Writer::finish).
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Takes as many bytes as fit into the current part. If that part is full, sends it first.
+    /// Takes the bytes that fit into the current part. If that part is full, sends it first.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
         if self.ending.is_some() || self.ended.is_some() {
             return Poll::Ready(Err(self.misused("was finished or has failed, and takes no more bytes")));
@@ -219,8 +219,8 @@ impl Writer {
             let parts = PartsUpload::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
-        // Start the upload now. It then sends parts while the program fills further parts, although nothing
-        // polls `ended` meanwhile.
+        // Start the upload now. The upload then sends parts while the program fills further parts, although
+        // nothing polls `ended` meanwhile.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
         Ok(WriterUpload { cut, sender, room: None, ended })
     }

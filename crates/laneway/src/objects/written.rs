@@ -15,7 +15,7 @@ pub struct Written {
     pub size: u64,
     /// The checksums that the store reports.
     pub checksums: Checksums,
-    /// The kind of checksum by which Laneway compared the stored object with the bytes that were sent.
+    /// The kind of checksum that was equal for the stored object and the sent bytes.
     pub verified: Verified,
     /// True if there was no condition, or if the store itself enforced it, so that no other write could
     /// happen between check and write.

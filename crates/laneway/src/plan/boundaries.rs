@@ -1,4 +1,4 @@
-//! The boundaries of the parts in which an object was uploaded.
+//! The boundaries of an object's uploaded parts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use laneway_store::{Capabilities, PartRules};
 
-/// The size up to which an object is copied in one call, and the size of the parts of larger objects.
+/// The maximum size of an object that is copied in one call, and the size of the parts of larger objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopySizes {
     /// The size in bytes of the largest object that is copied in one call. If the store's own limit is lower,

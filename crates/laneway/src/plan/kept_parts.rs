@@ -21,7 +21,7 @@ pub(crate) struct UploadSubject {
     pub(crate) endpoint: String,
     pub(crate) file: FileIdentity,
     /// A checksum of the object's properties, such as its metadata, and of the store's settings that change
-    /// it, such as an encryption key. It doesn't include the object's bytes.
+    /// the object, such as an encryption key. The checksum doesn't include the object's bytes.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }

@@ -42,12 +42,12 @@ const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
 /// The number of concurrent page requests until pages have shown whether concurrency slows them down.
 const AT_ONCE_FIRST: f64 = 6.0;
 /// The number of concurrent page requests is at most the time of the fastest page divided by this time. A
-/// page of a thousand keys takes about 5 ms of CPU time at the client, and as much at the server. Concurrent
-/// requests save only the round trip.
+/// page of a thousand keys takes about 5 ms of CPU time at the client, and the same time at the server.
+/// Concurrent requests save only the round trip.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
 /// The maximum number of pages that are under way or wait for their reader, in multiples of [`AT_ONCE_MAX`].
-/// Waiting pages don't burden the store. So the limit also holds for a slow store, from which fewer pages are
-/// requested at once.
+/// Waiting pages don't burden the store. So the limit is the same for a slow store, although Laneway requests
+/// fewer pages from it at once.
 const PAGES_HELD_EACH: usize = 4;
 /// The maximum number of cuts in a short listing. A long listing may have more cuts: see [`PAGES_A_CUT`].
 const CUTS_MAX: u64 = 24;
@@ -125,8 +125,8 @@ pub(crate) struct Keyspace {
     /// The number of entries of the fullest page so far.
     page_entries: u64,
     cuts: u64,
-    /// The base-2 logarithm of the factor by which the last two pages of a stretch lie further apart than the
-    /// keys within a page suggest.
+    /// The distance between the last two pages of a stretch, divided by the distance that the keys within a
+    /// page suggest. The value is the base-2 logarithm of this ratio.
     apart_log2: f64,
     /// The time of the fastest page.
     page_time: Option<Duration>,

@@ -18,7 +18,7 @@ pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
     least.max(PART_USUAL).max(rules.bytes_min).min(rules.bytes_max)
 }
 
-/// The sizes of the parts into which a stream is cut. The stream's length is known only at its end.
+/// The sizes of the parts of a stream, whose length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     /// The size of the first part. If all parts must have the same size, their size.

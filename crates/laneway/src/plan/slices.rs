@@ -1,5 +1,6 @@
 //! Divides a large download among streams. The opener is the first GET, which can begin before the size is
-//! known. It fetches the object from the first byte on. Other streams take ranges from the object's end.
+//! known. The opener fetches the object from the first byte on. Other streams take ranges from the object's
+//! end.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -25,9 +26,9 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Returns the length of the first range that another stream takes over, on a path with this round trip. It
-/// is the number of bytes that 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter range
-/// would end before the stream's congestion window is fully open.
+/// Returns the length of the first range that another stream takes over, on a path with this round trip. The
+/// length is the number of bytes that 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter
+/// range would end before the stream's congestion window is fully open.
 pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
@@ -60,8 +61,8 @@ pub(crate) fn is_sliced(size: u64) -> bool {
 ///
 /// The request of a stream covers all bytes that the stream may have to fetch, so the stream never pauses
 /// between requests. Other streams take over the ends of the longest ranges, if that pays off. Each byte is
-/// always in exactly one of four states. It is in `left`, a stream has claimed it, the opener must still
-/// fetch it, or the opener has fetched it.
+/// always in exactly one of four states: in `left`, claimed by a stream, to be fetched by the opener, or
+/// fetched by the opener.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
     /// Ranges that no stream fetches, in no particular order. [`claim`](Self::claim) takes the one with the
@@ -99,9 +100,9 @@ impl Slices {
         split(self.opener.as_mut()?, most)
     }
 
-    /// Counts `bytes` further bytes that the opener has received, and returns how many of them lie in its
-    /// range. If the result is less than `bytes`, another stream fetches the other bytes, and the opener must
-    /// end.
+    /// Counts `bytes` further bytes that the opener has received, and returns how many of these bytes lie in
+    /// the opener's range. If the result is less than `bytes`, another stream fetches the other bytes, and
+    /// the opener must end.
     pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
         let Some(before) = &mut self.opener else { return 0 };
         let own = bytes.min(before.end - before.start);

@@ -8,7 +8,7 @@ use crate::local::folder;
 use crate::location::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest};
 
-/// Checks that a request with an inventory has a single prefix, for which the inventory replaces the listing.
+/// Checks that a request with an inventory has a single prefix, whose listing the inventory replaces.
 fn check_inventory(
     inventory: Option<&Location>,
     places: &[Location],
@@ -100,10 +100,10 @@ impl CopyRequest {
         }
     }
 
-    /// Returns whether the destination counts as a folder, into which the sources are copied under their own
-    /// names. For a single tree, the result depends only on the destination's text. So a repeated command has
-    /// the same meaning, even though the destination exists by then. For other sources, an existing local
-    /// folder also counts as a folder.
+    /// Returns whether the destination counts as a folder that receives the sources under their own names.
+    /// For a single tree, the result depends only on the destination's text. So a repeated command has the
+    /// same meaning, even though the destination exists by then. For other sources, an existing local folder
+    /// also counts as a folder.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
@@ -136,8 +136,8 @@ impl CopyRequest {
         }
     }
 
-    /// Checks that a request with decompression downloads into files. It can't write to standard output,
-    /// which gets bytes before Laneway compares their checksum.
+    /// Checks that a request with decompression downloads into files. Standard output isn't allowed, because
+    /// it gets bytes before Laneway compares their checksum.
     fn check_decompress(&self) -> Result<(), Error> {
         let is_download =
             matches!(self.destination, Location::Local(_)) && self.sources.iter().all(Location::is_object);

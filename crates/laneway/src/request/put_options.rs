@@ -51,8 +51,8 @@ impl CopyRequest {
         if self.gzip.takes(path) { gzip::described(put) } else { put }
     }
 
-    /// Returns the properties of an object's copy. They are those of `source`, unless the request sets
-    /// others. A content type that is set by neither comes from `guessed`.
+    /// Returns the properties of an object's copy. The copy has the properties of `source`, unless the
+    /// request sets others. A content type that is set by neither comes from `guessed`.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
         let mut put = self.put.clone();
         put.content_type =

@@ -84,13 +84,13 @@ pub struct SyncRequest {
     pub put: PutOptions,
     /// The same as [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// An inventory that Laneway reads instead of listing the source: see [`CopyRequest::inventory`]. It
-    /// can't be combined with [`delete`](field@Self::delete).
+    /// An inventory that Laneway reads instead of listing the source: see [`CopyRequest::inventory`]. An
+    /// inventory can't be combined with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
-    /// A list of the names to sync. It is a file or [`Location::Standard`], and each line is a path relative
-    /// to the source and the destination. Laneway then lists neither side, and looks up each name on both. If
-    /// the source doesn't have a name, the item fails. With [`delete`](field@Self::delete), the sync instead
-    /// removes the name at the destination.
+    /// A list of the names to sync. The list is a file or [`Location::Standard`], and each line is a path
+    /// relative to the source and the destination. Laneway then lists neither side, and looks up each name on
+    /// both. If the source doesn't have a name, the item fails. With [`delete`](field@Self::delete), the sync
+    /// instead removes the name at the destination.
     pub files_from: Option<Location>,
 }
 
@@ -247,7 +247,7 @@ impl SyncRequest {
         Error::usage(self.destination.to_string(), why)
     }
 
-    /// Returns the copy request with which this sync makes its copies.
+    /// Returns the copy request for the copies of this sync.
     pub(crate) fn copying(&self) -> CopyRequest {
         let request = CopyRequest::new(vec![self.source.clone()], self.destination.clone());
         let mut request = request

@@ -1,5 +1,5 @@
 //! Compares bytes with an S3 composite checksum, which is a digest of the digests of the object's parts. To
-//! compute the same digest, Laneway must first find out at which offsets these parts end.
+//! compute the same digest, Laneway must first find out where these parts end.
 
 use std::ops::Range;
 
@@ -41,9 +41,9 @@ impl CompositeLayout {
     }
 }
 
-/// Finds out at which offsets the parts of an object end. If the parts have checksums, one request lists
-/// their lengths. Otherwise Laneway requests the lengths of the first and the last part, and assumes that the
-/// other parts are as long as the first. If parts of these lengths don't make up the object's size, Laneway
+/// Finds out the end offsets of an object's parts. If the parts have checksums, one request lists their
+/// lengths. Otherwise Laneway requests the lengths of the first and the last part, and assumes that the other
+/// parts are as long as the first. If parts of these lengths don't make up the object's size, Laneway
 /// requests the length of each part. Returns `None` if the store doesn't report the lengths.
 ///
 /// # Errors
@@ -59,8 +59,8 @@ pub(crate) async fn layout(
     }
     let version = meta.version.as_ref();
     if stored.digest.algorithm() != PartsAlgorithm::Md5 {
-        // This request needs a permission of its own, and some stores don't support it. If it fails, request
-        // the lengths of single parts instead.
+        // Listing the parts' lengths needs a permission of its own, and some stores don't support it. If it
+        // fails, request the lengths of single parts instead.
         let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
         let lens = listed.ok().flatten();
         if let Some(layout) = lens.and_then(|lens| CompositeLayout::certain(meta.size, &lens, stored)) {

@@ -117,8 +117,8 @@ fn search(job: &Arc<JobState>, request: &SyncRequest, units: Units) -> Search {
 /// Reads both sides to their ends, and starts the copies. Collects removals and blocked copies in `found`.
 ///
 /// # Errors
-/// The error of a listing or of the destination's folder. Then nothing may be removed, because one side is
-/// only partly known.
+/// The error of a listing or of the destination's folder. After an error nothing may be removed, because one
+/// side is only partly known.
 async fn merge(
     job: &JobState,
     request: &SyncRequest,
@@ -318,8 +318,8 @@ impl SyncMerge<'_> {
     }
 }
 
-/// Removes items that the source doesn't have, if nothing has failed. Then copies the items that were blocked
-/// by the removed ones.
+/// Removes items that the source doesn't have, if nothing has failed. Then copies the items whose
+/// destinations the removed items blocked.
 async fn clean_up(job: &Arc<JobState>, request: &Arc<SyncRequest>, found: DeferredWork) {
     let DeferredWork { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;

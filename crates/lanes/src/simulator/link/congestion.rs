@@ -103,8 +103,8 @@ pub(crate) struct Bbr {
     /// In the phase `Steady`, the present eighth of the gain cycle, and its start.
     eighth: usize,
     eighth_at: Nanos,
-    /// For one round after a loss, the sender sends only as much as is acknowledged. This is the end of that round, and the window before
-    /// it.
+    /// For one round after a loss, the sender sends only the number of bytes that are acknowledged. The two values are the end of that
+    /// round, and the window before the round.
     conserving: Option<(u64, u64)>,
     conserved_until: u64,
 }

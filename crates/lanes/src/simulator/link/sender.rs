@@ -15,7 +15,7 @@ const TIMEOUT_MIN: Nanos = 200_000_000;
 /// The timeout before a round trip is known.
 const TIMEOUT_FIRST: Nanos = 1_000_000_000;
 
-/// The bounds of the number of segments in a burst. Within these bounds, a burst has as many segments as are sent in a millisecond.
+/// The bounds of the number of segments in a burst. Within these bounds, a burst has the segments of one millisecond.
 const BURST_MIN: u64 = 2;
 const BURST_MAX: u64 = 44;
 
@@ -393,7 +393,7 @@ pub(super) struct TcpFlow {
     bodies: VecDeque<(AttemptId, u64)>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// The time at which bytes last arrived.
+    /// The time when bytes last arrived.
     pub(super) arrived_at: Nanos,
 }
 

@@ -36,7 +36,7 @@ const UPLOADS: &str = ".laneway-uploads";
 /// The maximum number of threads that read and write the files.
 const FILE_THREADS_MAX: usize = 8;
 
-/// A store whose buckets are folders of this machine and whose objects are the files in them. It is for programs that
+/// A store whose buckets are folders of this machine and whose objects are the files in them. Use it in programs that
 /// run with a cloud's store in production and with a folder on a developer's machine.
 ///
 /// A key is the path of a file below the bucket's folder, so keys with an empty, `.` or `..` component are refused. Only

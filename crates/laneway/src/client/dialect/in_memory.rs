@@ -204,7 +204,7 @@ impl InMemory {
         holds.then_some(()).ok_or_else(fails)
     }
 
-    /// Returns the bytes of a body. It is an error if their CRC32C differs from `known`, the caller's
+    /// Returns the bytes of a body. Returns an error if their CRC32C differs from `known`, the caller's
     /// checksum.
     fn read(
         &self,

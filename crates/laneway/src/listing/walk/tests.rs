@@ -162,7 +162,7 @@ fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
     assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
 }
 
-/// Returns the names in the order in which a walk hands them on.
+/// Returns the names in the order that a walk gives them.
 fn in_order(root: &Path, walk: Walk) -> Vec<String> {
     let mut batches = start(root.to_owned(), Walk { order: WalkOrder::Names, ..walk }, 4).unwrap();
     let mut names = Vec::new();

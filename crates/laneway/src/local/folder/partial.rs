@@ -70,7 +70,7 @@ pub(crate) struct PartialRequest<'a> {
 /// belongs to another object or version.
 ///
 /// Returns `None` if another process has locked the file, if it belongs to another user, or if the file
-/// system has no locks. Then the caller uses a file with a random name, which can't be resumed.
+/// system has no locks. In these cases the caller uses a file with a random name, which can't be resumed.
 pub(super) fn take_up(
     directory: &OwnedFd,
     names: &PartialNames,

@@ -20,7 +20,7 @@ impl Folder {
 
     /// Removes the file `name` below the folder, and then, with `and_empty_folders`, those of its parent
     /// directories that are empty. Follows no symbolic link: if `name` is a link, removes the link and not its
-    /// target. It is no error if the file doesn't exist. Blocks the thread.
+    /// target. A missing file is no error. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -53,7 +53,7 @@ impl Folder {
 }
 
 /// Returns true if the file system ignores case, so that `a` and `A` name the same file. To find out, looks up
-/// an existing name with its case swapped. This is the name of an entry of `path`, or else of `path` itself or
+/// an existing name with its case swapped. The name is that of an entry of `path`, or else of `path` itself or
 /// one of its parents.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =
@@ -62,8 +62,8 @@ pub(crate) fn folds_case(path: &Path) -> bool {
     inside().or_else(above).unwrap_or(false)
 }
 
-/// Returns whether `name` exists below a folder in exactly this case. It reads the directories, because a
-/// file system that ignores case also finds a file under other names. Blocks the thread.
+/// Returns whether `name` exists below a folder in exactly this case. Reads the directories, because a file
+/// system that ignores case also finds a file under other names. Blocks the thread.
 ///
 /// # Errors
 /// If a directory can't be read.

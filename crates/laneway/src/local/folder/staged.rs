@@ -201,7 +201,7 @@ impl StagedFile {
         }
     }
 
-    /// Returns the ranges of all claims that are made from now on. They end at
+    /// Returns the ranges of all claims that are made from now on. The channel closes at
     /// [`end_watch`](Self::end_watch).
     pub(crate) fn watch(&self) -> UnboundedReceiver<Range<u64>> {
         let (watcher, ranges) = unbounded_channel();
@@ -257,7 +257,7 @@ impl StagedFile {
         }
     }
 
-    /// Returns the metadata of the file. They stay the same when the file gets its final name.
+    /// Returns the metadata of the file. The metadata stays the same when the file gets its final name.
     ///
     /// # Errors
     /// The file system's error.

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::layout::{ColumnLayout, MAGIC};
 use super::{Columns, PredictedReads, WINDOW};
 
-/// The minimum number of bytes in a footer for a row group, and for each of its columns. These are the field
-/// headers, one byte for each number, and the ends of structs.
+/// The minimum number of bytes in a footer for a row group, and for each of its columns. These bytes are the
+/// field headers, one byte for each number, and the ends of structs.
 const GROUP_LEN_MIN: usize = 3;
 const COLUMN_LEN_MIN: usize = 7;
 

@@ -87,8 +87,8 @@ impl Thrift<'_> {
         place
     }
 
-    /// Returns the column's range. It begins at the dictionary page, or at the first data page if there is no
-    /// dictionary. Its length is the column's compressed size.
+    /// Returns the column's range. The range begins at the dictionary page, or at the first data page if
+    /// there is no dictionary. Its length is the column's compressed size.
     fn place(&mut self) -> Option<Range<u64>> {
         let (mut len, mut data, mut dictionary) = (None, None, None);
         self.fields(|from, id, kind| {

@@ -20,11 +20,11 @@ use crate::transfer::download::range_writer::ObjectPin;
 /// opened 69 connections for 392 requests, because the round trip was longer on a busy machine.
 const AT_ONCE: usize = 100;
 
-/// The maximum number of bytes that are being fetched or wait for the caller. It applies only if the caller
-/// takes results one by one.
+/// The maximum number of bytes that are being fetched or wait for the caller. This limit applies only if the
+/// caller takes results one by one.
 const WAITING_MAX: usize = 64 << 20;
 
-/// The unit in bytes in which the semaphore counts waiting results.
+/// The number of bytes that one permit of the semaphore for waiting results stands for.
 const UNIT: u64 = 1024;
 
 /// The limits that all objects of one call share.
@@ -40,7 +40,7 @@ impl Limits {
         Self { requests: Arc::new(Semaphore::new(AT_ONCE)), waiting: None }
     }
 
-    /// Returns the limits for a stream, from which the caller takes results one by one.
+    /// Returns the limits for a stream whose results the caller takes one by one.
     pub(super) fn of_taken() -> Self {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX / UNIT as usize));
         Self { waiting: Some(waiting), ..Self::of_all() }

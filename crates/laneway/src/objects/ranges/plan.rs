@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) needs_size: bool,
 }
 
-/// One or more requests for adjacent bytes. There are several if a long run was split.
+/// One request, or several requests for adjacent bytes if a long run was split.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RequestGroup {
     /// The range of each request. Each request begins where the one before it ends.
@@ -183,8 +183,8 @@ fn slice_len(path: &PathEstimate) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Returns the number of requests into which to split a run of this length. Each request has [`SLICE_MIN`] to
-/// [`SLICE_MAX`] bytes, unless there is only one.
+/// Returns the number of requests for a run of this length. Each request has [`SLICE_MIN`] to [`SLICE_MAX`]
+/// bytes, unless there is only one.
 fn cuts(len: u64, slice: u64) -> u64 {
     len.div_ceil(slice).min(len / SLICE_MIN).max(1)
 }

@@ -1,4 +1,4 @@
-//! The prices by which Laneway decides which ranges to join into one request.
+//! The prices that decide which ranges Laneway joins into one request.
 
 use laneway_store::{RequestPrices, Store};
 
@@ -10,8 +10,8 @@ use laneway_store::{RequestPrices, Store};
 pub struct PriceList {
     /// The price of a GET.
     pub request: f64,
-    /// The price of a GiB that the store sends. It is 0 for readers in the bucket's region, and about 0.1
-    /// over the internet.
+    /// The price of a GiB that the store sends. This price is 0 for readers in the bucket's region, and about
+    /// 0.1 over the internet.
     pub egress_gib: f64,
     /// The price of a second that the program waits. The default is the price of a machine with about 64
     /// cores. With a larger value, money matters less and time matters more: Laneway joins fewer ranges and

@@ -34,8 +34,8 @@ use crate::transfer::download::range_writer::{ObjectPin, Output};
 pub struct FilledRange<B> {
     /// The range's index in the request.
     pub place: usize,
-    /// The number of bytes that were written to the beginning of the memory. It is smaller than the requested
-    /// range if the object ends within the range.
+    /// The number of bytes that were written to the beginning of the memory. The number is smaller than the
+    /// requested range if the object ends within the range.
     pub bytes: usize,
     /// The memory. Laneway no longer writes to it.
     pub buffer: B,
@@ -278,8 +278,8 @@ impl Fetch<'_> {
 }
 
 /// A stream of ranges that were read into the caller's memory, made by
-/// [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). It ends after the first error. If it
-/// ends without an error, every range has arrived or was given up.
+/// [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). The stream ends after the first error.
+/// If it ends without an error, every range has arrived or was given up.
 ///
 /// Laneway no longer writes to the memory of a range that has arrived or was [given
 /// up](RangeBuffers::give_up). After the stream has returned an error or was dropped, Laneway writes to no
@@ -386,7 +386,7 @@ impl GetRanges {
 }
 
 impl<B> RangesInto<B> {
-    /// Returns a handle with which the caller can give up single ranges and take back their memory.
+    /// Returns a handle that lets the caller give up single ranges and take back their memory.
     pub fn buffers(&self) -> RangeBuffers<B> {
         self.buffers.clone()
     }

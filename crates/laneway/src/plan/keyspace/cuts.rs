@@ -7,7 +7,7 @@
 
 use super::alphabet::{Alphabet, is_refused};
 
-/// The number of digits used beyond the first digit in which two keys differ. More digits wouldn't move a
+/// The number of digits used after the first digit that differs between two keys. More digits wouldn't move a
 /// cut.
 const PRECISION: usize = 4;
 /// The maximum length in bytes of a key in a request. A store accepts 1024 bytes, and one of these is kept
@@ -32,8 +32,8 @@ pub(crate) struct StretchRest<'a> {
     /// Keys of the last page, in order. Between any two neighbours of them, the page has the same number of
     /// keys.
     pub(crate) marks: &'a [String],
-    /// The base-2 logarithm of the factor by which two neighbouring pages lie further apart than the keys
-    /// within a page suggest. It was measured elsewhere in the listing.
+    /// The distance between two neighbouring pages, divided by the distance that the keys within a page
+    /// suggest. The value is the base-2 logarithm of this ratio, as measured elsewhere in the listing.
     pub(crate) apart_log2: f64,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct StretchRest<'a> {
 pub(crate) struct Guess {
     /// The base-2 logarithm of the number of pages that are left, if the rest is as dense as the last pages.
     pub(crate) pages_log2: f64,
-    /// The base-2 logarithm of the factor by which the last two pages lie further apart than the keys within
-    /// a page suggest. The factor is small if keys are spread evenly, and large if each folder fills about
-    /// one page.
+    /// The distance between the last two pages, divided by the distance that the keys within a page suggest.
+    /// The value is the base-2 logarithm of this ratio. The ratio is small if keys are spread evenly, and
+    /// large if each folder fills about one page.
     pub(crate) apart_log2: Option<f64>,
 }
 

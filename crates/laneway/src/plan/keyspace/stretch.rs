@@ -8,8 +8,8 @@ use super::{ListingBounds, PageRequest};
 
 /// If a stretch probably has less than this many pages left, Laneway requests only the guessed number of keys
 /// plus a margin. If many keys are left, the guess is right to a few per cent. If the guess is too low,
-/// Laneway sends a second request. This costs less than half a page of keys that lie behind the stretch's end
-/// and are dropped.
+/// Laneway sends a second request. A second request costs less than half a page of keys that lie behind the
+/// stretch's end and are dropped.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
 /// The minimum number of keys that Laneway requests for the rest of a stretch.
@@ -62,7 +62,7 @@ pub(super) struct Stretch {
     /// The base-2 logarithm of the guessed number of pages that are left.
     pub(super) left_log2: Option<f64>,
     /// True if Laneway has once requested fewer keys than a page has, because it expected the whole rest of
-    /// the stretch. It doesn't do so a second time.
+    /// the stretch. Laneway does so only once.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
     /// The tokens that have arrived since the last key. In a listing without order, all tokens. If a token

@@ -185,13 +185,13 @@ async fn streamed(
     Ok(sent)
 }
 
-/// The parts in which the source was uploaded, if the copy can have the same parts. Laneway reads each part
-/// as a whole and computes its digest. From the digests of all parts, it computes a composite checksum, which
-/// must equal the source's.
+/// The parts of the source's upload, if the copy can have the same parts. Laneway reads each part as a whole
+/// and computes its digest. From the digests of all parts, it computes a composite checksum, which must equal
+/// the source's.
 struct CopyParts {
     stored: Composite,
     layout: CompositeLayout,
-    /// The parts' digests, by the offsets at which the parts start.
+    /// The parts' digests, by the start offsets of the parts.
     digests: Mutex<BTreeMap<u64, Vec<u8>>>,
     verified: Mutex<Verified>,
 }
@@ -255,7 +255,7 @@ const SESSION_UNIT: u64 = 256 << 10;
 
 /// Downloads slices of an object, each of which becomes a part of its copy.
 struct StoreInput<'a> {
-    /// The parts in which the source was uploaded, if the copy is to have the same parts.
+    /// The parts of the source's upload, if the copy is to have the same parts.
     cuts: Option<CopyParts>,
     job: &'a JobState,
     ends: &'a CopyEnds,

@@ -20,8 +20,8 @@ use crate::local::folder::{Claim, StagedFile};
 use crate::plan::boundaries::{PartArrivals, RangeSection, cover};
 use crate::transfer::composite::{CompositeVerdict, judge, layout};
 
-/// The number of bytes that a file thread reads back at a time. One core computes the MD5 of as many in some 7
-/// ms.
+/// The number of bytes that a file thread reads back at a time. One core computes the MD5 of this number of
+/// bytes in some 7 ms.
 const STEP: u64 = 4 << 20;
 
 /// Compares the file with the composite checksum. `claimed` yields the ranges that are written, and ends when

@@ -262,8 +262,8 @@ impl InOrderDownload<'_> {
         self.verified(&meta, begun.then(rest))
     }
 
-    /// Compares an object that one request has brought with the store's digest of its parts. Then hands on
-    /// the bytes.
+    /// Compares an object that one request has brought with the store's digest of its parts. Hands on the
+    /// bytes afterwards.
     async fn compared_by_parts(
         &self,
         mut fetched: DownloadOutcome,
@@ -347,9 +347,9 @@ impl InOrderDownload<'_> {
         let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
         let mut run = RangeChecksums::of(b"", wanted);
-        // This is the number of chunks that the reader has taken. If the reader is a program, each chunk that
-        // it takes lets Laneway fetch one more slice ahead. So before the program's first read, Laneway
-        // fetches only one slice.
+        // Count the chunks that the reader has taken. If the reader is a program, each chunk that it takes
+        // lets Laneway fetch one more slice ahead. So before the program's first read, Laneway fetches only
+        // one slice.
         let mut taken = 0;
         loop {
             let end = range.end.min(next + SLICE);
@@ -435,7 +435,7 @@ struct ObjectBeginning {
     /// If the answer needs more memory than was free, the number of bytes that it needs.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
-    /// The offset at which collecting ends. It lies at most a slice behind the first collected byte.
+    /// The offset after the last byte to collect. It lies at most a slice behind the first collected byte.
     end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,

@@ -178,7 +178,7 @@ impl RestDownload<'_> {
         Ok(bytes)
     }
 
-    /// Fetches an object of which the opening stream brought only the metadata.
+    /// Fetches an object whose opening stream brought only the metadata.
     async fn fetch_described(
         self,
         meta: Box<ObjectMeta>,

@@ -102,8 +102,8 @@ impl Output for Opener {
             self.progress.sized(meta.size);
         }
         self.meta = Some(Box::new(meta.clone()));
-        // If an object is a little larger than its reservation and more memory is free, collect it in memory.
-        // It then doesn't move to a freight lane.
+        // If an object is a little larger than its reservation and more memory is free, collect the object in
+        // memory. Its request then needn't move to a freight lane.
         let max = self.collect_max;
         if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && self.more.is_none() {
             let more = self.memory.try_reserve((meta.size - max) as usize);

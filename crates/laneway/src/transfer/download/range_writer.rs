@@ -24,7 +24,7 @@ impl ObjectPin {
     }
 
     /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to range
-    /// requests. Then only the size is compared, which is enough because the request named the version.
+    /// requests. For such an answer, comparing the size is enough, because the request named the version.
     pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
         let is_other = match (&self.version, &meta.version) {
             (Some(ours), Some(theirs)) => ours != theirs,
@@ -46,7 +46,7 @@ pub(crate) trait Output: Send + 'static {
     /// Returns how to read an answer that begins at `at`.
     fn route(&self, at: u64) -> Route;
 
-    /// Returns the offset at which the bytes to write currently end.
+    /// Returns the current end offset of the bytes to write.
     fn end(&self) -> u64;
 
     /// Writes `bytes`, which begin at the offset `at`, and returns how many were written. If fewer bytes were

@@ -326,9 +326,9 @@ impl<'a> DownloadSearch<'a> {
     }
 }
 
-/// Returns whether Laneway must request a named object's metadata before its bytes. It must do so to preserve
-/// a file's attributes, because GCS doesn't send the metadata with the object's bytes. It must also do so if
-/// a manifest lists the object: the metadata shows whether the object has changed since.
+/// Returns whether Laneway must request a named object's metadata before its bytes. The metadata is needed to
+/// preserve a file's attributes, because GCS doesn't send the metadata with the object's bytes. It is also
+/// needed if a manifest lists the object: the metadata shows whether the object has changed since.
 pub(crate) fn is_asked(job: &JobState, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata

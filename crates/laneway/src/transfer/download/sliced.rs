@@ -271,8 +271,8 @@ impl RestDownload<'_> {
         Ok(())
     }
 
-    /// Returns the version in which the download must continue. Without a version this is an error, because
-    /// the other bytes could come from another version.
+    /// Returns the version that the download must continue with. Returns an error if the version is unknown,
+    /// because the other bytes could come from another version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<ObjectPin, Error> {
         if meta.version.is_none() {
             let message = "the connection broke, and the store reports no version of the object, so the rest could be bytes of another version";
@@ -307,9 +307,9 @@ impl StreamSplit {
     }
 
     /// Takes the end of the longest range that is left of any stream, for one of `more` further streams. The
-    /// new range is at most as long as all ranges taken over so far, or [`first_split`] if that is longer. It
-    /// is also at most an equal share of the missing bytes. So if the further stream turns out to be slow, it
-    /// has only few bytes to fetch.
+    /// new range is at most as long as all ranges taken over so far, or [`first_split`] if that is longer.
+    /// The new range is also at most an equal share of the missing bytes. So if the further stream turns out
+    /// to be slow, it has only few bytes to fetch.
     fn end_of(
         &mut self,
         large: &LargeDownload,

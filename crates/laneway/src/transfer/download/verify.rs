@@ -16,8 +16,8 @@ use crate::location::url;
 use crate::transfer::composite::one_part;
 use crate::transfer::upload::verify::name_plain_crc32;
 
-/// Returns the composite checksum with which the object's file must be compared, if the checksums of the
-/// received bytes can't be combined into a checksum of the store's.
+/// Returns the store's composite checksum if the object's file must be compared with it. This is the case if
+/// the checksums of the received bytes can't be combined into another checksum of the store's.
 pub(super) fn composite_of(large: &LargeDownload) -> Option<Composite> {
     let stored = &large.meta.checksums;
     stored.parts.filter(|_| Crc::given_in(stored).is_none() && !large.wanted.md5)

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use crate::job::pump::Cancelled;
 use crate::listing::SourceObject;
 
-/// The number of markers that may wait in memory. When so many markers wait, Laneway removes the markers of
-/// all keys that are completely listed.
+/// The number of markers that may wait in memory. At this number, Laneway removes the markers of all keys
+/// that are completely listed.
 const WAITING_MAX: usize = 10_000;
 
 /// Delete markers that wait until the older versions of their keys are removed.
@@ -42,7 +42,7 @@ impl OlderVersions {
     }
 }
 
-/// A handle with which a batch of versions reports its end to the waiting markers.
+/// A handle for a batch of versions to report its end to the waiting markers.
 pub(super) struct BatchHandle {
     below: Arc<OlderVersions>,
     _under_way: mpsc::Sender<()>,

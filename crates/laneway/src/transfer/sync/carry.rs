@@ -119,7 +119,7 @@ impl<'a> Carrier<'a> {
     /// Reports that a dry run would copy an entry.
     ///
     /// # Errors
-    /// Never fails. It returns a result only to have the same type as [`copy`](Self::copy).
+    /// Never fails. The method returns a result only to have the same type as [`copy`](Self::copy).
     pub(super) async fn plan(&self, job: &JobState, entry: SideEntry) -> Result<(), Cancelled> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;

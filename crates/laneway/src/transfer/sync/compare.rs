@@ -32,8 +32,8 @@ pub(super) struct SyncRules {
     pub(super) existing: bool,
     pub(super) ignore_existing: bool,
     /// True if Laneway requests the metadata of source objects that look changed, to get the modification
-    /// time in it. This is needed if the source's listings don't show metadata, but the destination's files
-    /// have a modification time.
+    /// time in it. Such requests are needed if the source's listings don't show metadata, but the
+    /// destination's files have a modification time.
     pub(super) asks_times: bool,
     /// True if a copy keeps the modification time of the source's file, if it is known.
     pub(super) keeps_times: bool,

@@ -51,8 +51,8 @@ impl BlockingFiles {
     }
 }
 
-/// Names that exist in the source but aren't copied, such as symbolic links. They include all names below
-/// them. The destination's entries with these names stay as they are.
+/// Names that exist in the source but aren't copied, such as symbolic links. All names below such a name are
+/// left out, too. The destination's entries with these names stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct LeftOutNames {
     names: Vec<String>,

@@ -58,7 +58,7 @@ impl Removals {
         self.spool.insert(spool).write_all(&lines)
     }
 
-    /// Drops the removals for which `keeps` returns false.
+    /// Keeps only the removals that `keeps` accepts.
     ///
     /// # Errors
     /// The file system's error.

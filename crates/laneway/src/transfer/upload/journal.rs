@@ -208,7 +208,7 @@ impl UploadJournal {
     pub(crate) fn part(&self, part: &Part) {
         match self.write(&JournalRecord::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
-            // Without this line, a later run sends the part again. This is no reason to abandon the upload.
+            // Continue: without this line, a later run only has to send the part again.
             Err(e) => {
                 tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
             }

@@ -49,7 +49,7 @@ pub(crate) async fn upload(
 /// can't resume the upload.
 ///
 /// # Errors
-/// The store's error. Also an error if the file can't be read, changes meanwhile, or has another CRC32C than
+/// The store's error. Also an error if the file can't be read or changes meanwhile, or if its CRC32C isn't
 /// the `given` one.
 pub(crate) async fn file(
     job: &JobState,
@@ -189,8 +189,8 @@ async fn finished(
     }))
 }
 
-/// Returns the state in which an earlier run left this upload, and the journal from which a later run can
-/// continue it. Returns `None` if there can be no journal.
+/// Returns this upload's state after an earlier run, and the journal that lets a later run continue the
+/// upload. Returns `None` if there can be no journal.
 async fn unfinished(
     job: &JobState,
     request: &CopyRequest,

@@ -162,7 +162,7 @@ impl UploadSearch<'_> {
         self.search.request.filter.takes(&name, metadata.len(), metadata.modified().ok())
     }
 
-    /// Returns the id of the object to which a single source is uploaded.
+    /// Returns the id of the object that receives a single source.
     fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
         match name_of_path(path) {

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// The maximum number of consecutive times that Laneway sends a chunk of which the store keeps no byte.
+/// Laneway gives up a session after the store has kept no byte of a chunk for this many consecutive times.
 const FRUITLESS_MAX: u32 = 3;
 
 impl PartsUpload<'_> {
@@ -32,7 +32,7 @@ impl PartsUpload<'_> {
         self.session(&session, 0, input).await
     }
 
-    /// Continues a session for which the store already has the bytes below `offset`.
+    /// Continues a session. The store already has the object's bytes below `offset`.
     ///
     /// # Errors
     /// Fails as [`send`](Parts::send) does.

@@ -38,7 +38,7 @@ pub(crate) struct UnfinishedUpload {
 pub(crate) enum UploadState {
     /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),
-    /// A session for which the store has the bytes below this offset.
+    /// A session. The store has the object's bytes below this offset.
     Session(Resumable, u64),
     /// The object that a session had completed, although the earlier run got no answer.
     Finished(Box<ObjectMeta>),
@@ -114,7 +114,7 @@ impl UnfinishedUpload {
 /// `None` if there can't be a journal. The upload then runs without a journal.
 ///
 /// # Errors
-/// If the store can't be reached to request the upload's state. Then no part could be sent either.
+/// If the store can't be reached to request the upload's state. In this case, no part could be sent either.
 pub(crate) async fn take_up(
     job: &JobState,
     store: &Store,

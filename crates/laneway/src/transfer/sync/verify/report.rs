@@ -55,7 +55,7 @@ impl ReportRow {
     }
 }
 
-/// Returns the path at which a report is written until it is complete.
+/// Returns the path of an incomplete report.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
@@ -64,8 +64,7 @@ fn unfinished(path: &Path) -> PathBuf {
 
 pub(super) struct Report {
     path: PathBuf,
-    /// The path at which the report is written until it is complete. `None` for a pipe or device, which can't
-    /// be renamed.
+    /// The report's path until it is complete. `None` for a pipe or device, which can't be renamed.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
     waiting: Vec<ReportRow>,

@@ -14,8 +14,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A running call of the engine. Cancelling this future ends the call, and so does completing it in any other way. Both
- * methods return only once the engine no longer uses the call's buffers.
+ * A running call of the engine. Cancelling this future ends the call, and so does completing the future in any other
+ * way. The method that does so returns only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
   /** Converts the engine's answer to the result of the call. */

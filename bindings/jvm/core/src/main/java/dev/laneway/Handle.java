@@ -62,8 +62,8 @@ final class Handle implements AutoCloseable {
   }
 
   /**
-   * Releases the native object. It must not refer to the handle: the cleaner keeps this alive, so the handle would
-   * never be garbage collected.
+   * Releases the native object. This object must not refer to the handle. The cleaner keeps this object alive, so the
+   * handle would never be garbage collected.
    */
   private static final class State implements Runnable {
     private final long number;

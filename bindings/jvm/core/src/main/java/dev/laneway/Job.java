@@ -79,7 +79,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Cancels the job: it begins nothing more, abandons running transfers, and cleans up. Then the summary is complete.
+   * Cancels the job: it begins nothing more, abandons running transfers, and cleans up. After that, the future of
+   * {@link #summary} completes.
    */
   public void cancel() {
     if (!summary.isDone()) {

@@ -171,7 +171,8 @@ public final class Laneway implements AutoCloseable {
       return with("profile", name);
     }
 
-    /** Uses this key of a Google service account. It is the JSON text of the file that Google's console creates. */
+    /** Uses this key of a Google service account. {@code json} is the text of the key file that Google's console
+     * creates. */
     public Builder serviceAccountKey(String json) {
       return with("service_account_key", json);
     }

@@ -9,8 +9,8 @@ import java.util.concurrent.CompletableFuture;
 /**
  * An unfinished multipart upload in the store. Its parts may be sent in any order, several at once, and by any process.
  * Other processes open the upload by its id, with {@link Bucket#multipart}. Nothing is visible in the store before
- * {@link #complete} has succeeded. The upload stays in the store, and is paid for there, until it is completed or
- * aborted. This object needs no closing.
+ * {@link #complete} has succeeded. The store keeps the upload, and charges for it, until it is completed or aborted.
+ * This object needs no closing.
  */
 public final class MultipartUpload {
   private final Bucket bucket;
@@ -30,7 +30,7 @@ public final class MultipartUpload {
     return key;
   }
 
-  /** Returns the id, by which any process can open the upload. It isn't secret. */
+  /** Returns the id, with which any process can open the upload. It isn't secret. */
   public String id() {
     return id;
   }

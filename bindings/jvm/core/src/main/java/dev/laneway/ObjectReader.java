@@ -104,17 +104,17 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Reads ranges together. It fetches neighbouring ranges with one request if the bytes between them cost less than
-   * another request, and divides long ranges. A future completes as soon as its range has arrived. Its value is the
-   * buffer from {@code allocate}, whose remaining bytes are the range. Ranges may repeat or overlap. If one reaches
-   * beyond the object's end, all fail with an {@link EOFException} before anything is read.
+   * Reads ranges together. Laneway fetches neighbouring ranges with one request if fetching the bytes between them
+   * costs less than another request. It divides long ranges. A future completes as soon as its range has arrived. Its
+   * value is the buffer from {@code allocate}, whose remaining bytes are the range. Ranges may repeat or overlap. If
+   * one reaches beyond the object's end, all fail with an {@link EOFException} before anything is read.
    *
    * <p>Laneway reads ahead in a Parquet file whose footer came with the opening request ({@link OpenOptions#footer}).
    * It does so for a program that reads the same columns of one row group after the other. The more the program has
    * read, the more Laneway fetches ahead, up to 16 MiB.
    *
-   * <p>If all buffers are direct and none overlap, the engine writes to them itself. It copies only columns that were
-   * read ahead and bytes that came with the opening request. Ranges for other buffers are copied once.
+   * <p>If all buffers are direct and none overlap, the engine writes to them itself. Only columns that were read ahead
+   * and bytes that came with the opening request are copied. Ranges for other buffers are copied once.
    *
    * <p>After a future is cancelled, nothing writes to its buffer. If all futures are cancelled, the requests end.
    *
@@ -187,8 +187,8 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Returns a stream that reads in order. Closing the stream closes the reader. Both share one position, so use only
-   * one of them.
+   * Returns a stream that reads in order. Closing the stream closes the reader. The stream and the reader share one
+   * position, so use only one of them.
    */
   public ObjectStream stream() {
     return new ObjectStream(this);

@@ -85,7 +85,7 @@ public final class WriterStream extends OutputStream {
   private Written ended(boolean completes) throws IOException {
     try {
       if (failure != null) {
-        // This is another exception than the write's, so try-with-resources can add it as suppressed.
+        // Throw a new exception. Try-with-resources can't add the exception of the write to itself as suppressed.
         throw new IOException(writer.url() + ": is not written, because a write has failed before", failure);
       }
       if (!completes) {

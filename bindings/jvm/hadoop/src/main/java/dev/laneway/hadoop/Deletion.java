@@ -136,7 +136,7 @@ final class Deletion {
     tally.deleting(1);
     Failures.await(path, bucket.deleteAsync(key).exceptionally(failure -> {
       if (Failures.isNotFound(failure)) {
-        // It was gone already.
+        // The object was gone already.
         return null;
       }
       throw new CompletionException(Failures.unwrapped(failure));

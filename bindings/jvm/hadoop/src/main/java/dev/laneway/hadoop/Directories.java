@@ -120,7 +120,7 @@ final class Directories {
           throw new ParentNotDirectoryException(path + " can't be below " + above.get(i) + ", which is a file");
         }
       } catch (AccessDeniedException denied) {
-        // The credentials may permit writing below a prefix but not reading above it. This check is then skipped.
+        // The credentials may permit writing below a prefix but not reading above it. In that case, skip this check.
         LOG.debug("no permission to check whether {} is a file", above.get(i), denied);
       }
     }

@@ -41,7 +41,7 @@ final class Failures {
         || (cause instanceof LanewayException failed && failed.isNotFound() && !failed.isMissingBucket());
   }
 
-  /** Returns whether a failure means that the destination is in another state than required. */
+  /** Returns whether a failure means that the destination doesn't have the required state. */
   static boolean isConflict(Throwable failure) {
     return unwrapped(failure) instanceof LanewayException failed
         && (failed.kind() == ErrorKind.ALREADY_EXISTS || failed.kind() == ErrorKind.PRECONDITION);

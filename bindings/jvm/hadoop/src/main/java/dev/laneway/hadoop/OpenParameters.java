@@ -17,8 +17,8 @@ import org.apache.hadoop.fs.impl.OpenFileParameters;
  * The options of an {@code openFile} call.
  *
  * <p>If the caller passes a status from this filesystem, opening reads exactly its version, and sends no request. A
- * status from another filesystem and {@code fs.option.openfile.length} have no version, and their lengths have been
- * wrong. They are ignored, and the opening request fetches size and version.
+ * status from another filesystem has no version, and neither has {@code fs.option.openfile.length}. Callers have passed
+ * wrong lengths in both. So both are ignored, and the opening request fetches size and version.
  *
  * @param bytes The file's size, if it is known for certain.
  * @param version The version to read, if it is known.

@@ -179,7 +179,7 @@ final class S3Login {
         + " web identities, profiles, containers, instances");
   }
 
-  /** Returns the login by which the library looks in these places only. */
+  /** Returns a login that makes the library look only in these places. */
   private Login found(Set<Place> places) {
     Map<String, String> variables = new TreeMap<>();
     EnumSet.complementOf(EnumSet.copyOf(places)).forEach(place -> place.hide(variables));

@@ -45,7 +45,7 @@ final class S3Settings {
   }
 
   /**
-   * Returns the URL of an endpoint. It may be only a host; {@code fs.s3a.connection.ssl.enabled} then decides about
+   * Returns the URL of an endpoint. If the endpoint is only a host, {@code fs.s3a.connection.ssl.enabled} decides about
    * TLS.
    */
   private static String url(String endpoint, Values values) {

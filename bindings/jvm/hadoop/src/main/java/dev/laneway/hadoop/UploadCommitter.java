@@ -20,14 +20,14 @@ import org.slf4j.LoggerFactory;
  * job ends. If two jobs write to one directory at the same time, {@code fs.s3a.committer.abort.pending.uploads} must be
  * false, as with S3A's committers: uploads don't name their job.
  *
- * <p>It is a {@link FileOutputCommitter}, because Spark's own commit protocol asks only those for the place of a task's
- * files. In a directory of another filesystem it works as that class does. So one setting can name it for all of
- * Spark's Parquet files.
+ * <p>This class extends {@link FileOutputCommitter}, because Spark's own commit protocol asks only such committers for
+ * the path of a task's files. In a directory of another filesystem, this class does the same as {@link
+ * FileOutputCommitter}. So one setting can name it for all of Spark's Parquet files.
  */
 public class UploadCommitter extends FileOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
 
-  /** The beginning of the name of the directory in which Spark gathers partitions that replace others. */
+  /** The beginning of the name of Spark's directory for new partitions that will replace older ones. */
   private static final String SPARK_STAGING = ".spark-staging-";
 
   /** The output directory; null if another filesystem has it, or if there is none. */
@@ -36,7 +36,7 @@ public class UploadCommitter extends FileOutputCommitter {
   private final Path job;
   private final Path work;
 
-  /** True if the job replaces each partition to which it writes. */
+  /** True if the job replaces each partition that it writes. */
   private final boolean replacesPartitions;
 
   /** Called by Hadoop and Spark, for a task's attempt or, on the driver's side, for the job. */
@@ -57,8 +57,8 @@ public class UploadCommitter extends FileOutputCommitter {
   }
 
   /**
-   * Returns the path under which an attempt writes its files. They are never stored there, but under their final names,
-   * uncommitted.
+   * Returns the path under which an attempt writes its files. Nothing is stored at this path: the bytes are in
+   * uncommitted uploads of the final files.
    */
   @Override
   public Path getWorkPath() throws IOException {

@@ -14,7 +14,7 @@ import org.apache.hadoop.security.alias.CredentialProviderFactory;
 /**
  * The values of a filesystem's keys in Hadoop's configuration. {@code fs.s3a.bucket.NAME.KEY}, for one bucket,
  * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}. Google's libraries for Hadoop share keys about
- * credentials, proxies and token servers. These may also begin with {@code google.cloud}.
+ * credentials, proxies and token servers. Such keys may also begin with {@code google.cloud}.
  */
 final class Values {
   /** A value, and the full name of the key under which the configuration has it. */

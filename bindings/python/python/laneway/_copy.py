@@ -53,14 +53,14 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     contents of a folder without the folder's name.
 
     The job compares all bytes with the stores' checksums, and returns its summary. With `dry_run`, `planned` in the
-    summary lists the items that would be copied. If items fail, the job raises the first failure. This exception has
-    all of them as `failures`, and the `summary`. With `remove_source`, a source is removed once its copy is verified.
-    If only the size could be compared, the source is kept, unless `allow_unverified` is true.
+    summary lists the items that would be copied. If items fail, the job raises the first failure. The exception's
+    `failures` has all failures, and its `summary` the summary. With `remove_source`, a source is removed once its
+    copy is verified. If only the size could be compared, the source is kept, unless `allow_unverified` is true.
 
     `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below folders and
-    prefixes and to matches of patterns. `files_from` is a file of names below the only source. It can't be combined
-    with filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that receives a
-    `Progress` ten times a second.
+    prefixes and to matches of patterns. `files_from` is a file of names below the only source. `files_from` can't
+    be combined with filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
+    receives a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore) and rest:
         return first.copy(second, *rest, **options)

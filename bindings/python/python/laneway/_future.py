@@ -10,7 +10,7 @@ from typing import Any
 class Future(asyncio.Future[Any]):
     """A running call. Cancelling the future ends the call and frees its connection.
 
-    It also has the methods of a coroutine, so that `asyncio.create_task` and `TaskGroup` accept it.
+    This class also has the methods of a coroutine, so that `asyncio.create_task` and `TaskGroup` accept it.
     """
 
     running: Any = None

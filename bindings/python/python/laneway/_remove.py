@@ -29,7 +29,7 @@ def remove(
 
     `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below prefixes and to
     matches of patterns. `files_from` is a file of names below the only target, or of whole URLs if `targets` is empty.
-    It can't be combined with filters. Failures are raised as in `copy`.
+    `files_from` can't be combined with filters. Failures are raised as in `copy`.
     """
     job = remove_job(
         targets,

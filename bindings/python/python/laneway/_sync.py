@@ -43,12 +43,13 @@ def sync(
 ) -> JobSummary:
     """Makes everything below a folder or prefix equal to everything below another, and returns the summary.
 
-    It copies objects that are missing at the destination, have another size there, or are older there. `checksum`
-    compares contents instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the
-    destination. `delete` removes objects that the source doesn't have, after everything else and only if nothing
-    failed. It removes nothing if the source is empty (unless `allow_empty`), or if it would remove more than
-    `max_delete`. It also refuses a destination whose only entry is a folder with the source's name (unless `force`).
-    Such a folder is usually an earlier copy. The sync would copy everything again next to it, and then remove it.
+    The job copies objects that are missing at the destination, have another size there, or are older there.
+    `checksum` compares contents instead of times, and `size_only` only sizes. `update` keeps objects that are newer
+    at the destination. `delete` removes objects that the source doesn't have, after everything else and only if
+    nothing failed. The job removes nothing if the source is empty (unless `allow_empty`), or if it would remove more
+    than `max_delete`. It also refuses a destination whose only entry is a folder with the source's name (unless
+    `force`). Such a folder is usually an earlier copy. The sync would copy everything again next to it, and then
+    remove it.
 
     With `dry_run`, `planned` in the summary lists the items that would be copied or removed.
 

@@ -22,7 +22,7 @@ class BaseError(Exception):
 
 
 class GenericError(BaseError):
-    """A failure for which there is no more specific exception."""
+    """A failure without a more specific exception."""
 
 
 class NotFoundError(BaseError, FileNotFoundError):
@@ -121,7 +121,7 @@ class IntegrityError(GenericError):
 
 
 class InvalidError(GenericError):
-    """The store rejects the request as invalid, independently of the object's state."""
+    """The store refuses the request as invalid, whatever the state of the object."""
 
     kind = "invalid"
 

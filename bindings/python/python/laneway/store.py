@@ -151,7 +151,7 @@ class MemoryStore(_BaseStore):
         return store
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
-        """Returns the store of a folder below this one. It has the same objects."""
+        """Returns the store of a folder below this one. Both stores share their objects."""
         return self._below(self._objects, _folder(f"{self.prefix or ''}{folder}"))
 
     def _settings(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class PutResult(TypedDict):
     size: int
     checksums: Checksums
     verified: str
-    """The checksum by which the stored object was compared with the sent bytes, or `unverified` if there was none."""
+    """The name of the checksum that verified the stored object, or `unverified` if the store returned none."""
 
 
 Objects = TypeVar("Objects")

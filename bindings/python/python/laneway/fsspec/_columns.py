@@ -118,8 +118,8 @@ def folder_of(path: str) -> str:
 class Folders:
     """Remembers facts about files that were read, for later reads of these files and of others in the same folder.
 
-    For each folder, it remembers the columns that were read of the last file. It also remembers the layouts of files,
-    because pyarrow opens a file twice but reads its footer only once.
+    For each folder, this class remembers the columns that were read of the last file. It also remembers the layouts
+    of files, because pyarrow opens a file twice but reads its footer only once.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Folders:
         return self._columns.get(folder, frozenset())
 
     def doubt(self, folder: str) -> None:
-        """Records that a program starts to read a folder again. It may read other columns this time."""
+        """Records that a program starts to read a folder again, possibly with other columns."""
         self._doubted = folder
 
     def certain(self, folder: str) -> frozenset[str]:
@@ -176,8 +176,8 @@ class Columns:
     """Decides which columns of one file to fetch. `known` are the columns that were read of the previous file, and
     `names` are those that were read of this one.
 
-    Threads may read a file's row groups in any order. So it remembers each column of each row group that was fetched,
-    and fetches it only once. If fetched columns aren't read, it fetches less ahead.
+    Threads may read a file's row groups in any order. So this class remembers each column of each row group that was
+    fetched, and fetches it only once. If fetched columns aren't read, it fetches less ahead.
     """
 
     def __init__(self, layout: Layout, known: frozenset[str] = frozenset(), reads_all: bool = False) -> None:
@@ -192,12 +192,12 @@ class Columns:
         self._waiting: dict[tuple[int, int], int] = {}
         self._waiting_bytes = 0
         self._window = WINDOW_FIRST
-        # The first row group for which nothing was fetched yet.
+        # The first row group of which nothing was fetched yet.
         self._next = 0
 
     def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
-        """Returns the columns to fetch before the file is read. They are those that were read of earlier files, for as
-        many row groups as fit into `room` bytes.
+        """Returns the columns to fetch before the file is read. These are the columns that were read of earlier files,
+        in the row groups that fit into `room` bytes.
         """
         if not self._reads_all and self._layout.groups > 1:
             return []

@@ -1,4 +1,4 @@
-"""Creates the dictionaries with which fsspec describes files and directories."""
+"""Creates fsspec's dictionaries that describe files and directories."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def entry(bucket: str, meta: ObjectMeta) -> Entry:
 
 
 def state(entry: Entry) -> tuple[Any, ...]:
-    """Returns a value that changes whenever an object changes. It is the same for metadata from a listing and from a
-    lookup.
+    """Returns a value that changes whenever an object changes. The value is the same for metadata from a listing and
+    from a lookup.
     """
     return entry["name"], entry["size"], entry["type"], entry.get("version") or entry.get("e_tag")
 

@@ -29,7 +29,7 @@ from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
-# True during a download, in which the names of local files are made from the objects' paths.
+# True during a download. The names of local files are then made from the objects' paths.
 _becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 
@@ -93,7 +93,7 @@ class LanewayFileSystem(Listing):
         return out
 
     async def _ranges(self, path: str, ranges: list[tuple[int | None, int | None]]) -> list[bytes]:
-        """Reads ranges of a file. They are like Python's slices, so they end at the file's end at the latest."""
+        """Reads ranges of a file. Like Python's slices, the ranges end at the file's end at the latest."""
         store, key = self._object(path)
         limits = await asyncio.gather(*(self._limits(path, start, end) for start, end in ranges))
         for is_last_try in (False, True):
@@ -262,7 +262,7 @@ class LanewayFileSystem(Listing):
         maxdepth: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Removes files, and with `recursive` everything below directories. It sends full batches of deletes."""
+        """Removes files, and with `recursive` everything below directories. Sends full batches of deletes."""
         paths = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
         self._check_writable(str(path))
         matched: list[str] = []
@@ -382,8 +382,8 @@ class LanewayFileSystem(Listing):
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
-        """Returns a signed URL, with which anyone can make requests of this method for the object, for `expiration`
-        seconds.
+        """Returns a signed URL. For `expiration` seconds, anyone who has the URL can send requests of this method
+        for the object.
         """
         if method not in ("GET", "HEAD"):
             self._check_writable(path)

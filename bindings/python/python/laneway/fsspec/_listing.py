@@ -184,7 +184,7 @@ class Listing(Base):
         return list(entries)
 
     async def _levels(self, path: str, maxdepth: int, prefix: str) -> list[Entry]:
-        """Returns the entries at most `maxdepth` levels below a directory. It lists each directory on these levels by a
+        """Returns the entries at most `maxdepth` levels below a directory. Each directory on these levels takes a
         request of its own.
         """
         found = level = await self._level(path, prefix)

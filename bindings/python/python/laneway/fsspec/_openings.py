@@ -66,7 +66,7 @@ class _Coming:
 
 
 class Openings:
-    """The files of a filesystem that are opened ahead. It may be used from any thread."""
+    """The files of a filesystem that are opened ahead. Any thread may use this object."""
 
     def __init__(self, listed: Callable[[str], Listing | None], place: Callable[[str], tuple[ObjectStore, str]]) -> None:
         """Takes two functions. `listed` returns the cached listing of a folder, and `place` the store and key of a
@@ -82,8 +82,8 @@ class Openings:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
-        # Files that were written recently. They wait here until a thread has the lock. The garbage collector may close
-        # a file, and so write it, on a thread that holds any lock.
+        # Files that were written recently. The files wait in this list until a thread has the lock. The garbage
+        # collector may close a file, and so write it, on a thread that holds any lock.
         self._written: deque[str] = deque()
         self._timer: Timer | None = None
 
@@ -166,8 +166,8 @@ class Openings:
         return Opened(file, Ahead(file, self._folders, path, _FOOTER) if _is_parquet(path) else None)
 
     def forget(self, name: str) -> None:
-        """Records that a file, or something in a folder, was written. Every filesystem of this process then opens it
-        again.
+        """Records that a file, or a file in a folder, was written. Every filesystem of this process then opens the
+        file again.
         """
         for one in _ALL.valuerefs():
             openings = one()

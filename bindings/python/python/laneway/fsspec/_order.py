@@ -1,4 +1,5 @@
-"""Decides which files to open ahead. If a program opens files in the order of their listing, these are the next ones.
+"""Decides which files to open ahead. If a program opens files in the order of their listing, these are the next files
+of the listing.
 
 With a filesystem that is written in Python, pyarrow opens the files of a dataset one after the other, and waits for
 each. This module only decides, without files and clocks. `_openings.py` opens the files.

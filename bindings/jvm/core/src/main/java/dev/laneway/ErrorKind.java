@@ -19,9 +19,9 @@ public enum ErrorKind {
   UNAUTHENTICATED(6),
   /** The store asked Laneway to slow down at every attempt. */
   THROTTLED(7),
-  /** The store failed at every attempt, or its answer makes no sense. */
+  /** The store failed at every attempt, or its answer is invalid. */
   SERVER(8),
-  /** The store's answer didn't arrive, or not completely. */
+  /** The store's answer didn't arrive, or only a part of it did. */
   TRANSPORT(9),
   /** The deadline of the call passed. */
   TIMEOUT(10),
@@ -29,7 +29,7 @@ public enum ErrorKind {
   INTEGRITY(11),
   /** The range lies outside the object, or is empty. */
   INVALID_RANGE(12),
-  /** The store refuses the request as invalid. It would refuse it in any state of the object. */
+  /** The store refuses the request as invalid, whatever the state of the object. */
   INVALID(13),
   /** The request as a whole is invalid, because of a mistake by the caller. Nothing was sent. */
   USAGE(14),

@@ -32,7 +32,7 @@ final class Handle implements AutoCloseable {
     return new Handle(number, what, here());
   }
 
-  /** Returns such a handle for an object that a call has opened. The warning shows where the call began. */
+  /** Returns a watched handle for an object that a call has opened. The warning shows where the call began. */
   static Handle watched(Unpacked answer, String what) {
     return new Handle(answer.number(), what, answer.begun());
   }

@@ -50,7 +50,7 @@ public final class Laneway implements AutoCloseable {
    * ends in {@code /}, or is {@code .} or {@code ..}, a tree is copied into it under the tree's own name. Any other
    * destination becomes the copy of the tree itself, whether it exists or not.
    *
-   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
+   * @throws LanewayException for an invalid request; failures of the job are in its summary
    */
   public Job copy(List<String> sources, String destination, JobOptions options) throws LanewayException {
     Objects.requireNonNull(destination, "destination");
@@ -60,7 +60,7 @@ public final class Laneway implements AutoCloseable {
   /**
    * Makes everything below a destination equal to everything below a source.
    *
-   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
+   * @throws LanewayException for an invalid request; failures of the job are in its summary
    */
   public Job sync(String source, String destination, JobOptions options) throws LanewayException {
     Objects.requireNonNull(destination, "destination");
@@ -70,7 +70,7 @@ public final class Laneway implements AutoCloseable {
   /**
    * Removes objects, or those that match patterns.
    *
-   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
+   * @throws LanewayException for an invalid request; failures of the job are in its summary
    */
   public Job remove(List<String> targets, JobOptions options) throws LanewayException {
     return Job.begin(this, handle, "remove", Objects.requireNonNull(targets, "targets"), null, options);
@@ -171,8 +171,10 @@ public final class Laneway implements AutoCloseable {
       return with("profile", name);
     }
 
-    /** Uses this key of a Google service account. {@code json} is the text of the key file that Google's console
-     * creates. */
+    /**
+     * Uses this key of a Google service account. {@code json} is the text of the key file that Google's console
+     * creates.
+     */
     public Builder serviceAccountKey(String json) {
       return with("service_account_key", json);
     }
@@ -254,7 +256,7 @@ public final class Laneway implements AutoCloseable {
       return with("kms_bucket_key", Boolean.toString(enabled));
     }
 
-    /** Encrypts new objects, and reads others, with a key that the store doesn't keep, as 32 bytes in base64. */
+    /** Encrypts new objects, and decrypts existing ones, with a key that the store doesn't keep: 32 bytes in base64. */
     public Builder customerKey(String key) {
       return with("customer_key", key);
     }

@@ -63,8 +63,8 @@ final class Native {
   static native byte[] client(long queue, byte[] settings, long provider);
 
   /**
-   * Answers a request for credentials. The answer's result is a flag whether the provider has credentials, followed by
-   * them.
+   * Answers a request for credentials. The answer's result is a flag that says whether the provider has credentials,
+   * followed by the credentials.
    */
   static native void provided(long ask, byte[] answer);
 
@@ -112,7 +112,7 @@ final class Native {
   static native void copied(
       long queue, long call, int verb, long of, byte[] arguments, byte[] bytes, int at, int length);
 
-  /** Abandons a call. Its end still comes through the queue, once its lent memory is no longer used. */
+  /** Abandons a call. The queue still reports the call's end, once the call's lent memory is no longer used. */
   static native void cancel(long queue, long call);
 
   /** Gives up one range of a call with lent memory. Once this returns, nothing writes to the memory of this range. */
@@ -137,7 +137,10 @@ final class Native {
 
   static native int writeNowFromArray(long writer, byte[] array, int at, int length);
 
-  /** Does the same with any kind of buffer. Returns 0 if the buffer's memory can't be accessed from here. */
+  /**
+   * Does the same as {@link #writeNowFromMemory}, with any kind of buffer. Returns 0 if the buffer's memory can't be
+   * accessed from here.
+   */
   static int writeNow(long writer, ByteBuffer bytes, int length) {
     int at = bytes.position();
     if (bytes.isDirect()) {

@@ -105,8 +105,8 @@ final class NativeLibrary {
   }
 
   /**
-   * Returns a temporary folder for this process, which the JVM removes when it exits. It is needed if the user has no
-   * home, as is common in containers. All class loaders share it.
+   * Returns a temporary folder for this process, which the JVM removes when it exits. Such a folder is needed if the
+   * user has no home, as is common in containers. All class loaders share it.
    */
   private static Path temporary() throws IOException {
     try {
@@ -143,7 +143,7 @@ final class NativeLibrary {
       try {
         Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
       } catch (FileAlreadyExistsException made) {
-        // Another process created it a moment ago.
+        // Another process has just created the folder.
       }
     }
     Path real = folder.toRealPath();
@@ -185,7 +185,7 @@ final class NativeLibrary {
     }
   }
 
-  /** Does the same without links: the first class loader loads the library itself, others load a copy. */
+  /** Loads the library without links: the first class loader loads the library itself, others load a copy. */
   private static void loadUnlinked(Path library, String name) throws IOException {
     try {
       System.load(library.toString());

@@ -54,8 +54,8 @@ public final class ObjectMeta {
   }
 
   /**
-   * Returns the object's version, for conditions such as {@link GetOptions#ifVersion}. It is the generation on GCS, and
-   * the ETag without quotes on S3. It is {@code null} if the store reports none.
+   * Returns the object's version, for conditions such as {@link GetOptions#ifVersion}. The version is the generation on
+   * GCS, and the ETag without quotes on S3. Returns {@code null} if the store reports none.
    */
   public String version() {
     return version;

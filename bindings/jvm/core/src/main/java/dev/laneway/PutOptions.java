@@ -26,7 +26,7 @@ public final class PutOptions {
   }
 
   /**
-   * Replaces only this version of the object. If it has another one, the call fails with {@link
+   * Replaces only this version of the object. If the object has another version, the call fails with {@link
    * ErrorKind#PRECONDITION}.
    */
   public PutOptions ifVersion(String version) {

@@ -25,7 +25,7 @@ public final class Written {
   }
 
   /**
-   * Returns the name of the checksum that verified the bytes, such as {@code crc32c}. It is {@code unverified} if the
+   * Returns the name of the checksum that verified the bytes, such as {@code crc32c}. Returns {@code unverified} if the
    * store returned no checksum.
    */
   public String verified() {

@@ -17,8 +17,8 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Reads large objects and, after them in the queue, small ones. Either 50 threads read them, or all are read at once,
- * with a future for each.
+ * Reads large objects, and small objects that come after them in the queue. Either 50 threads read the objects, or all
+ * are read at once, with a future for each.
  */
 final class Mixed {
   private static final int THREADS = 50;

@@ -76,8 +76,8 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
   }
 
   /**
-   * Returns the mistake in an object, if there is one. It must be as {@code done}, or without success as {@code
-   * before}; {@code null} means that it doesn't exist.
+   * Returns the mistake in an object, if there is one. After a success, the object must be {@code done}, and otherwise
+   * {@code before}. {@code null} means that the object doesn't exist.
    */
   String holds(String key, boolean isDone, byte[] done, byte[] before) throws IOException {
     byte[] there;

@@ -74,8 +74,9 @@ final class Commits {
   }
 
   /**
-   * Does the same, and then removes the older files of each partition that has got a new file. Readers see the old and
-   * the new files for a moment. If the commit fails before, the partitions are as they were.
+   * Completes the uploads of all committed tasks, and then removes the older files of each partition that has got a new
+   * file. Readers see the old and the new files for a moment. If the commit fails before, the partitions are as they
+   * were.
    *
    * @param output the directory that contains the partitions
    */
@@ -91,7 +92,10 @@ final class Commits {
     }
   }
 
-  /** Returns the keys of everything in the files' partitions. It excludes the files, and the partitions' markers. */
+  /**
+   * Returns the keys of everything in the files' partitions. Excludes the new files themselves, and the partitions'
+   * markers.
+   */
   private List<String> older(Path output, List<PendingFile> files) throws IOException {
     Set<String> fresh = new HashSet<>();
     Map<String, CompletableFuture<Listing>> partitions = new LinkedHashMap<>();

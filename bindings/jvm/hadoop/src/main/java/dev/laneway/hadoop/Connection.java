@@ -14,7 +14,7 @@ import java.util.Optional;
 
 /** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
-  /** The most shared connections that are kept. The least recently used one is dropped. */
+  /** The maximum number of shared connections that are kept. Beyond it, the least recently used one is dropped. */
   private static final int SHARED_MAX = 256;
 
   private static final Map<Settings, Connection> SHARED = new LinkedHashMap<>(16, 0.75f, true) {
@@ -56,7 +56,7 @@ final class Connection implements Closeable {
   }
 
   /**
-   * Returns the connection that all users of equal settings share. It needs no closing.
+   * Returns the connection that all users of equal settings share. A shared connection needs no closing.
    *
    * @throws IOException for settings that contradict each other
    */
@@ -65,7 +65,7 @@ final class Connection implements Closeable {
       Connection shared = SHARED.get(settings);
       if (shared == null) {
         shared = of(settings);
-        // A bucket outlives the closing of its client.
+        // A bucket still works after its client is closed.
         shared.close();
         SHARED.put(settings, shared);
       }

@@ -28,7 +28,10 @@ final class Deletion {
   /** The number of keys in a batch: one request on S3, or ten on GCS that are sent together. */
   static final int KEYS_OF_A_BATCH = 1000;
 
-  /** The maximum number of batches that are passed to the library at once. It sends fewer of them at a time. */
+  /**
+   * The maximum number of batches that are passed to the library at once. The library sends fewer of these batches at a
+   * time.
+   */
   private static final int BATCHES_AT_ONCE = 16;
 
   private final Bucket bucket;

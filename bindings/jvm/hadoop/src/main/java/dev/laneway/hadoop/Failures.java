@@ -19,7 +19,10 @@ import org.apache.hadoop.fs.PathIOException;
 final class Failures {
   private Failures() {}
 
-  /** Returns the exception for a failure about a path. It is the failure itself if Hadoop has no exception for it. */
+  /**
+   * Returns the exception for a failure about a path. If Hadoop has no exception for the failure, returns the failure
+   * itself.
+   */
   static IOException of(Path path, Throwable failure) {
     Throwable cause = unwrapped(failure);
     if (cause instanceof LanewayException failed) {

@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration;
 /**
  * Sorts the keys of S3A and of the GCS connector into three kinds. Supported keys have an effect. Keys that change
  * neither the identity, the route nor the result of requests are ignored. All others are refused by name, because
- * requests could otherwise run under the wrong identity or go to the wrong place.
+ * requests could otherwise run under the wrong identity or go to the wrong server.
  */
 final class KeyRules {
   /** The key of ours that lists keys to ignore nevertheless, by their names in the configuration. */

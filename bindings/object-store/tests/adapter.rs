@@ -159,7 +159,7 @@ fn an_upload_makes_no_object_after_a_lost_part_or_an_abort() {
         let path = Path::from("k");
         let mut upload = store.put_multipart(&path).await.expect("an upload");
         let (first, second) = (upload.put_part("a".into()), upload.put_part("b".into()));
-        // The order is arbitrary: awaiting the second part writes the first one too.
+        // The program may await the parts in any order: awaiting the second part writes the first one too.
         second.await.expect("written");
         first.await.expect("written");
         drop(upload.put_part("c".into()));

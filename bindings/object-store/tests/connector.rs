@@ -21,7 +21,7 @@ use object_store::{ClientOptions, GetOptions, ObjectStore, ObjectStoreExt as _, 
 use object_store_0_14 as object_store;
 
 struct Stage {
-    /// Held so that the server keeps running.
+    /// The server runs until this is dropped.
     _server: Server,
     client: Client,
     s3: AmazonS3,
@@ -29,7 +29,7 @@ struct Stage {
 }
 
 fn client() -> Client {
-    // An engine of its own, since its counters are compared.
+    // Each test has its own engine, because it compares the engine's counters.
     Client::builder().engine(Engine::builder().build()).build().expect("a client")
 }
 
@@ -49,7 +49,7 @@ fn stage() -> Stage {
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
         .build()
         .expect("a store");
-    // A service account that makes object_store use the store without accounts.
+    // A service account that tells object_store to send requests without credentials.
     let account = format!(
         r#"{{"gcs_base_url": "{}", "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}}"#,
         server.url()
@@ -102,7 +102,8 @@ suite! {
 
 #[test]
 fn get_opts() {
-    // Not for GCS. The suite's function needs buckets that keep replaced generations, and the embedded server's don't.
+    // This function of the suite doesn't run for GCS. It needs buckets that keep replaced generations, and the
+    // embedded server's buckets don't keep them.
     let Stage { _server, s3, .. } = stage();
     run(integration::get_opts(&s3));
 }

@@ -13,7 +13,7 @@ fn stage() -> (Server, Client) {
     (server, builder.build().expect("a client"))
 }
 
-/// Makes a test for each function of the suite, on a bucket and on a prefix of one.
+/// Makes two tests for each function of the suite: one on a bucket and one on a prefix.
 macro_rules! suite {
     ($module:ident: $version:ident, $object_store:ident, [$($name:ident: |$store:ident| $asked:expr;)*]) => {
         mod $module {

@@ -67,7 +67,7 @@ fn objects_are_written_read_listed_and_removed_by_opendals_services() {
     assert!(client.counters().bytes_received > 2 * (9 << 20), "{:?}", client.counters());
 }
 
-/// Answers one request with each of the texts, and returns the requests.
+/// Receives one request for each text, answers with that text, and returns the requests.
 fn answering(texts: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-"""Starts a store for each test run: the program's `serve`, reached in both dialects."""
+"""Starts the program's `serve` for each test run. Tests reach this store in both dialects."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def server():
 
 
 def options(scheme, server):
-    """Returns the arguments by which stores reach the server in a dialect."""
+    """Returns the arguments with which stores reach the server in a dialect."""
     if scheme == "s3":
         return {"endpoint": server, "access_key_id": "laneway", "secret_access_key": "lanewaysecret", "region": "us-east-1"}
     return {"base_url": server, "skip_signature": True}
@@ -47,7 +47,7 @@ def filesystem(server):
 
 @pytest.fixture(params=["s3", "gs"])
 def make(request, server):
-    """Makes stores of this test's own folder, in either dialect."""
+    """Makes stores in this test's own folder, in either dialect."""
     folder = f"{request.node.originalname}-{uuid.uuid4().hex[:8]}"
 
     def made(prefix="", **kwargs):
@@ -65,7 +65,7 @@ def store(make):
 
 @pytest.fixture
 def awaited():
-    """Calls the twin of a verb, and waits for it under asyncio."""
+    """Calls the asynchronous variant of a verb, and awaits it under asyncio."""
 
     async def one(verb, *args, **kwargs):
         return await verb(*args, **kwargs)

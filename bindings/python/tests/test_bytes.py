@@ -1,4 +1,4 @@
-"""Received bytes."""
+"""Tests of `Bytes`, the type of received bytes."""
 
 import copy
 import json

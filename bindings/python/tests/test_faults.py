@@ -1,12 +1,13 @@
-"""Tests the package on the faults of the embedded store. Each fault hits each operation in either dialect, once or
-always, blocking or awaited. The operation must end in exact success or the right exception, after a bounded number
-of requests, and leave nothing behind."""
+"""Tests the package with the faults of the embedded store. Each fault hits each operation in either dialect, once
+or always, blocking or awaited. The operation must end in exact success or the right exception, after a bounded
+number of requests, and leave nothing behind."""
 
 from multiprocessing import get_context
 
 import fault_matrix.cells as cells
 
-# The counters of requests belong to a process, so each process runs its own cells. Cells mostly wait for pauses.
+# The counters of requests belong to a process, so each process runs its own cells. Cells spend most of their
+# time in pauses.
 PROCESSES = 6
 # If no row ends for this many seconds, the cells hang.
 ROW_MAX = 120

@@ -1,4 +1,4 @@
-"""Objects as files, for programs that check the type of a file."""
+"""Objects as files, for programs that check a file's type."""
 
 import csv
 import gzip

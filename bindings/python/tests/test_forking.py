@@ -1,4 +1,4 @@
-"""Processes that are forked, spawned or served: each has its own engine, and none hangs."""
+"""Processes that are forked, spawned or started by a fork server: each has its own engine, and none hangs."""
 
 import multiprocessing
 import os
@@ -65,7 +65,7 @@ def test_a_fork_beside_a_busy_engine(busy):
 
     def child():
         assert read(busy, "k") == b"bytes"
-        # An open file can be read further. Calls that were under way are errors.
+        # An open file can still be read. Calls that were under way during the fork fail.
         assert file.read(5) == b"bytes"
         for used in (listing.__next__, got.bytes):
             try:
@@ -114,5 +114,5 @@ async def awaited(verb, *args, **kwargs):
 
 
 if sys.platform == "darwin":
-    # macOS's own libraries support little in a forked child.
+    # Most of macOS's own libraries don't work in a forked child.
     pytestmark = [pytestmark, pytest.mark.skip(reason="macOS")]

@@ -79,7 +79,7 @@ def test_listings_are_kept_until_something_is_written(fs, folder):
     assert requests(fs) == before
     fs.pipe_file(f"{folder}/a/b/3", b"")
     assert fs.ls(f"{folder}/a/b", detail=False) == [f"{folder}/a/b/2", f"{folder}/a/b/3"]
-    # Another writer's object is found, although the cached listing lacks it.
+    # The filesystem finds another writer's object, although the cached listing lacks it.
     store, key = fs._at(f"{folder}/new")
     store.put(key, b"new")
     assert fs.size(f"{folder}/new") == 3
@@ -100,7 +100,7 @@ def test_an_object_is_told_of_without_waiting_for_what_is_below_its_name(fs, fol
     with monkeypatch.context() as patch:
         patch.setattr(_listing, "_first", never)
         assert fs.info(f"{folder}/k")["size"] == 5 and fs.exists(f"{folder}/k")
-    # Both lookups have been cancelled once the next call has passed through the same loop.
+    # Once the next call has run in the same event loop, both lookups have been cancelled.
     assert fs.isdir(f"{folder}/d") and not fs.exists(f"{folder}/nothing")
     assert len(ends) == 2
 
@@ -362,7 +362,8 @@ def test_files(fs, folder):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Replaces the clock by which files are opened ahead. It stands still until a test moves it."""
+    """Replaces the clock that decides when files are opened ahead. The new clock advances only when a test
+    sets it."""
     clock = SimpleNamespace(now_s=100.0)
     monkeypatch.setattr(_openings, "monotonic", lambda: clock.now_s)
     return clock
@@ -386,7 +387,8 @@ def timers(monkeypatch):
 
 
 def some_are_ahead(fs, folder):
-    """Opens the first two of some files in order, so that the next ones are opened ahead. Returns the names of all."""
+    """Opens the first two of some files in order, so that the next files are opened ahead. Returns the names of all
+    files."""
     names = [f"{folder}/{number}.parquet" for number in range(9)]
     fs.pipe({name: name.encode() for name in names})
     fs.find(folder)
@@ -473,7 +475,7 @@ def test_footers_of_other_files_are_looked_through_outside_of_the_lock(fs, folde
     opened = []
 
     def begin(ahead, room):
-        # If the lock were held, the other thread would wait for this one.
+        # If this thread held the lock, the other thread would wait for it.
         with ThreadPoolExecutor(1) as other:
             opened.append(other.submit(lambda: fs.openings._lock.acquire(timeout=60) and fs.openings._lock.release() is None).result())
         return 0
@@ -497,7 +499,8 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
     assert requests(fs) - before == len(names)
     store, key = fs._at(folder)
 
-    # A file that this filesystem writes is opened anew, and a file that it removes is missing.
+    # If this filesystem writes a file that was opened ahead, it opens the file again. If it removes such a
+    # file, the file is missing.
     assert fs.find(folder) == names and contents(names[:3]) == names[:3]
     fs.pipe_file(names[3], b"written")
     assert contents([names[3]]) == ["written"]
@@ -506,20 +509,21 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
     fs.rm(names[3])
     with pytest.raises(FileNotFoundError):
         fs.open(names[3])
-    # Another writer removes a file before it is opened ahead. Opening it in its turn reports that.
+    # Another writer removes a file before it is opened ahead. When the reader opens the file in its turn, the
+    # call reports that it is missing.
     fs.invalidate_cache()
     fs.find(folder)
     store.delete(f"{key}/4.parquet")
     assert contents(names[:3]) == names[:3]
     with pytest.raises(FileNotFoundError):
         fs.open(names[4])
-    # An opened file stays at one version, however early it was opened.
+    # Once the reader has opened a file, the file stays at one version, even if it was opened ahead.
     fs.pipe({name: bytes(100_000) for name in names})
     fs.find(folder)
     assert [len(content) for content in contents(names[:2])] == [100_000] * 2
     opened = [fs.open(name) for name in names[:3]]
     store.put(f"{key}/2.parquet", bytes(200_000))
-    # No byte of the third file was returned yet, so it is opened anew.
+    # The reader hasn't got any byte of the third file yet, so the filesystem opens it again.
     assert opened[2].read() == bytes(200_000)
 
 
@@ -649,7 +653,8 @@ def test_trees_go_there_and_back(fs, folder, tmp_path):
     counted = fsspec.Callback()
     fs.get(folder, f"{back}", recursive=True, callback=counted)
     assert (counted.size, counted.value) == (30, 30)
-    # A tree goes into an existing folder under its own name, or without that if the source ends in a slash.
+    # `get` copies a tree into an existing folder under the tree's name. If the source ends in a slash, it
+    # copies only the content.
     fs.get(folder, f"{back}/again/", recursive=True)
     fs.get(f"{folder}/", f"{back}/again", recursive=True)
     again = back / "again"

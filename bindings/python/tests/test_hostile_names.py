@@ -1,4 +1,4 @@
-"""Names of objects that would lead outside the directory that they are copied to."""
+"""Objects whose names would lead outside the directory to which they are copied."""
 
 import os
 
@@ -11,7 +11,7 @@ GOOD = ["good", "a..b", "..c", "d.."]
 
 @pytest.fixture
 def hostile(filesystem, store):
-    """Returns a filesystem, and a folder of objects with such names."""
+    """Returns a filesystem, and a folder of objects with hostile and with good names."""
     scheme = "s3" if store.url.startswith("s3") else "gs"
     for key in HOSTILE + GOOD:
         store.put(key, key.encode())
@@ -19,7 +19,7 @@ def hostile(filesystem, store):
 
 
 def outside(tmp_path, but):
-    """Returns all that lies outside a directory."""
+    """Returns all files and folders outside a directory."""
     found = []
     for folder, folders, files in os.walk(tmp_path):
         folders[:] = [name for name in folders if os.path.join(folder, name) != str(but)]
@@ -29,7 +29,7 @@ def outside(tmp_path, but):
 
 @pytest.fixture
 def out(tmp_path):
-    """Makes a directory some levels down, with a file beside it."""
+    """Makes a directory some levels below `tmp_path`, with a file outside it."""
     folder = tmp_path / "deep" / "er" / "out"
     folder.mkdir(parents=True)
     (tmp_path / "deep" / "theirs").write_text("theirs")
@@ -37,7 +37,7 @@ def out(tmp_path):
 
 
 def tries(fs, folder, out):
-    """Returns the ways to write files of many names."""
+    """Returns the calls that write files with many names."""
     return {
         "recursive": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True),
         "two levels": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True, maxdepth=2),
@@ -58,7 +58,7 @@ def test_nothing_is_written_beside_the_directory_that_fsspec_gets_into(hostile, 
             pass
         assert outside(tmp_path, out) == before, way
         assert (tmp_path / "deep" / "theirs").read_text() == "theirs"
-    # A name that stays inside is fine, even with dots.
+    # A name that stays inside the directory is allowed, even with dots.
     for key in GOOD:
         fs.get(f"{folder}/{key}", f"{out}/{key}")
         assert (out / key).read_bytes() == key.encode()

@@ -12,7 +12,7 @@ import laneway
 import pytest
 from laneway.exceptions import in_python
 
-# Timeouts in seconds that no other store of these tests has.
+# Timeouts in seconds, each used by only one store, so that this store has its own connections.
 _TIMEOUTS = itertools.count(1000)
 
 
@@ -26,7 +26,7 @@ def tree(tmp_path):
 
 @pytest.fixture
 def reached(server):
-    """Returns the arguments by which jobs reach the store."""
+    """Returns the arguments with which jobs reach the store."""
     config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
     return {"config": config}
 
@@ -199,7 +199,8 @@ def test_the_options_of_a_message_have_their_names_in_python():
 
 
 def test_no_message_names_an_option_that_python_lacks():
-    """Each option of the program in a message of the library has its word here."""
+    """If a message of the library names an option of the program, the package replaces it with Python's
+    name."""
     crates, named = Path(__file__).parents[3] / "crates", set()
     for source in (path for crate in ("laneway", "store", "lanes") for path in (crates / crate / "src").rglob("*.rs")):
         if "test" in source.stem or source.stem in UNSEEN:
@@ -238,7 +239,7 @@ def test_what_interrupts_a_job_cancels_it(store, tree, reached):
 
 def test_the_engines_messages_come_to_logging(make, caplog):
     with caplog.at_level(logging.DEBUG, "laneway"):
-        # A store with settings of its own opens connections of its own.
+        # A store with different settings doesn't share connections.
         store = make(client_options={"read_timeout": next(_TIMEOUTS)})
         store.put("k", b"bytes")
         store.get("k").bytes()

@@ -1,4 +1,4 @@
-"""Stores of this machine: `MemoryStore` and `LocalStore`."""
+"""Stores on this machine: `MemoryStore` and `LocalStore`."""
 
 import asyncio
 import pickle

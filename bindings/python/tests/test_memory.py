@@ -10,9 +10,9 @@ import time
 import pytest
 
 PUTS = 5000
-# In MiB. The burst takes 85 MiB, 23 of them for its bytes.
+# The limit in MiB. The burst takes 85 MiB, of which its bytes take 23 MiB.
 LEFT_MAX = 20
-# In seconds. Memory is given back one second after the last call.
+# The limit in seconds. The engine returns memory one second after the last call.
 WAIT_MAX = 30
 
 
@@ -24,7 +24,7 @@ def resident():
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators go by rules of their own")
 def test_a_burst_of_puts_leaves_little_memory(make):
-    """Runs in a process of its own, because the tests before it leave much free memory."""
+    """Runs in a separate process, because the tests before it leave much free memory."""
     store = make()
     subprocess.run([sys.executable, __file__, type(store).__name__, repr(store.config)], check=True)
 

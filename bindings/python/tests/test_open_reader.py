@@ -34,7 +34,8 @@ def test_threads_that_seek_and_read_by_turns_get_what_they_sought(store):
     content = bytes(range(256)) * 40_000
     store.put("k", content)
     before = sys.getswitchinterval()
-    # Threads of DuckDB hold the interpreter's lock from one call to the next, and so do these.
+    # DuckDB's threads hold the interpreter's lock from one call to the next. The threads of this test imitate
+    # that.
     sys.setswitchinterval(100)
     try:
         with store.open_reader("k") as file, ThreadPoolExecutor(8) as threads:

@@ -8,7 +8,7 @@ from laneway.fsspec._order import AGE_MAX_S, AHEAD_FIRST, AHEAD_MAX, LOOK_MAX, O
 
 
 def listings(*keys):
-    """Returns the listings that are known once a bucket was listed."""
+    """Returns the listings that are known after a bucket with these keys was listed."""
     metas = [{"path": key, "size": 1, "last_modified": None, "e_tag": "x", "version": None} for key in keys]
     return tree("lake", (file("lake", meta) for meta in metas))
 
@@ -27,7 +27,8 @@ def order_of(keys):
 
 
 def opened_of(order, names, gap_s):
-    """Asks for files at equal intervals. Returns whether each was ahead, and all files that were opened ahead."""
+    """Asks for files at equal intervals. Returns whether each file had been opened ahead, and the names of all
+    files that were opened ahead."""
     asked = [order.asked(name, 100 + number * gap_s) for number, name in enumerate(names)]
     return [one.is_ahead for one in asked], [name for one in asked for name in one.begin]
 
@@ -136,7 +137,7 @@ def test_what_was_written_is_opened_anew():
 def test_two_tables_are_read_at_once():
     keys = parts(12, "a") + parts(12, "b")
     order = order_of(keys)
-    # Two files in a row make a table known, even if others are read between them.
+    # After two files in a row, the table is known, even if files of another table are read in between.
     first, second = ([f"lake/{part}" for part in parts(12, folder)] for folder in "ab")
     opened_of(order, first[:2], gap_s=0.01)
     opened_of(order, second[:2], gap_s=0.01)

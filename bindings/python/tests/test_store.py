@@ -91,7 +91,7 @@ def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monk
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-environment")
     pickled = pickle.dumps(laneway.S3Store("lake", region="r", role_session_name="x"))
     assert b"hush" not in pickled and b"id-of-the-environment" not in pickled
-    # A pickle must carry the arguments, and nothing else may show them.
+    # A pickle must contain the arguments, and no other output may show them.
     given = laneway.S3Store("lake", region="r", access_key_id="id", secret_access_key="canary-argument")
     assert b"canary-argument" in pickle.dumps(given)
     assert "canary" not in repr(given) and "canary" not in str(given)

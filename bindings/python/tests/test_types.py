@@ -39,7 +39,7 @@ def test_every_name_is_in_a_stub():
     classes = {node.name: node for stub in stubs for node in stub.body if isinstance(node, ast.ClassDef)}
 
     def names(stub):
-        # Includes the names of the bases, from which a store has its verbs.
+        # Includes the names in the base classes, from which a store inherits its verbs.
         bases = [name for base in stub.bases if isinstance(base, ast.Attribute) for name in names(classes[base.attr])]
         return {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}.union(bases)
 

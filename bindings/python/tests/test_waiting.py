@@ -1,4 +1,4 @@
-"""How calls wait: the interpreter continues, loops are woken, and a cancelled call frees its connection."""
+"""Calls that wait: other threads and event loops continue, and a cancelled call frees its connection."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ CALL_MAX = 30
 
 @pytest.fixture
 def listening():
-    """A server that takes connections and never answers."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(CALL_MAX)
         yield listening
@@ -26,16 +26,17 @@ def listening():
 
 @pytest.fixture
 def silent(listening):
-    """Returns that server's URL."""
+    """Returns the URL of the server that never answers."""
     return f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def test_other_threads_run_while_a_call_waits(make, listening, silent):
-    """A signal ends the call. Its sender needs the interpreter, so the call must not hold the interpreter's lock."""
+    """A signal ends the call. The thread that sends the signal needs the interpreter, so the call must not hold the
+    interpreter's lock."""
     store = make(base_url=silent) if "GCS" in repr(make()) else make(endpoint=silent)
 
     def interrupt():
-        # The call waits once it has connected.
+        # Once the call has connected, it waits for an answer.
         with listening.accept()[0]:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -63,7 +64,7 @@ def test_a_cancelled_task_ends_its_call(store):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        # A cancelled call doesn't disturb the others.
+        # A cancelled call doesn't affect the others.
         got = await asyncio.wait_for(store.get_range_async("k", start=0, length=5), 30)
         assert got == b"bytes" and store.counters()["bytes_received"] - before < 20_000_000
 
@@ -95,7 +96,7 @@ async def cancel_what_is_held(store, read):
     for _ in range(3):
         before = store.counters()["bytes_received"]
         held = asyncio.ensure_future(READS[read](store))
-        # The server is another process, so only the counter tells that its bytes have arrived.
+        # The server is another process, so only the counter shows that its bytes have arrived.
         while store.counters()["bytes_received"] < before + 1024:
             await asyncio.sleep(0.001)
         waiting = asyncio.ensure_future(store.get_range_async("free", start=0, length=5))
@@ -115,11 +116,12 @@ def run(work, *arguments):
 
 @pytest.mark.parametrize("read", READS)
 def test_a_cancelled_call_frees_its_connection(make, holding, read):
-    """There is one connection. The next call begins once the cancelled call has freed it, and otherwise waits forever.
+    """There is only one connection. The next call begins once the cancelled call has freed the connection. Otherwise
+    it waits forever.
     """
     where = {"base_url": holding} if "GCS" in repr(make()) else {"endpoint": holding}
     store = make(**where, client_options={"connections_max": 1})
-    # An engine learns the number of connections when it starts, so another process starts one.
+    # An engine reads its limit of connections when it starts, so another process starts the engine.
     with get_context("spawn").Pool(1) as pool:
         pool.apply_async(run, (cancel_what_is_held, store, read)).get(2 * CALL_MAX)
 

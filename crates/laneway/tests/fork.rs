@@ -1,4 +1,5 @@
-//! A client on both sides of a `fork`. The parent's calls continue. The child starts with a new engine and never hangs.
+//! A client in a parent and a child process after a `fork`. The parent's calls continue. The child starts with a new
+//! engine and never hangs.
 //!
 //! The test starts in C's `main`, as programs in other languages do. If Rust starts the program, the standard library takes its own lock
 //! whenever a thread starts or ends (`std::sys::pal::unix::stack_overflow::thread_info` in Rust 1.95). If another thread holds that lock
@@ -19,9 +20,9 @@ use laneway_server::{Config, Server};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::AsyncReadExt as _;
 
-/// Number of forks beside a busy engine. Some of them happen while one of its threads holds a lock.
+/// Number of forks while the engine is busy. During some of them, a thread of the engine holds a lock.
 const FORKS: u32 = 24;
-/// One in so many forks happens while calls of every kind are under way.
+/// Every `BUSY`th fork happens while calls of every kind are under way.
 const BUSY: u32 = 8;
 /// Larger than one part of an upload, and larger than the read-ahead.
 const LARGE: usize = 17 << 20;
@@ -158,7 +159,7 @@ impl Begun {
         is_forked(&pollster::block_on(other_download.chunk()).map(drop).expect_err("a download"));
         is_forked(&pollster::block_on(writer.finish()).expect_err("a writer"));
         pollster::block_on(other_writer.abort());
-        // The reader still holds the bytes that it has read. It requests the others again.
+        // The reader still holds the bytes that it has read, and requests the others again.
         read_on(&mut reader, 8 << 20);
         let listed: Vec<_> = pollster::block_on(list.collect());
         is_forked(listed.last().and_then(|last| last.as_ref().err()).expect("an error"));
@@ -258,8 +259,8 @@ fn done(mut job: Job) -> u64 {
 }
 
 fn fork() -> Option<Pid> {
-    // SAFETY: the child calls only the code under test and ends with `_exit`. It may call functions that aren't async-signal-safe: the
-    // library promises this, and glibc allows it for its allocator and threads.
+    // SAFETY: the child calls only the code under test and ends with `_exit`. The child may call functions that aren't
+    // async-signal-safe. Laneway supports such calls, and glibc allows them for its allocator and threads.
     Pid::from_raw(unsafe { libc::fork() })
 }
 
@@ -267,7 +268,7 @@ fn fork() -> Option<Pid> {
 /// would wait for threads that the child doesn't have.
 fn exit(child: impl FnOnce()) -> ! {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-    // SAFETY: ends the process. Nothing of the parent's is flushed or dropped twice.
+    // SAFETY: ends the process. `_exit` flushes and drops none of the parent's objects a second time.
     unsafe { libc::_exit(if done.is_ok() { WELL } else { PANICKED }) }
 }
 
@@ -275,7 +276,7 @@ fn exit(child: impl FnOnce()) -> ! {
 ///
 /// # Errors
 ///
-/// The way it died, or the places where its threads wait if it had to be killed.
+/// The way the child died, or, if it had to be killed, the functions in which its threads wait.
 fn ended(child: Pid) -> Result<i32, String> {
     let started = Instant::now();
     loop {

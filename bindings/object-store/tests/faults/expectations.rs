@@ -11,7 +11,7 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     let is_gcs = cell.kind.provider == Provider::Gcs;
     let is_whole = cell.operation == Operation::Get;
     let is_write = matches!(cell.request, "put:1" | "part:1" | "complete:1" | "copy:1");
-    // If a batch fails, its keys are deleted one by one. The answer to a delete is only its status.
+    // If a batch fails, its keys are deleted one by one. The answer to a delete consists only of the status.
     let is_batch = cell.request == "batch:1";
     let is_removal = is_batch || cell.operation == Operation::Delete;
     match cell.fault {
@@ -22,7 +22,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         // A HEAD that S3 forbids is sent once more without asking for the checksum.
         "status 403" if cell.request == "head:1" && !cell.always && !is_gcs => Success,
         "status 403" => Failure(&["permission"]),
-        // GCS's 503 is a failure, S3's is a throttle, and the answer to a HEAD doesn't tell which.
+        // GCS's 503 is a failure, and S3's 503 is a throttle. The answer to a HEAD doesn't show which of the
+        // two it is.
         "status 503" => passes_or(&["throttled", "server"]),
         "status 500" => passes_or(&["server"]),
         "reset" | "drop" | "refuse-stream" if is_removal => Either(&["transport"]),
@@ -35,12 +36,12 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
             Either(&["transport"])
         }
         "reset@100" | "cut@100" | "stall" | "truncate" | "lose-answer" => passes_or(&["transport"]),
-        // Two places tell different lengths, and it is unknown which of them is right.
+        // Two headers state different lengths, and it is unknown which of them is right.
         "length +7" if is_whole || cell.opens() => Failure(&["integrity", "invalid_range", "transport"]),
         "length +7" if is_write || is_removal => Either(&["transport"]),
         "length +7" => passes_or(&["transport", "integrity"]),
         "length -1" => Either(&["transport", "integrity", "server"]),
-        // Bytes of a stream that were passed on can't be taken back.
+        // Bytes that a stream has delivered can't be taken back.
         "corrupt" | "wrong-checksum" if cell.operation == Operation::GetLarge => Either(&["integrity"]),
         "corrupt" => passes_or(&["integrity"]),
         "wrong-checksum" if is_whole => passes_or(&["integrity"]),

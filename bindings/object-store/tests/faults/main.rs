@@ -3,7 +3,7 @@
 //! operation may return or leave half of an object.
 //!
 //! `crates/laneway/tests/fault_matrix` tests the library itself in each dialect and protocol. Here each pair of fault
-//! and request runs in only one of them.
+//! and request runs in only one dialect and protocol.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]

@@ -69,8 +69,8 @@ const FAULTS: [&str; 22] = [
     "refuse-stream",
 ];
 
-/// A fault in a request, once or `always`. With `always` the client doesn't retry: the outcome is the same, without
-/// pauses.
+/// A fault in a request, once or `always`. With `always` the client doesn't retry, because pauses and retries
+/// wouldn't change the outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) operation: Operation,
@@ -80,13 +80,13 @@ pub(crate) struct Cell {
     pub(crate) kind: Kind,
 }
 
-/// The failed end of an operation.
+/// The ways in which an operation can fail.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown in messages")]
 pub(crate) enum Ended {
-    /// An error of this kind.
+    /// The operation returned an error of this kind.
     Failed { kind: &'static str, text: String },
-    /// A success with a wrong result, or an error of the wrong type.
+    /// The operation reported success with a wrong result, or returned an error of the wrong type.
     Wrong(String),
 }
 
@@ -100,10 +100,11 @@ const CELLS_MIN: usize = 350;
 const RETRY_FOR: Duration = Duration::from_secs(20);
 /// The client's stall timeout, for faults that make a connection silent.
 const STALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
+/// Laneway repeats a request that the server didn't accept at once, up to ten times. It repeats other requests a few
+/// times.
 const REQUESTS_MAX: u64 = 40;
 
-/// Runs all cells. `turn` shifts the dialect and protocol of each.
+/// Runs all cells. `turn` shifts the dialect and protocol of each cell.
 pub(crate) fn run(turn: usize, carry_out: CarryOut) {
     let (cells, skipped) = cells(turn);
     println!("{} cells; skipped: {skipped:?}", cells.len());
@@ -222,7 +223,7 @@ impl Cell {
         if after.requests - before.requests > REQUESTS_MAX {
             return wrong("it took too many requests");
         }
-        // An upload may remain for each beginning whose answer was lost, and for an abort that failed.
+        // An upload may stay open if the answer to its beginning was lost, or if its abort failed.
         let left_max = u64::from(self.operation == Operation::PutMultipart) * if self.always { 3 } else { 1 };
         if uploads_open(&after) - uploads_open(&before) > left_max {
             return wrong("uploads are left");

@@ -1,4 +1,4 @@
-//! A store that can fail, and a bucket of it for each cell.
+//! A store with faults, and a bucket in this store for each cell.
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-"""A table of several files, in folders that are named by a column."""
+"""Makes a table of several files, in folders named after the values of a column."""
 
 import asyncio
 import inspect
@@ -31,7 +31,7 @@ def fs(scheme, filesystem):
 
 @pytest.fixture
 def by_laneway(fs):
-    """Fails if Laneway sends no request in a block. The library has then used a client of its own."""
+    """Fails if Laneway sends no request in a block, because then the library has used another client."""
 
     @contextmanager
     def block():
@@ -68,5 +68,5 @@ def table():
 
 @pytest.fixture
 def total(table):
-    """Returns the sum over the rows of the later year."""
+    """Returns the sum of column `row` over the rows of the later year."""
     return sum(row for row, year in zip(table["row"].to_pylist(), table["year"].to_pylist(), strict=True) if year == YEARS[1])

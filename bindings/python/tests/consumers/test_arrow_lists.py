@@ -1,4 +1,4 @@
-"""Listings as Arrow, by arro3 and by pyarrow."""
+"""Listings as Arrow tables of arro3 and of pyarrow."""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""Passes a `Bytes` to libraries that want `bytes`. Libraries that want a file get it inside a file."""
+"""Passes a `Bytes` to libraries that accept `bytes`. If a library accepts only files, the test wraps the
+`Bytes` in a file."""
 
 import io
 import json

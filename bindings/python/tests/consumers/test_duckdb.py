@@ -1,4 +1,4 @@
-"""DuckDB, by a registered filesystem."""
+"""Tests DuckDB with a registered filesystem."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""pandas, by URLs."""
+"""Tests pandas with URLs."""
 
 import pytest
 

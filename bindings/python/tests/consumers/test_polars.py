@@ -1,4 +1,4 @@
-"""Polars, which opens no URL by fsspec: it takes files, and datasets of pyarrow."""
+"""Tests Polars, which doesn't use fsspec for URLs, but accepts files and datasets of pyarrow."""
 
 import pytest
 

@@ -58,8 +58,8 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     columns = ["c2", "c5", "c7"]
     read = pyarrow.parquet.read_table(f"{folder}/first.parquet", filesystem=fs, columns=columns)
     assert read.equals(written.select(columns))
-    # The program reads 3 columns of 40 row groups. Threads read the first row groups in any order, so those aren't read
-    # ahead.
+    # The program reads 3 columns of 40 row groups. Threads read the first row groups in any order, so these row groups
+    # aren't read ahead.
     assert len(served) > 60
     some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 156_000)])
     assert some.equals(written.select(columns).slice(156_000))
@@ -79,6 +79,7 @@ def test_files_of_a_dataset_are_opened_ahead(table, fs, folder, monkeypatch):
     dataset = pyarrow.dataset.dataset(f"{folder}/table", filesystem=fs, partitioning="hive")
     before = fs._at(folder)[0].counters()["requests"]
     assert dataset.to_table(columns=["row"]).equals(table.select(["row"]).slice(0, files * rows))
-    # The dataset opens its first file again. The files are small, so the request for the footer brings the whole file.
+    # The dataset opens its first file twice. The files are small, so the answer to the request for the footer contains
+    # the whole file.
     assert fs._at(folder)[0].counters()["requests"] - before == files
     assert begun == [f"{folder}/table/part={number:02}/0.parquet" for number in range(2, files)]

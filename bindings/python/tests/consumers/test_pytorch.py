@@ -1,4 +1,5 @@
-"""PyTorch's DataLoader, whose workers are forked, spawned or served: the datasets of `examples/pytorch.py`."""
+"""Tests the datasets of `examples/pytorch.py` with PyTorch's DataLoader, whose workers are forked, spawned or
+started by a fork server."""
 
 import asyncio
 import io
@@ -11,7 +12,7 @@ import laneway
 import pytest
 
 pytest.importorskip("torch")
-# Spawned workers import this module by its name, and find it by their parent's path.
+# Spawned workers import this module by its name, and find it on the module path that they inherit.
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from pytorch import Objects, Shards, Shuffled  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
@@ -48,7 +49,8 @@ async def put_all(store):
 
 @pytest.fixture(scope="session")
 def samples(filesystem):
-    """Makes stores of the training data, in either dialect. The server has the same objects in both."""
+    """Makes stores of the training data, in either dialect. In both dialects the server has the same
+    objects."""
     prefix = f"training-{uuid.uuid4().hex[:8]}"
 
     def made(scheme, folder):

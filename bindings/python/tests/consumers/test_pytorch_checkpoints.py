@@ -1,4 +1,5 @@
-"""PyTorch's checkpoints, by `torch.save` and by `torch.distributed.checkpoint`: `examples/checkpoints.py` and fsspec."""
+"""Tests PyTorch's checkpoints, written by `torch.save` and `torch.distributed.checkpoint`, with
+`examples/checkpoints.py` and with fsspec."""
 
 import io
 import socket
@@ -23,7 +24,7 @@ SIZES = {"small": 1000, "large": 12 << 20, "empty": 0, "odd": 33_333}
 
 @pytest.fixture
 def checkpoints(filesystem, request):
-    """Makes a store of this test's own folder."""
+    """Makes a store in this test's own folder."""
     prefix = f"checkpoints-{uuid.uuid4().hex[:8]}"
     return lambda scheme: laneway.from_url(f"{scheme}://lake/{prefix}", **filesystem(scheme).storage_options)
 
@@ -49,7 +50,7 @@ def test_torch_saves_and_loads(checkpoints, scheme):
     store, saved = checkpoints(scheme), state()
     save(saved, store, "model.pt")
     check(load(store, "model.pt"), saved)
-    # An open file works as well.
+    # `torch.load` also accepts an open file.
     with store.open_reader("model.pt") as file:
         check(torch.load(file, weights_only=True), saved)
 
@@ -113,7 +114,7 @@ def of_rank(rank, options, prefix, port):
 
 
 def of_group(method, options, prefix, port):
-    """Starts a group, after the engine has started in this process."""
+    """Starts a group of processes, after the engine has started in this process."""
     laneway.from_url(f"s3://lake/{prefix}", **options).put("before", b"")
     torch.multiprocessing.start_processes(of_rank, args=(options, prefix, port), nprocs=2, start_method=method)
 
@@ -124,7 +125,8 @@ def test_processes_of_a_group_write_one_checkpoint(filesystem, method):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     prefix, options = f"checkpoints-{uuid.uuid4().hex[:8]}", filesystem("s3").storage_options
-    # PyTorch's own threads hang in a forked child if its parent has computed with large tensors, as this process has.
+    # If a process has computed with large tensors, as this one has, PyTorch's own threads hang in its forked
+    # children.
     group = torch.multiprocessing.get_context("spawn").Process(target=of_group, args=(method, options, prefix, port))
     group.start()
     group.join(60)

@@ -1,4 +1,4 @@
-"""zarr, by its own tests of stores, and xarray."""
+"""Tests zarr, with zarr's own tests of stores, and xarray."""
 
 import asyncio
 import uuid

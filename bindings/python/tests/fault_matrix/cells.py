@@ -1,4 +1,4 @@
-"""The matrix's cells, and how one is run."""
+"""The matrix's cells, and the code that runs a cell."""
 
 import itertools
 import tempfile
@@ -14,11 +14,12 @@ from fault_matrix.faults import FAULTS, OF_H2, Fault
 from fault_matrix.operations import OPERATIONS, READ, About, Scene, Strike, strikes
 from fault_matrix.served import Served
 
-# Long enough for temporary failures, in seconds.
+# The client's retry time in seconds, which is long enough for temporary failures to end.
 RETRY_FOR = 20
-# The time limit of a silent connection in seconds, for faults that make one silent.
+# The client's time limit for a silent connection in seconds, for faults that make a connection silent.
 STALL_TIMEOUT = 0.7
-# A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
+# Laneway repeats a request that the server didn't accept at once, up to ten times. It repeats other requests a few
+# times.
 REQUESTS_MORE_MAX = 30
 
 
@@ -44,7 +45,7 @@ class Row(NamedTuple):
 
     def rules(self) -> list[str]:
         which = "1" if self.is_once else "1-999999"
-        # A batch names no key, and only one operation sends batches.
+        # A batch has no key that a rule could match, but only one operation sends batches.
         return [
             f"{verb}:{which} {'' if verb in ('delete-many', 'batch') else f'key={cell.strike.folder}* '}{self.fault.action}"
             for cell in self.cells
@@ -151,9 +152,9 @@ def left(scene: Scene, has_succeeded: bool) -> str | None:
 
 
 def uploads_left(strike: Strike, row: Row, uploads: int, how: str) -> str | None:
-    """Returns a message if too many uploads are left. One may be left for each beginning whose answer was lost, because
-    its name is unknown. Laneway begins three times if the answer can't be read. Without retries, one may also be
-    left if its abort's connection broke."""
+    """Returns a message if too many uploads are still open. If the answer to the beginning of an upload was lost,
+    Laneway doesn't know the upload's name. If the answer can't be read, Laneway begins the upload up to three times.
+    Without retries, an upload may also stay open because the connection of its abort broke."""
     breaks_all = row.tls and row.fault.kind in ("break", "loss") and not row.is_once
     begun = 0 if strike.about is not About.BEGIN else 1 if row.is_once else 3
     if uploads > max(begun, int(breaks_all)):

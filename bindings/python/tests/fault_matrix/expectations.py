@@ -1,4 +1,4 @@
-"""The expected outcomes of faults: a table that knows nothing of the package but its exceptions."""
+"""The expected outcomes of faults. This table doesn't use the package's code, except for its exceptions."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
     is_batch = strike.operation == "delete-many"
     # The answer to an S3 HEAD or to a part is complete with its head, so bytes after it don't matter.
     is_all_in_head = about is About.HEADERS and is_s3 or strike.verb == "part"
-    # Bytes of a stream that were passed on can't be taken back.
+    # Bytes that a stream has delivered can't be taken back.
     is_streamed = strike.operation == "stream"
 
     def passes_or(*errors: type[e.BaseError]) -> Expected:
@@ -51,7 +51,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
         # If the store refuses multipart uploads, the upload uses a session.
         case "refusal" if about is About.BEGIN and not is_s3 and is_once:
             return SUCCESS
-        # fsspec's question whether a path is a file never raises an error.
+        # fsspec's `isfile` never raises an error.
         case "refusal" if strike.operation == "directory-get" and about is About.DOCUMENT and is_once:
             return SUCCESS
         # A rename removes its source under a condition. A 403 may mean that only the condition isn't permitted, so
@@ -68,18 +68,19 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.PermissionDeniedError)
         case "throttle" | "failure" if is_batch:
             return SUCCESS
-        # A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show who sent
-        # it.
+        # A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show which of
+        # them sent it.
         case "throttle":
             return passes_or(*((e.ThrottledError,) if is_s3 and about is not About.HEADERS else (e.ThrottledError, e.ServerError)))
         case "failure":
             return passes_or(e.ServerError)
         case "break" | "not taken":
             return either(e.TransportError) if is_batch else passes_or(e.TransportError)
-        # The answer to a delete is only its status. A write may not need the lost part of its answer.
+        # The answer to a delete consists only of the status. A write may not need the lost part of its
+        # answer.
         case "loss" if about is About.REMOVAL or is_all_in_head or about is About.WRITE and not is_once:
             return either(e.TransportError)
-        # An empty listing may end before the place of the fault.
+        # An empty listing may end before the position of the fault.
         case "loss" if strike.operation == "sync-up" and not is_once:
             return either(e.TransportError)
         case "loss":
@@ -94,7 +95,8 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return either(e.IntegrityError)
         case "wrong checksum":
             return SUCCESS
-        # If two places tell different lengths, it is unknown which is right. Here a listing has told the length too.
+        # If two headers state different lengths, it is unknown which is right. In these cases a listing has also
+        # stated the length.
         case "long length" if strike.operation in ("sync-down", "directory-get") and about is About.CONTENT:
             return either(e.IntegrityError, e.TransportError)
         case "long length" if about is About.CONTENT:
@@ -103,7 +105,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return either(e.TransportError)
         case "long length":
             return passes_or(e.TransportError)
-        # The upload is begun again.
+        # Laneway begins the upload again.
         case "short length" | "error in 200" | "unreadable" if about is About.BEGIN and is_once:
             return SUCCESS
         case "short length" if about is About.RANGE:
@@ -122,7 +124,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.ServerError, e.NotSupportedError, e.PreconditionError)
         case "error in 200" if about in (About.CONTENT, About.REMOVAL) and not is_batch:
             return failure(e.ServerError)
-        # If an answer reports success but doesn't describe it, the request isn't repeated. Laneway looks at the object
+        # If an answer reports success but gives no details, Laneway doesn't repeat the request. It looks at the object
         # instead.
         case "error in 200":
             return either(e.ServerError, e.IntegrityError)

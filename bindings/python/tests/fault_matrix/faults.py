@@ -1,4 +1,5 @@
-"""The faults of the matrix, in the embedded store's syntax, with the kinds by which outcomes are expected."""
+"""The faults of the matrix, in the embedded store's syntax. A fault's kind determines the expected
+outcome."""
 
 from typing import NamedTuple
 
@@ -20,21 +21,21 @@ FAULTS = [
         # The answer is incomplete or missing. The request may have been carried out.
         "loss": ["stall", "reset@100", "drop@100", "cut@100", "stall@100", "truncate@0", "truncate", "lose-answer"],
         "slowness": ["slow 40KB/s", "delay 50ms"],
-        # A bit of the bytes is wrong, or the checksum in the answer's headers.
+        # A bit of the bytes is wrong, or the checksum in the answer's headers is wrong.
         "corruption": ["corrupt"],
         "wrong checksum": ["wrong-checksum"],
-        # The answer announces a wrong length, or none.
+        # The answer states a wrong length, or no length.
         "no length": ["length none"],
         "long length": ["length +7"],
         "short length": ["length -1"],
-        # Other bytes come than those requested, or another writer's.
+        # The answer contains bytes of another range, or bytes of another writer.
         "range ignored": ["range ignored"],
         "range shifted": ["range shifted"],
         "replacement": ["replace"],
         # An error in an answer with status 200, or an answer that can't be read.
         "error in 200": ["error-in-200"],
         "unreadable": ["garble", "malformed"],
-        # The connection accepts no more requests, or not this one.
+        # The connection accepts no more requests, or doesn't accept this request.
         "goaway": ["goaway"],
         "not taken": ["refuse-stream"],
     }.items()

@@ -1,4 +1,4 @@
-"""The operations of the matrix: what each needs and does, and its expected results."""
+"""The operations of the matrix: the objects that each needs, its calls, and its expected results."""
 
 import asyncio
 import inspect
@@ -41,7 +41,7 @@ class About(Enum):
 
 
 class Strike(NamedTuple):
-    """A request of an operation that faults hit: the first of its verb."""
+    """An operation and the request that a fault hits, which is the operation's first request of this verb."""
 
     operation: str
     verb: str
@@ -53,7 +53,8 @@ class Strike(NamedTuple):
 
 
 class Scene:
-    """The place of an operation: a store, a local folder, and whether calls are awaited."""
+    """The surroundings of an operation: a store, a local folder, and a flag that tells if calls are
+    awaited."""
 
     def __init__(self, served: Any, folder: Path, strike: Strike, reached: dict[str, Any], is_awaited: bool) -> None:
         prefix = strike.folder
@@ -64,7 +65,7 @@ class Scene:
         self.operation = strike.operation
 
     def call(self, of: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls a verb, blocking or awaited."""
+        """Calls a verb and blocks, or awaits it."""
         if not self.is_awaited:
             return getattr(of, name)(*args, **kwargs)
 
@@ -99,11 +100,11 @@ class Operation(NamedTuple):
     gives: tuple[Any, ...] = (None,)
     objects: dict[str, bytes] = {}
     files: dict[str, bytes] = {}
-    # The content of each key, or file of the folder, after success, and the content that it may have after a failure.
-    # `None` means that it doesn't exist.
+    # The content of each key or local file after success, and the content that it may have after a failure. `None`
+    # means that it doesn't exist.
     writes: dict[str, tuple[bytes | None, bytes | None]] = {}
     brings: tuple[str, ...] = ()
-    # The most requests if nothing fails.
+    # The maximum number of requests if no request fails.
     requests_max: int = 1
 
 
@@ -112,13 +113,13 @@ def get(scene: Scene) -> bytes:
 
 
 def get_into(scene: Scene) -> bytes:
-    # The buffer has room for a longer answer, as some faults announce.
+    # The buffer has room for a longer answer, because some faults increase the length in the answer's header.
     buffer = bytearray(len(SMALL) + 100)
     return bytes(buffer[: scene.call(scene.store, "get", "k", into=buffer)])
 
 
 def stream(scene: Scene) -> bytes:
-    """Reads a stream. Chunks that were passed on may be wrong only if an error follows."""
+    """Reads a stream. The chunks that it returns may be wrong only if an error follows."""
     result, chunks = scene.call(scene.store, "get", "k"), []
 
     async def all_awaited() -> None:
@@ -265,7 +266,7 @@ def strikes(scheme: str) -> list[Strike]:
         Strike("delete-many", "delete-many" if scheme == "s3" else "batch", About.REMOVAL),
         Strike("copy", "copy", About.WRITE),
         Strike("rename", "copy", About.WRITE),
-        # GCS moves an object by one request. Laneway looks the object up before.
+        # GCS moves an object by one request. Before that, Laneway looks the object up.
         Strike("rename", "delete", About.REMOVAL) if scheme == "s3" else Strike("rename", "head", About.HEADERS),
         Strike("directory-get", "list", About.DOCUMENT),
         Strike("directory-get", "get", About.CONTENT),

@@ -12,8 +12,8 @@ import laneway
 
 
 class Served:
-    """A store of its own, reached in one dialect. The faults hit other verbs or keys than the requests that prepare and
-    check objects."""
+    """A separate store, which tests reach in one dialect. The faults hit other verbs or keys than the requests that
+    prepare and check objects."""
 
     def __init__(self, scheme: str, tls: bool, faults: list[str]) -> None:
         self.scheme = scheme
@@ -36,13 +36,13 @@ class Served:
         self._process.communicate()
 
     def where(self, kind: type) -> dict[str, Any]:
-        """Returns the arguments by which a store or a filesystem reaches it."""
+        """Returns the arguments with which a store or a filesystem reaches this server."""
         if kind is laneway.S3Store:
             return {"endpoint": self.url, "region": "us-east-1", "skip_signature": True}
         return {"base_url": self.url, "skip_signature": True}
 
     def anywhere(self) -> dict[str, Any]:
-        """Returns the configuration by which a job reaches it."""
+        """Returns the configuration with which a job reaches this server."""
         return {"aws_endpoint": self.url, "region": "us-east-1", "base_url": self.url, "skip_signature": True}
 
     def _ask(self, method: str, what: str, content: bytes | None = None, **headers: str) -> bytes:

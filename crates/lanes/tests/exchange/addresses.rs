@@ -37,7 +37,7 @@ fn serve(addresses: &[Ipv4Addr], script: impl Fn(usize, TcpStream) + Send + Sync
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// An engine that knows both addresses of `store.test`, and that origin.
+/// Returns an engine that knows both addresses of `store.test`, and the origin `store.test`.
 fn lanes(port: u16, config: Config) -> (Lanes, Origin) {
     let both = vec![IpAddr::V4(FIRST), IpAddr::V4(SECOND)];
     let resolve = [("store.test".to_owned(), both)].into();
@@ -56,7 +56,7 @@ async fn connections_go_round_the_addresses() {
     let port = serve(&[FIRST, SECOND], move |number, mut stream| {
         while read_target(&mut stream).is_some() {
             counted.lock().unwrap()[number] += 1;
-            // Neither is answered before both have come, each on its own connection.
+            // The server answers no request before both have come, each on its own connection.
             all.wait();
             answer(&mut stream);
         }
@@ -91,7 +91,7 @@ async fn an_address_that_closes_a_used_connection_is_not_left_out() {
         let port = serve(&[FIRST, SECOND], move |number, mut stream| {
             while let Some(target) = read_target(&mut stream) {
                 match target.as_str() {
-                    // Like a server that closes a connection after a number of requests.
+                    // Some servers close a connection after a number of requests.
                     "/close" => return,
                     "/both" => {
                         counted.lock().unwrap()[number] += 1;
@@ -111,7 +111,7 @@ async fn an_address_that_closes_a_used_connection_is_not_left_out() {
         let both = || lanes.exchange(get(&origin, "/both"));
         let (one, other) = tokio::join!(both(), both());
         assert!(one.is_ok() && other.is_ok());
-        // The address of a connection that breaks at its first request is avoided.
+        // If a connection breaks at its first request, Laneway avoids its address.
         assert_eq!(*came.lock().unwrap(), if was_used { [1, 1] } else { [0, 2] });
     }
 }
@@ -145,7 +145,8 @@ async fn a_hedge_goes_to_another_address() {
         let (lanes, call) = (&lanes, HedgedCall { origin: origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
     };
-    // Opens a connection to each address. The third answer makes the usual time known, and before it nothing is hedged.
+    // The first two requests open a connection to each address. From the third answer on, Laneway knows the usual time.
+    // Before that, it hedges no request.
     tokio::join!(ask("/all"), ask("/all"));
     ask("/").await;
     ask("/odd").await;

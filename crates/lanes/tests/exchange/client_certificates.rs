@@ -158,7 +158,7 @@ async fn shows_its_certificate_on_request_and_keeps_connections_apart() {
     }
 }
 
-/// Unlike a server that breaks connections, it isn't asked again and again.
+/// After the refusal, Laneway doesn't retry, as it would after a broken connection.
 #[tokio::test]
 async fn a_server_that_refuses_the_certificate_ends_the_request() {
     for (protocol, version) in TRANSPORTS {
@@ -195,7 +195,7 @@ async fn a_certificate_that_can_not_be_shown_is_told_with_its_file() {
     }
 }
 
-/// Such certificates last for hours, and are replaced in place.
+/// Client certificates often last only for hours, and new ones replace the files.
 #[tokio::test]
 async fn a_certificate_that_was_replaced_is_shown_on_the_next_connection() {
     let server = Server::start("http/1.1", &TLS13).await;

@@ -112,7 +112,7 @@ async fn a_body_that_ends_early_is_an_error() {
 #[tokio::test]
 async fn an_answer_that_comes_before_the_body_is_out_is_read() {
     let server = Script::serve(|_, mut stream| {
-        // Reads the head and a little of the body, refuses the request, and reads no more until the client is done.
+        // The server reads the head and a little of the body, and refuses the request. Then it discards the rest.
         let _ = stream.read(&mut [0; 1000]);
         stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno").unwrap();
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -195,7 +195,7 @@ async fn a_sink_that_panics_costs_its_own_request_only() {
 #[tokio::test]
 async fn a_connection_that_says_close_is_replaced_before_its_body_has_come() {
     const REQUESTS: usize = 12;
-    // No body is sent before every request has come.
+    // The server sends no body before every request has come.
     let all_here = std::sync::Barrier::new(REQUESTS);
     let server = Script::serve(move |_, mut stream| {
         read_request(&mut stream);
@@ -252,7 +252,7 @@ async fn a_silent_server_is_given_up_and_another_connection_is_not() {
     let lanes = Lanes::start(config).unwrap();
     let error = lanes.exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
-    // On a busy machine, this process itself may be silent for so long. The call then retries.
+    // On a busy machine, this answer may also come too late. The call then retries.
     let ended = lanes.run(&HedgedCall { origin: server.origin.clone(), target: "/a" }).await.unwrap();
     assert_eq!(ended.outcome.unwrap().head.status, 200);
 }

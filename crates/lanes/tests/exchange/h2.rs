@@ -154,7 +154,7 @@ async fn a_body_that_is_not_read_on_is_not_received_on() {
                 }
                 drop(request);
                 let mut stream = respond.send_response(response, false).unwrap();
-                // This fails if the client gives the answer up, to request it again as bulk.
+                // This fails if the client gives up the answer and requests it again as bulk.
                 let _ = stream.send_data(body.into(), true);
             }
         };
@@ -324,7 +324,7 @@ async fn a_connection_on_which_everything_has_stopped_is_not_asked_again() {
     let stopping = |_: usize, mut http2: Http2| async move {
         while let Some(Ok((request, respond))) = http2.accept().await {
             if request.uri().path() == "/odd" && !ODD.swap(true, Ordering::Relaxed) {
-                // This connection is no longer read or written.
+                // The server no longer reads or writes this connection.
                 return std::future::pending().await;
             }
             answer(respond, b"usual".to_vec());

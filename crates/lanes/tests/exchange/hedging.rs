@@ -42,7 +42,7 @@ impl Call for HedgedCall {
     }
 }
 
-/// The fewest answers that show the usual time.
+/// The minimum number of answers from which Laneway knows the usual time.
 const USUAL: u64 = 3;
 
 fn answer(stream: &mut TcpStream, status: &str, body: &str) {
@@ -50,7 +50,8 @@ fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
 }
 
-/// A server that answers all but `/odd` at once. The test decides about the first request for that and its hedge.
+/// A server that answers all requests except those for `/odd` at once. `first` handles the first request for
+/// `/odd`, and `hedge` handles its hedge.
 fn odd(
     first: impl Fn(TcpStream) + Send + Sync + 'static,
     hedge: impl Fn(TcpStream) + Send + Sync + 'static,
@@ -78,7 +79,7 @@ async fn ask(lanes: &Lanes, origin: &Origin, target: &'static str) -> String {
     String::from_utf8(ended.outcome.unwrap().body.to_vec()).unwrap()
 }
 
-/// Makes the usual time known, with as few requests as that needs. Until then, nothing is hedged.
+/// Sends just enough requests for Laneway to know the usual time. Before that, it hedges no request.
 async fn usual(lanes: &Lanes, origin: &Origin) {
     for _ in 0..USUAL {
         assert_eq!(ask(lanes, origin, "/").await, "usual");
@@ -96,7 +97,7 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
     let (tell, announced) = moment();
     let stalls = move |mut stream: TcpStream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nfir").unwrap();
-        // Until the client closes the connection.
+        // Wait until the client closes the connection.
         let _ = stream.read(&mut [0]);
         tell.send(()).unwrap();
     };
@@ -115,7 +116,7 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
 async fn where_one_of_two_fails_the_other_decides() {
     for first_fails in [true, false] {
         let ((tell, announced), (tell_end, ended)) = (moment(), moment());
-        // The request that fails does so when both are under way. Only then the other is answered.
+        // One request fails once both are under way. Only then does the server answer the other one.
         let fails = move |mut stream: TcpStream| {
             if first_fails {
                 announced.lock().unwrap().recv().unwrap();
@@ -187,7 +188,7 @@ async fn where_both_fail_and_one_may_be_tried_again_it_is() {
                 match number {
                     0 => answer(&mut stream, "200 OK", "usual"),
                     1 | 2 => {
-                        // Both are under way before either fails.
+                        // Neither request fails before both are under way.
                         if number == 1 {
                             announced.lock().unwrap().recv().unwrap()
                         } else {
@@ -236,7 +237,8 @@ async fn the_slot_of_the_one_that_lost_is_free() {
     let lanes = Lanes::start(Config { connections_max: Some(2), ..Config::default() }).unwrap();
     usual(&lanes, &script.origin).await;
     ask(&lanes, &script.origin, "/odd").await;
-    // Answered only when both have come, which takes both connections that may be open.
+    // The server answers only when both requests have come, so they need both of the connections that are
+    // allowed.
     let both = tokio::join!(ask(&lanes, &script.origin, "/both"), ask(&lanes, &script.origin, "/both"));
     assert_eq!(both, ("usual".to_owned(), "usual".to_owned()));
     assert!(lanes.counters().connections_peak <= 2);

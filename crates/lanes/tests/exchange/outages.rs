@@ -67,7 +67,7 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
         while asked.counters().retries < 2 {
             std::thread::yield_now();
         }
-        // The engine, and its connection, end with its last handle.
+        // With its last handle, the engine ends and closes its connection.
         drop(asked);
         serve_one(&TcpListener::bind(address).unwrap());
     });
@@ -175,7 +175,8 @@ impl EndingServer {
                 }
                 let _ = match end {
                     End::Fin => other.shutdown(std::net::Shutdown::Both),
-                    // Doesn't wait for the reader: the other thread's descriptor keeps the connection open until that thread notices.
+                    // This doesn't wait for the reader. The other thread's descriptor keeps the connection open until that thread
+                    // notices the shutdown.
                     End::Reset => SockRef::from(&other).shutdown(std::net::Shutdown::Read),
                 };
             });
@@ -215,7 +216,7 @@ async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
         let before = lanes.counters();
         assert!(before.connections_open >= 2, "one of each role: {before:?}");
         server.end_all(how);
-        // No other request is made meanwhile.
+        // The client sends no other request meanwhile.
         open(&lanes, 0).await;
         lanes.exchange(get(origin, "/c")).await.unwrap();
         assert_eq!(lanes.counters().requests, before.requests + 1);

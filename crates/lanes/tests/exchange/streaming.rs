@@ -13,21 +13,22 @@ use super::support::{Script, get, lanes, read_head, read_request, request};
 
 const LEN: u64 = 24 << 20;
 
-/// Most bytes that a connection reads at once.
+/// The maximum number of bytes that a connection reads at once.
 const AT_ONCE: u64 = 256 << 10;
 
-/// Reads a body of `len` bytes chunk by chunk. Checks before each chunk that no more was received than there is room for.
+/// Reads a body of `len` bytes chunk by chunk. Before each chunk, checks that the connection received no more bytes than
+/// its buffer can hold.
 pub(super) async fn read_slowly(lanes: &Lanes, request: Request, len: u64) -> Vec<u8> {
     let mut body = lanes.stream(request).await.unwrap().body;
     let (mut all, room) = (Vec::new(), BodyStream::ROOM as u64);
     let received = || lanes.counters().bytes_received;
     loop {
         let read = all.len() as u64;
-        // Bytes are received until there is no room,
+        // Wait until the buffer is full.
         while received() < (read + room).min(len) {
             tokio::task::yield_now().await;
         }
-        // and then no more, even if other tasks run.
+        // Then the connection receives no more bytes, even if other tasks run.
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }
@@ -114,7 +115,7 @@ async fn what_came_before_a_body_broke_off_is_read_and_then_why_it_ended() {
     };
     assert_eq!((read, error.kind()), (LEN / 4, Kind::Interrupted));
     assert!(body.next().await.is_none());
-    // Without a head there is no body that could return the error.
+    // Without a head there is no body whose `next` could return the error.
     let error = lanes.stream(get(&server.origin, "/")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Interrupted);
 }

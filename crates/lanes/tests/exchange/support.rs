@@ -34,13 +34,13 @@ impl Script {
     }
 }
 
-/// Reads one request's head and returns the length of its body. `None` if the connection ends before.
+/// Reads one request's head and returns the length of its body. `None` if the connection ends before that.
 pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
     let text = read_text(stream)?.to_lowercase();
     Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
 }
 
-/// Reads one request's head as text. `None` if the connection ends before.
+/// Reads one request's head as text. `None` if the connection ends before that.
 pub(crate) fn read_text(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -53,7 +53,7 @@ pub(crate) fn read_text(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// Reads a request without a body and returns its target. `None` if the connection ends before.
+/// Reads a request without a body and returns its target. `None` if the connection ends before that.
 pub(crate) fn read_target(stream: &mut TcpStream) -> Option<String> {
     let head = read_text(stream)?;
     head.split(' ').nth(1).map(str::to_owned)
@@ -63,7 +63,7 @@ pub(crate) fn read_target(stream: &mut TcpStream) -> Option<String> {
 pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     let mut body = Vec::new();
     if let Some(length) = read_head(stream) {
-        // If the client goes away, this returns the bytes that came.
+        // If the client closes the connection early, this returns the bytes that came.
         let _ = stream.take(length).read_to_end(&mut body);
     }
     body

@@ -9,7 +9,7 @@ use crate::rig::{KINDS, Kind, Rig};
 const SIZE: usize = 256 << 10;
 /// Number of flipped bits, spread evenly over the object.
 const FLIPS: usize = 1000;
-/// Upper bound on the bytes that a put sends before its content, and on those after it.
+/// Upper bound on the bytes that a put sends before its content, and on the bytes after the content.
 const BESIDE_MAX: usize = 1000;
 
 /// Runs a test against a bucket that holds an object of [`SIZE`]. The bucket's client doesn't retry.

@@ -14,7 +14,7 @@ use crate::rig::{Kind, Rig};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Often {
     Once,
-    /// The client doesn't retry here. The result is the same and takes less time.
+    /// In these cells the client doesn't retry. Retries would only delay the same result.
     Always,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Cell {
     pub(crate) fault: Fault,
     pub(crate) often: Often,
     pub(crate) kind: Kind,
-    /// Index of the request plus index of the fault. It selects the protocol.
+    /// Index of the request plus index of the fault. The sum selects the protocol.
     turn: usize,
 }
 
@@ -38,7 +38,8 @@ const STALL_TIMEOUT_LARGE: Duration = Duration::from_secs(3);
 /// With one stream per connection, only one in five of the faults is tried.
 const ONE_STREAM_TURNS: usize = 5;
 
-/// Upper bound on the additional attempts. A refused stream (`NotTaken`) is retried at once up to ten times, other faults a few times.
+/// Upper bound on the additional attempts. Laneway retries a refused stream (`NotTaken`) at once up to ten times, and other faults a
+/// few times.
 const ATTEMPTS_MORE_MAX: u64 = 30;
 
 /// Returns all cells of a kind.
@@ -139,9 +140,9 @@ impl Cell {
             || matches!(self.strike.verb, "part" | "complete")
     }
 
-    /// Selects a sample of the combinations. For one dialect, a fault meets a request in one protocol, and either once or always. The next
-    /// request meets it in the other protocol. The other dialect swaps once and always. With one stream per connection, a few faults are
-    /// tried, once each.
+    /// Selects a sample of the combinations. In one dialect, a fault hits a request over one protocol, and either once or always. The next
+    /// request meets the fault over the other protocol. In the other dialect, once and always are swapped. With one stream per connection,
+    /// a few faults are tried, once each.
     fn is_chosen(&self) -> bool {
         if self.kind.one_stream {
             return self.often == Often::Once && self.turn.is_multiple_of(ONE_STREAM_TURNS);
@@ -173,8 +174,7 @@ impl Cell {
         is_sliced && self.strike.about == About::Slice && self.strike.nth > 1
     }
 
-    /// Returns the fault's rule. For a request that resumes, a rule before it breaks the object's first stream, so that there is something
-    /// to resume.
+    /// Returns the fault's rule. For a request that resumes a download, another rule first breaks the object's first stream.
     fn rules(&self) -> Vec<String> {
         let broken = self.is_continued().then(|| "get:1 truncate@3MiB".to_owned());
         broken.into_iter().chain([self.rule()]).collect()

@@ -24,14 +24,14 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         // If the store refuses multipart uploads, Laneway writes through a resumable session.
         Class::Refusal if about == About::Begin && once && is_gcs => Success,
         Class::Refusal | Class::Throttle | Class::Failure if is_batch => Success,
-        // Other requests on the same connection may fail with it.
+        // Other requests on the same connection may fail with this request.
         Class::Break | Class::Loss | Class::LongLength | Class::NotTaken if is_batch => {
             Either(&["transport"])
         }
         // S3 may allow a plain removal but refuse a conditional one. Laneway then compares the object first.
         Class::Refusal if cell.removes_source() && once && !is_gcs => Success,
-        // If S3 forbids a HEAD, Laneway repeats it without asking for the checksum. The checksum may need a permission on a
-        // KMS key.
+        // If S3 forbids a HEAD, Laneway repeats the HEAD without asking for the checksum. The checksum may need a
+        // permission on a KMS key.
         Class::Refusal if cell.strike.verb == "head" && once && !is_gcs => Success,
         // If GCS forbids a move by one request, Laneway copies the object and removes it.
         Class::Refusal
@@ -53,7 +53,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::Break | Class::NotTaken => passes_or(&["transport"]),
         // Laneway asks the session for its committed length, and gives up if that never grows.
         Class::Loss if cell.is_session() && !once => Either(&["transport", "integrity"]),
-        // A deletion's answer is its status alone. An empty listing may end before the position of the fault.
+        // The answer to a deletion consists of the status alone. An empty listing may end before the position
+        // of the fault.
         Class::Loss | Class::LongLength if about == About::Removal => Either(&["transport"]),
         Class::Loss if cell.strike.operation == Operation::SyncUp && !once => Either(&["transport"]),
         Class::Loss if is_all_in_head || about == About::Write && !once => Either(&["transport"]),
@@ -92,19 +93,20 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::Replacement => Success,
         Class::ErrorIn200 if is_part => Failure(&["server", "unsupported", "precondition"]),
         Class::ErrorIn200 if about == About::Content => Failure(&["server"]),
-        // Laneway looks for the object and finds it.
+        // Laneway looks up the object, which still exists.
         Class::ErrorIn200 if cell.strike.operation == Operation::Delete => Failure(&["server"]),
-        // The answer claims success without the details. Laneway doesn't repeat the write, it checks the object instead.
+        // The answer claims success without the details. Laneway doesn't repeat the write, but checks the object.
         Class::ErrorIn200 => Either(&["server", "integrity"]),
         Class::Unreadable => Either(&["server"]),
     }
 }
 
-/// Attempts to begin an upload whose answers can't be read.
+/// Maximum number of attempts to begin an upload if the answers are unreadable.
 const BEGINNINGS_MAX: u64 = 3;
 
-/// Returns the number of uploads that may stay open in the store. A lost answer to the beginning of an upload leaves one,
-/// because Laneway never learns its name. A connection that breaks before the abort leaves one if Laneway doesn't retry.
+/// Returns the number of uploads that may stay open in the store. If the answer to the beginning of an upload is lost,
+/// the upload stays open, because Laneway never learns its name. If a connection breaks before the abort and Laneway
+/// doesn't retry, an upload stays open too.
 pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
     let breaks_all = cell.kind.tls && matches!(cell.fault.class, Class::Break | Class::Loss);
     match cell.often {

@@ -8,8 +8,8 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Returns true if a similar fault takes the same path through the program. Such faults skip large objects,
-    /// which take long.
+    /// Returns true if a similar fault takes the same path through the program. Such faults aren't tried with
+    /// large objects, which take long.
     pub(crate) fn is_like_another(self) -> bool {
         const LIKE: [&str; 9] = [
             "status 429",
@@ -31,7 +31,7 @@ impl Fault {
 pub(crate) enum Class {
     /// The store asks the client to slow down.
     Throttle,
-    /// The store reports a failure of its own.
+    /// The store reports an internal failure.
     Failure,
     /// The store denies permission.
     Refusal,

@@ -1,14 +1,14 @@
-//! The matrix of faults: each fault of the embedded store meets each request of each operation, where that is possible. It runs in both
-//! dialects and over HTTP/1.1 and HTTP/2. Some HTTP/2 servers allow one stream per connection. A fault hits a request once or at every
-//! attempt. Not all combinations of these are run.
+//! The matrix of faults: each fault of the embedded store meets each request of each operation, where that is possible. The matrix runs
+//! in both dialects and over HTTP/1.1 and HTTP/2. Some of its HTTP/2 servers allow one stream per connection. A fault hits a request
+//! once or at every attempt. Only a part of all these combinations runs.
 //!
 //! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its expected outcome comes from
-//! [`expectations`], which knows the fault and the request, but nothing of the program. Each cell also checks that it sends no more
+//! [`expectations`], which depends only on the fault and the request, not on Laneway's code. Each cell also checks that it sends no more
 //! requests than its operation allows, and leaves no file, upload or connection behind. The matrix fails if no running cell ends for five
 //! minutes.
 //!
-//! `LANEWAY_CELLS=get-file/get:1/reset,list` runs only the cells whose names begin with one of these. `LANEWAY_CELLS_SHOWN=1` prints each
-//! cell's outcome.
+//! `LANEWAY_CELLS=get-file/get:1/reset,list` runs only the cells whose names begin with `get-file/get:1/reset` or `list`.
+//! `LANEWAY_CELLS_SHOWN=1` prints each cell's outcome.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -27,9 +27,9 @@ use std::time::Duration;
 use cell::{Cell, cells};
 use rig::{KINDS, ONE_STREAM_KINDS, Rig};
 
-/// Threads per kind. Cells mostly wait for pauses between attempts.
+/// Threads per kind. Cells spend most of their time in pauses between attempts.
 const THREADS: usize = 6;
-/// If no cell ends for this long, the matrix hangs. Even a busy machine is faster.
+/// If no cell ends for this long, the matrix hangs. Even on a busy machine, cells end sooner.
 const CELL_MAX: Duration = Duration::from_secs(300);
 const CELLS_MIN: usize = 2515;
 

@@ -25,7 +25,7 @@ pub(crate) enum About {
     Content,
     /// The answer holds one slice of a large object. Its version must match the other slices.
     Slice,
-    /// The answer holds a range, for which no store reports a checksum.
+    /// The answer holds a range. No store reports checksums for ranges.
     Range,
     /// The answer holds a document that Laneway parses.
     Document,
@@ -35,7 +35,7 @@ pub(crate) enum About {
     Write,
     /// The request begins an upload, and the answer names it.
     Begin,
-    /// The request removes something.
+    /// The request removes objects.
     Removal,
 }
 
@@ -125,12 +125,13 @@ pub(crate) const STRIKES: [Strike; 38] = [
 
 /// Returns the requests that only one dialect sends.
 pub(crate) fn strikes_of(provider: Provider) -> [Strike; 5] {
-    // A sync across removes objects in the other dialect. On GCS it removes them one by one, each with its generation.
+    // A sync across removes objects in the other dialect. On GCS, the sync removes them one by one, each with its
+    // generation.
     let (batch, removal_across, description) = match provider {
         Provider::Gcs => ("batch", "delete-many", "patch"),
         _ => ("delete-many", "delete", "copy"),
     };
-    // GCS moves an object by one request. Laneway looks the object up before.
+    // GCS moves an object by one request. Before that, Laneway looks the object up.
     let (moving, of_move) = match provider {
         Provider::Gcs => ("head", About::Headers),
         _ => ("delete", About::Removal),
@@ -171,7 +172,7 @@ impl Operation {
         }
     }
 
-    /// Returns the most requests that the operation needs without faults.
+    /// Returns the maximum number of requests that the operation needs without faults.
     pub(crate) fn requests_max(self) -> u64 {
         match self {
             GetFile | GetBytes | GetRange | PutFile | PutBytes | List | Head | Copy | Delete | DeleteMany => {
@@ -333,8 +334,8 @@ impl Operation {
             Copy | CopyLargeAcross => {
                 let bytes: &[u8] = if self == Copy { &SMALL_BYTES } else { &LARGE_BYTES };
                 let there = rig.endpoint.stored("copied");
-                // A copy inside the store is one step. A copy through this machine takes time, in which another writer may replace
-                // the object.
+                // A copy inside the store is one step. While a copy through this machine runs, another writer may replace the
+                // object.
                 let is_copied = there.as_deref().is_some_and(|there| {
                     there == bytes || self == CopyLargeAcross && there == inverted(bytes)
                 });
@@ -395,13 +396,13 @@ const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
 
 const _: () = assert!(RANGES[2] + 900 < RANGED);
 
-/// An unsuccessful end of an operation.
+/// The ways in which an operation can fail.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown in messages")]
 pub(crate) enum Ended {
-    /// It failed with an error of that kind.
+    /// The operation failed with an error of this kind.
     Failed { kind: &'static str, text: String },
-    /// It reported success with a wrong result.
+    /// The operation reported success, but the result is wrong.
     Wrong(String),
 }
 
@@ -441,7 +442,7 @@ fn one(mut job: Job) -> Result<(), Ended> {
     ended
 }
 
-/// Returns true for the files that an unfinished download leaves.
+/// Returns true for a file that an unfinished download leaves behind.
 pub(crate) fn is_partial(name: &str) -> bool {
     name.contains(".laneway-")
         && Path::new(name).extension().is_some_and(|end| end == "part" || end == "journal")

@@ -1,4 +1,5 @@
-//! Measures the memory that calls hold, in bytes allocated and not freed. It counts the whole process, and so is a program of its own.
+//! Measures the memory that calls hold, in bytes allocated and not freed. The test is a separate program, because it counts the memory
+//! of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,11 +17,12 @@ use laneway_server::{Config, Server};
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-/// All puts share these bytes, so that they don't count.
+/// All puts share these bytes, so the bytes aren't counted for each put.
 static BYTES: [u8; 4700] = [7; 4700];
 const PUTS: usize = 1000;
 
-/// Upper bound for one put. It held 11.6 KB when this was written, 7 KB of them its future in unoptimised code.
+/// Upper bound for one put. When this limit was set, a put held 11.6 KB, including 7 KB for its future in
+/// unoptimised code.
 const EACH_MAX: usize = 12 << 10;
 
 /// Memory counts as settled when it has not changed for this long.
@@ -33,12 +35,12 @@ fn main() {
 }
 
 fn waiting_puts_hold_little_memory_and_none_after() {
-    // The server accepts connections and requests, and answers none.
+    // The server accepts connections and requests, but never answers.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", server.local_addr().unwrap());
     let client = Client::builder().anonymous(true).s3_endpoint(url).build().unwrap();
     let bucket = client.bucket("s3://lake/").unwrap();
-    // The first puts open the connections. Later puts open no more.
+    // The first puts open the connections, and later puts reuse them.
     let first = puts(&client, &bucket);
     let before = settled();
     let others: Vec<_> = (0..3).map(|_| puts(&client, &bucket)).collect();
@@ -51,7 +53,7 @@ fn waiting_puts_hold_little_memory_and_none_after() {
     drop(first);
 }
 
-/// The caller's memory. At each write it notes the peak of the process's memory.
+/// The caller's memory. At each write, `as_mut` notes the peak of the process's memory.
 struct Watching(Vec<u8>);
 
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -79,7 +81,7 @@ fn ranges_in_the_callers_memory_are_held_nowhere_else() {
     while let Some(filled) = coming.next_blocking() {
         let filled = filled.unwrap();
         assert!(filled.buffer.0.iter().all(|byte| *byte == 7));
-        // Keep the memory until the end, so that nothing else takes its place.
+        // Keep the memory until the end, so that the allocator can't reuse it.
         std::mem::forget(filled);
         whole += 1;
     }

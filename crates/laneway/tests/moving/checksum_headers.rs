@@ -22,7 +22,7 @@ fn a_store_that_refuses_a_checksum_header_is_told_the_md5() {
         for (name, puts) in [("first", 2), ("second", 3)] {
             let path = stage.file(name, noise(9 * MIB, 1));
             let report = stage.cp(&path, stage.url(name));
-            // S3 computes this checksum for a body without one.
+            // If a body comes without a checksum, S3 computes this one.
             assert_eq!(verified(&report), [Verified::Crc64nvme], "{refusal}");
             assert_eq!(stage.requests("put"), puts, "{refusal}");
         }
@@ -44,7 +44,8 @@ fn without_request_checksums_what_the_store_computes_is_compared() {
 
 #[test]
 fn s3_compares_and_keeps_the_checksum_that_is_chosen() {
-    // S3 keeps one SHA-256 of the whole object, if it came in one request, which the ETag's MD5 stands for here.
+    // For an object that came in one request, S3 keeps a SHA-256 of the whole. In this test the ETag's MD5 takes
+    // its place.
     for (algorithm, sent, small, large) in [
         (ChecksumAlgorithm::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme),
         (ChecksumAlgorithm::Sha256, Verified::Crc32c, Verified::Md5, Verified::CompositeSha256),

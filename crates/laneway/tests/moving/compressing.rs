@@ -21,7 +21,7 @@ fn stat(stage: &Stage, key: &str) -> ObjectMeta {
     stage.client.stat(&stage.url(key)).unwrap()
 }
 
-/// Random words, which compress to a part of their size.
+/// Returns random words, which compress well.
 fn words(len: usize) -> Vec<u8> {
     noise(len, 5).into_iter().map(|byte| b'a' + byte % 16).collect()
 }

@@ -1,4 +1,4 @@
-//! Preconditions: each store's support, the reports about it, and concurrent writers.
+//! Preconditions: which ones each store supports, what Laneway reports about them, and concurrent writers.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ fn no_clobber(stage: &Stage, source: Location, key: &str) -> Report {
 fn an_item_says_where_the_check_was_not_atomic() {
     for (name, expected) in [
         ("strict", [true, true, true]),
-        // Calls itself `AmazonS3`, but runs at a host outside Amazon.
+        // This store calls itself `AmazonS3`, but runs at a host outside Amazon.
         ("s3", [true, false, false]),
         ("minio", [true, true, false]),
         ("r2", [true, false, false]),
         ("b2", [false, false, false]),
-        // Calls itself `AmazonS3`, too, and ignores every condition.
+        // This store also calls itself `AmazonS3`, and ignores every condition.
         ("sia", [false, false, false]),
         ("gcs-interop", [false, false, false]),
     ] {
@@ -56,7 +56,7 @@ fn an_item_says_where_the_check_was_not_atomic() {
 
 #[test]
 fn an_upload_that_meets_another_write_begins_anew() {
-    // S3 may already have sent its status.
+    // S3 may report the conflict after it has already sent the status 200.
     for refusal in ["status 409 ConditionalRequestConflict", "error-in-200 ConditionalRequestConflict"] {
         begins_anew(&Stage::with_faults(KINDS[2], &[&format!("complete:1-2 {refusal}")]));
     }

@@ -43,7 +43,8 @@ fn listed_objects_of_one_part_are_copied_by_one_request_each() {
 #[test]
 fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
     for kind in DIALECTS {
-        // The stall delays the answers to the first attempts until the faults end. Then they are lost.
+        // The stall delays the answers to the first attempts until the faults end. Then those answers are
+        // lost.
         let stage = Stage::with_faults(kind, &["copy:1-2 stall"]);
         ["t/a", "t/b"].iter().for_each(|key| stage.object(key, b"listed"));
         let report = std::thread::scope(|scope| {
@@ -194,8 +195,8 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
         assert_eq!(stage.server.store().read("other", "c/small").unwrap(), b"small");
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/big")).unwrap();
         assert_eq!(meta.content_type.as_deref(), Some("x/y"));
-        // The answer with the bytes may state another `Cache-Control` than the object, and only a part of its
-        // metadata.
+        // The answer with the bytes may state a `Cache-Control` that differs from the object's, and may omit
+        // other metadata.
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/small")).unwrap();
         assert_eq!(meta.cache_control.as_deref(), Some("max-age=7"), "{kind:?}");
         assert_eq!(meta.metadata.unwrap()["colour"], "green", "{kind:?}");

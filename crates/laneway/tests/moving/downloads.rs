@@ -131,7 +131,7 @@ fn a_full_device_is_an_error_of_the_item() {
 }
 
 /// The process may not write files above 1 MiB, which behaves like a full disk. The limit applies to a whole
-/// process, so the test runs itself again in a limited one.
+/// process, so the test runs itself again in a limited process.
 #[test]
 fn a_full_disk_is_an_error_of_the_item_and_leaves_nothing() {
     const LIMITED: &str = "LANEWAY_TEST_LIMITED";
@@ -186,7 +186,7 @@ fn a_directory_where_the_file_should_go_and_a_closed_one_are_told() {
         std::fs::create_dir(&closed).unwrap();
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
         let report = stage.cp(stage.url("k"), closed.join("k"));
-        // Root may write there all the same.
+        // Root may write to the folder despite its mode.
         if report.summary.failed > 0 {
             let (class, text) = report.failure();
             assert!(class == "local" && text.contains("closed/k"), "{text}");

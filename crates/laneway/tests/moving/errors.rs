@@ -1,4 +1,4 @@
-//! The information in errors by which a caller decides what to do.
+//! The information in errors from which a caller can decide what to do next.
 
 use laneway::{ErrorKind, Location};
 

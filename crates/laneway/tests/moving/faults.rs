@@ -84,7 +84,7 @@ fn the_rest_of_a_slow_connection_is_shared_with_others() {
 fn where_one_connection_is_allowed_one_request_brings_an_object() {
     at_once(&DIALECTS, |kind| {
         let engine = Engine::builder().connections_max(1);
-        // Slow enough that other streams would take over the rest of this one.
+        // The body is so slow that, with more connections, other streams would take over the rest.
         let faults = Faults::parse(["get:1 slow 16MiB/s"]).unwrap();
         let config = Config { faults, ..Config::default() };
         let stage = Stage::set_up_on(engine, kind, config, |settings| settings);
@@ -104,7 +104,7 @@ fn a_body_that_always_breaks_is_retried_with_pauses_and_given_up() {
         let report = stage.cp(stage.url("k"), stage.path("k"));
         assert_eq!(report.failure().0, "transport", "{kind:?}");
         let (server, client) = (stage.server.counters(), stage.client.counters());
-        // About eight attempts for each slice under way.
+        // The limit allows about eight attempts for each slice under way.
         assert!(server.requests <= 200, "{kind:?}: {} requests", server.requests);
         assert!(client.retries > 0, "{kind:?}");
     });
@@ -147,7 +147,7 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
     });
 }
 
-/// The same for ordered reads, where an error may follow bytes that were already written, and for another store.
+/// Tests ordered reads, where an error may follow bytes that were already written, and copies to another store.
 #[test]
 fn an_object_replaced_while_it_is_read_is_never_a_mixture() {
     at_once(&KINDS, |kind| {
@@ -200,8 +200,8 @@ fn uploads_survive_resets_and_throttles() {
         stage.file("tree/big", &big);
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         report.all_verified();
-        // A reset and a throttle of small files, and one or both of the large file's part. A reset on a used connection may be its
-        // regular end, which doesn't count as an attempt.
+        // The faults are a reset and a throttle of small files, and one or both of the faults in the large file's part. If the
+        // server resets a used connection, it may just have closed it as idle. Then the retry doesn't count as an attempt.
         let again: u32 = report.items.iter().map(|item| item.attempts - 1).sum();
         assert!((2..=4).contains(&again), "{kind:?}: {again}");
         assert!(stage.stored("tree/big") == big, "{kind:?}");
@@ -220,7 +220,7 @@ fn an_upload_that_fails_for_good_leaves_nothing_behind() {
         assert!(stage.keys().is_empty());
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
-        // The same with a resumable session, which a condition requires on GCS.
+        // Repeat this with a resumable session, which a condition requires on GCS.
         let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
         let report = stage.copy(request.no_clobber(true));
         assert_eq!(report.failure().0, "permission");

@@ -1,4 +1,4 @@
-//! Single flipped bits. A checksum detects each, and Laneway transfers the affected bytes again.
+//! Single flipped bits. A checksum detects each flipped bit, and Laneway transfers the affected bytes again.
 
 use laneway::{CopyRequest, Location, Provider, ReadRequest};
 use laneway_server::{Config, Faults, GcsConfig};
@@ -24,7 +24,7 @@ fn small_objects_are_fetched_once_more() {
     }
 }
 
-/// No store reports the corrupted slice, so Laneway fetches all of them again.
+/// No store tells which slice is corrupted, so Laneway fetches all slices again.
 #[test]
 fn a_large_object_is_fetched_once_more() {
     at_once(&KINDS, |kind| {

@@ -12,8 +12,8 @@ fn stage(kind: Kind, rule: &str) -> Stage {
     Stage::with_faults(kind, &[rule])
 }
 
-/// Returns a stage whose client has already sent many requests. Its budget of hedges is 2 % of them, enough for the delays of
-/// a loaded machine as well. The rule counts requests from here on.
+/// Returns a stage whose client has already sent many requests. Its budget of hedges is 2 % of them, which also covers the
+/// delays of a loaded machine. The rule counts requests from here on.
 fn busy_stage(kind: Kind, rule: &str) -> Stage {
     let stage = Stage::new(kind);
     for i in 0..500 {
@@ -24,8 +24,8 @@ fn busy_stage(kind: Kind, rule: &str) -> Stage {
     stage
 }
 
-/// Panics unless the copy succeeds without retries, by hedges within the budget. The server must have seen exactly the hedges
-/// as additional requests.
+/// Panics unless the copy succeeds without retries, by hedges within the budget. The server must have received no additional
+/// requests except the hedges.
 #[track_caller]
 fn is_hedged(stage: &Stage, gets: u64, copy: impl FnOnce() -> Report) {
     let before = stage.requests("get");
@@ -59,12 +59,13 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 #[test]
 fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
     for kind in KINDS {
-        // Beside other objects on an express lane, and alone on a freight lane.
+        // In the first two cases the object shares an express lane with other objects. In the last case it is
+        // alone on a freight lane.
         for (count, rule) in
             [(25, "get:1 key=20 stall@0"), (25, "get:1 key=20 stall@3000"), (1, "get:1 stall@3000")]
         {
             let stage = busy_stage(kind, rule);
-            // Too few keys for Laneway to list them first.
+            // The keys are so few that Laneway doesn't list them first.
             let keys: Vec<_> = (0..count).map(|i| format!("{i}")).collect();
             keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
             std::fs::create_dir_all(stage.path("out")).unwrap();
@@ -82,7 +83,8 @@ fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
 #[test]
 fn another_request_brings_the_rest_of_a_stalled_stream() {
     for kind in KINDS {
-        // Depending on its speed, either a hedge or the helping streams fetch the rest of the stalled stream.
+        // Depending on the machine's speed, either a hedge or the helping streams fetch the rest of the
+        // stalled stream.
         let stage = stage(kind, "get:1 stall@1MiB");
         let bytes = noise(56 * MIB, 1);
         stage.object("k", &bytes);
@@ -142,8 +144,8 @@ fn of_healthy_objects_few_are_asked_for_twice() {
         }
         let report = stage.cp_r(stage.url("t"), stage.path("out"));
         report.all_verified();
-        // A loaded machine has delays of its own. The budget is 2 % of the requests: the objects, a few listing pages and the
-        // hedges.
+        // On a loaded machine, further answers may be late. The budget is 2 % of the requests: the objects, a few listing
+        // pages and the hedges.
         assert!(report.summary.hedges <= 21, "{kind:?}: {:?}", report.summary);
     }
 }

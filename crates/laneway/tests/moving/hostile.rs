@@ -11,7 +11,7 @@ use laneway_testkit::{Scripted, answer};
 
 use crate::stage::{BUCKET, DIALECTS, Place, Report, Stage, at_once, noise};
 
-/// Returns keys that escape a folder, aren't valid file names, or only look so.
+/// Returns keys that escape a folder or aren't valid file names, and keys that only look unsafe.
 fn hostile_keys() -> Vec<String> {
     let climbing = [
         "..",
@@ -191,7 +191,8 @@ fn client(scripted: &Scripted) -> Client {
     settings.retry_for(Duration::ZERO).engine(Engine::builder().build()).build().unwrap()
 }
 
-/// Laneway sends no request and writes no file to a place that only an answer names.
+/// If only an answer names a URL or a path, Laneway sends no request to that URL and writes no file to that
+/// path.
 #[test]
 fn no_redirect_is_followed_to_another_host() {
     for status in [301, 302, 303, 307, 308] {

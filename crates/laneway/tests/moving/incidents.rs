@@ -127,7 +127,8 @@ fn an_error_that_comes_with_a_200_removes_no_single_object() {
     }
 }
 
-/// If the answer to a put isn't a store's, only the object itself proves the put. A proxy's page may have an ETag.
+/// If the answer to a put doesn't come from the store, only the object itself proves that the put succeeded. A
+/// proxy's page may have an ETag.
 #[test]
 fn an_error_that_comes_with_a_200_is_no_put_even_with_an_etag() {
     let answers = NO_ANSWERS.map(|body| (&[("ETag", "\"page\"")][..], body)).into_iter();
@@ -149,7 +150,8 @@ fn an_error_that_comes_with_a_200_is_no_put_even_with_an_etag() {
     }
 }
 
-/// A page that isn't a listing must not count as empty. A sync would remove everything that it doesn't show.
+/// A page that isn't a listing must not count as an empty listing. Otherwise a sync would remove all objects
+/// that the page doesn't show.
 #[test]
 fn an_error_that_comes_with_a_200_is_no_empty_listing() {
     const PAGE: &str = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\

@@ -19,7 +19,7 @@ fn s3(s3: S3Config) -> Stage {
     s3_with(s3, |_| ())
 }
 
-/// Returns a stage whose store has changed habits.
+/// Returns a stage with a store whose habits `change` has edited.
 fn s3_with(s3: S3Config, change: impl FnOnce(&mut Habits)) -> Stage {
     let mut config = Config { s3: S3Config { part_size_min: 0, ..s3 }, ..Config::default() };
     change(&mut config.habits);
@@ -97,7 +97,7 @@ fn damaged(stage: &Stage) -> &'static str {
     class
 }
 
-/// The same for a small object, whose bytes arrive with the first answer.
+/// Returns the same class for a small object, whose bytes arrive with the first answer.
 fn damaged_early(stage: &Stage) -> &'static str {
     stage.server.set_faults(Faults::parse(["get:1-99 corrupt@1"]).unwrap());
     let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
@@ -209,7 +209,7 @@ const OF_PARTS: [(&str, Verified); 3] = [
 fn an_s3_composite_of_any_algorithm_is_compared_part_by_part() {
     for (algorithm, by) in OF_PARTS {
         for lens in [&EVEN[..], &UNEVEN[..]] {
-            // Some services don't list parts, so Laneway requests each part's description.
+            // Some services don't list parts, so Laneway requests the metadata of each part.
             for object_attributes in [true, false] {
                 let stage =
                     s3_with(S3Config::default(), |habits| habits.object_attributes = object_attributes);
@@ -232,7 +232,8 @@ fn an_etag_of_parts_is_the_md5_of_their_md5s() {
         let stage = s3(S3Config { checksums: false, ..S3Config::default() });
         let bytes = noise(LARGE, 1);
         put_in_parts(&stage, None, &bytes, lens);
-        // Not every store builds its ETags from MD5s. Until one ETag matches, a mismatch proves nothing.
+        // Not every store builds its ETags from MD5s. So a mismatch proves nothing until an ETag of this
+        // store has matched once.
         stage.server.set_faults(Faults::parse(["get:1-99 corrupt@100"]).unwrap());
         let report = stage.cp(stage.url("k"), stage.path("wrong/k"));
         assert_eq!(verified_by(&report), Verified::Unverified, "{lens:?}");

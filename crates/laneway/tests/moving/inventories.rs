@@ -110,7 +110,8 @@ fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
     }
 }
 
-/// An inventory doesn't say how an object is encoded, and which attributes its file had.
+/// An inventory contains neither an object's encoding nor the attributes of the file from which it was
+/// uploaded.
 #[test]
 fn objects_of_an_inventory_are_decompressed_and_keep_their_attributes() {
     for kind in DIALECTS {

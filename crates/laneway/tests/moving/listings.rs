@@ -67,7 +67,7 @@ fn skewed(count: usize) -> Vec<String> {
     keys
 }
 
-/// Returns the most requests for a listing of this many keys, whatever their shape.
+/// Returns the maximum number of requests for a listing of this many keys of any shape.
 fn requests_max(keys: usize) -> u64 {
     let pages = keys.div_ceil(1000) as u64;
     pages + 1 + (2 * pages).min(24) + pages / 4
@@ -89,7 +89,7 @@ fn pages_that_are_asked_for_side_by_side_come_in_order_and_whole() {
         assert!(listed(&stage, stage.url("t"), true).unwrap() == keys, "{kind:?}");
         let requests = stage.requests("list");
         assert!((16..=requests_max(keys.len())).contains(&requests), "{kind:?}: {requests}");
-        // At one level, each common prefix is listed once.
+        // In a listing of one level, each common prefix occurs once.
         let level = listed(&stage, stage.url("t/"), false).unwrap();
         let mut below: Vec<String> = keys
             .iter()
@@ -197,7 +197,7 @@ fn stat_tells_an_object_and_refuses_what_is_none() {
     }
 }
 
-/// Returns an S3 stage whose listings have other habits.
+/// Returns an S3 stage whose listings have these habits.
 fn with_habits(rtt: Duration, change: impl FnOnce(&mut ListingHabits)) -> Stage {
     let mut habits = Habits::strict();
     change(&mut habits.listings);

@@ -10,11 +10,11 @@ use super::stage::{DIALECTS, MIB, Stage, at_once};
 /// The variable that sets the duration of the large transfers in each direction, in seconds, for a soak.
 const SOAK_VARIABLE: &str = "LANEWAY_SOAK_LONG_JOB_S";
 
-/// The parameters of a job's duration.
+/// The parameters that determine a job's duration.
 struct Length {
     /// The server closes a connection that is idle for this long.
     idle_max: Duration,
-    /// In bytes per second.
+    /// The limit in bytes per second.
     bandwidth: u64,
     /// The size of each of two large files, in MiB.
     large_mib: usize,
@@ -35,7 +35,7 @@ impl Length {
 }
 
 /// Imitates a burst of small files and some large ones that take minutes, at a server that closes idle connections after 30 s.
-/// The times are scaled down. `LANEWAY_SOAK_LONG_JOB_S` makes the job last for minutes.
+/// In this test all times are shorter. `LANEWAY_SOAK_LONG_JOB_S` makes the job last for minutes.
 #[test]
 fn a_long_job_avoids_connections_closed_while_idle() {
     let Length { idle_max, bandwidth, large_mib } = Length::asked();
@@ -53,7 +53,7 @@ fn a_long_job_avoids_connections_closed_while_idle() {
         let counters = stage.client.counters();
         assert_eq!(counters.retries, 0, "{kind:?}: a connection closed while idle costs no attempt");
         assert!(counters.connections_peak > 8, "{kind:?}: the burst needs many connections: {counters:?}");
-        // Then back. By now the server has closed all connections except the last ones in use.
+        // Copy the tree back. By now the server has closed all connections except the last ones in use.
         stage.cp_r(stage.url("up"), stage.path("down")).all_done();
         assert_eq!(stage.client.counters().retries, 0, "{kind:?}");
     });

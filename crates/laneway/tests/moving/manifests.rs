@@ -176,7 +176,7 @@ fn a_torn_last_line_is_told_and_counts_as_not_written() {
     assert_eq!(ends(&report), (1, 1, 0));
     assert!(report.warnings.iter().any(|w| w.contains("line 3 is incomplete")), "{:?}", report.warnings);
     assert_eq!((lines(&stage).len(), ends(&up())), (4, (0, 2, 0)));
-    // Killed in the middle of the first line.
+    // The job was killed in the middle of the first line.
     fs::write(manifest(&stage), &whole[..10]).unwrap();
     assert_eq!(ends(&up()), (2, 0, 0));
     assert_eq!(lines(&stage)[0]["kind"], "manifest");
@@ -303,7 +303,7 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
         assert!(said.contains(&format!("manifest:{at}: ")) && said.contains(why), "{at} {why}: {said}");
         assert!(said.contains("nothing was done"), "{said}");
     }
-    // A torn last line is not a command.
+    // An incomplete last line is not a command.
     fs::write(manifest(&stage), &whole[..whole.len() - 5]).unwrap();
     let (run, warning) = open().unwrap();
     assert!(warning.unwrap().to_string().contains("line 4 is incomplete"));
@@ -335,7 +335,7 @@ fn what_was_moved_or_removed_before_is_no_failure() {
         fs::create_dir_all(stage.path("d")).unwrap();
         rm().all_done();
         assert_eq!(ends(&rm()), (0, 2, 0), "{kind:?}");
-        // A new object is removed again.
+        // A new object under a removed name is removed again.
         stage.object("0", b"x");
         assert_eq!(ends(&rm()), (1, 1, 0));
         let sources: Vec<_> = (2..4).map(|i| stage.url(&i.to_string())).collect();
@@ -407,7 +407,7 @@ fn all_of_a_place_that_was_moved_or_removed_before_is_no_failure() {
     }
 }
 
-/// Returns a similar place that has never held anything.
+/// Returns a similar location at which nothing has ever existed.
 fn nothing(place: &Location) -> Location {
     let text = place.to_string();
     let (folder, name) = text.trim_end_matches('/').rsplit_once('/').unwrap();
@@ -458,7 +458,7 @@ fn a_sync_by_checksum_asks_no_more_for_what_its_manifest_knows() {
     let heads = stage.requests("head");
     let report = sync();
     assert_eq!((report.summary.unchanged, report.summary.asked, stage.requests("head")), (5, 0, heads));
-    // The destination was replaced or is gone, so it isn't the one that the first run made.
+    // One object that the first run wrote was replaced, and another one removed.
     stage.object("p/0", b"y");
     assert!(stage.server.store().remove(crate::stage::BUCKET, "p/1"));
     let report = sync();

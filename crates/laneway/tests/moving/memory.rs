@@ -4,10 +4,11 @@ use laneway::{ByteRange, Location, Outcome, Provider, ReadRequest};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, noise};
 
-/// Smaller than a slice, one and a half slices, and a little more than two.
+/// Less than a slice, one and a half slices, and a little more than two slices.
 const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
 
-/// A stream that waits for memory for its next slice holds only earlier slices. Those complete without it.
+/// A stream that waits for memory for its next slice holds only the memory of earlier slices. The earlier
+/// slices can complete without the next one.
 #[test]
 fn several_streams_share_the_smallest_budget_without_deadlock() {
     for kind in KINDS {

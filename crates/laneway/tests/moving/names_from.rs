@@ -176,7 +176,7 @@ fn a_sync_of_names_looks_at_both_sides_of_them_and_lists_neither() {
             stage.file(&format!("tree/{name}"), name);
         }
         let local = |name: &str| Location::Local(stage.path(name));
-        // Unsorted, and with one name twice.
+        // The names are unsorted, and one of them occurs twice.
         let given = || list(&stage, "b\nd/e\na\n# none\nb\n");
         let sync = |source: Location, destination: Location| {
             let request = SyncRequest::new(source, destination).files_from(given());
@@ -226,7 +226,7 @@ fn names_that_a_source_lacks_are_errors_or_with_delete_removed() {
         let report = Report::of(stage.client.sync(request().delete(true)));
         assert_eq!((report.summary.removed, report.summary.failed), (1, 0), "{kind:?}: {report:?}");
         assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/kept".into(), "p/not-named".into()], 0));
-        // A missing or mistaken source lacks all the names.
+        // If the source is missing or wrong, it contains none of the names.
         std::fs::remove_file(stage.path("tree/kept")).unwrap();
         let (class, why) = Report::of(stage.client.sync(request().delete(true))).failure();
         assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
@@ -249,8 +249,7 @@ fn a_name_in_whose_way_another_one_stood_is_copied_after_that_is_gone() {
     assert_eq!(std::fs::read(stage.path("tree/c")).unwrap(), b"c");
 }
 
-/// In each case, Laneway treats the source's name differently: it copies it, compares it or leaves
-/// it alone.
+/// In the cases below, Laneway copies the source's file, compares it or leaves it alone.
 #[test]
 fn a_name_that_is_gone_takes_no_file_of_another_case_with_it() {
     for kind in DIALECTS {

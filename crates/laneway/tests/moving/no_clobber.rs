@@ -1,4 +1,4 @@
-//! Existing destinations stay. Laneway looks for them before it sends anything.
+//! Existing destinations stay. Laneway looks for them before it sends any bytes.
 
 use laneway::{CopyRequest, Location, Outcome, Provider};
 
@@ -29,7 +29,7 @@ fn a_tree_that_exists_costs_a_listing_and_a_new_one_a_single_page() {
         let report = copy(&stage, vec![local(&stage, "tree")], stage.url("there"), true);
         assert_eq!((report.summary.skipped, report.summary.files, report.summary.failed), (FILES, 0, 0));
         assert_eq!((writes(&stage), stage.requests("head")), (0, 0), "{kind:?}");
-        // Each of three walkers may reach the beginning of a page of its own.
+        // Each of the three walkers may request the first page of its own part.
         assert!(stage.requests("list") <= 5, "{kind:?}: {}", stage.requests("list"));
         assert!(stage.stored("there/0/0") == b"old");
 
@@ -123,8 +123,8 @@ fn copies_between_and_inside_stores_ask_too() {
     }
 }
 
-/// Matches of a pattern keep their names. They lie directly below the destination, not below a folder named like
-/// the pattern.
+/// The objects that match a pattern keep their names. Their copies lie directly below the destination, not below
+/// a folder named like the pattern.
 #[test]
 fn what_a_recursive_pattern_matches_is_asked_for_where_it_goes() {
     for kind in DIALECTS {

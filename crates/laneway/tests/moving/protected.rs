@@ -62,7 +62,7 @@ fn archived_tree(habits: Habits) -> Stage {
     }
     assert!(stage.server.store().restore(BUCKET, "t/restored", 1));
     stage.object("t/warm", b"warm");
-    // One answer shows the client the service.
+    // From one answer the client learns which service this is.
     std::fs::create_dir_all(stage.path("")).unwrap();
     stage.cp(stage.url("t/warm"), stage.path("warm")).all_done();
     stage
@@ -122,7 +122,8 @@ fn a_named_object_in_an_archive_is_an_error_that_says_so() {
     assert!(message.contains("restored"), "{message}");
     assert!(!stage.path("k").exists());
 
-    // With this many sources Laneway first lists their sizes. They still count as single objects, not as a tree.
+    // With this many sources Laneway first lists their sizes. The sources still count as single objects, not as
+    // a tree.
     let warm = (0..40).map(|i| format!("warm{i}"));
     warm.clone().for_each(|key| stage.object(&key, b"warm"));
     let sources = warm.chain(["k".to_owned()]).map(|key| stage.url(&key)).collect();

@@ -151,7 +151,8 @@ fn a_move_without_retries_is_looked_up_after_a_lost_answer() {
     }
 }
 
-/// Moves `a` to `b`. The answer to the first attempt is lost, and that to the second comes after `meanwhile`.
+/// Moves `a` to `b`. The answer to the first attempt is lost, and `meanwhile` runs before the answer to the
+/// second attempt comes.
 fn moved_while(meanwhile: impl FnOnce(&Stage)) -> (Stage, Report) {
     let stage = gcs(&["copy:1 lose-answer", "copy:2 stall"]);
     stage.object("a", b"bytes");

@@ -34,8 +34,8 @@ pub(crate) fn begun(stage: &Stage, request: CopyRequest, folder: &Path) -> Job {
     job
 }
 
-/// Panics if the kept bytes are fetched again. The cancelled job's connections may still deliver a buffer each after the new
-/// job begins. The program's own tests run each job in its own process and use a tighter limit.
+/// Panics if the kept bytes are fetched again. After the new job begins, each of the cancelled job's connections may still
+/// deliver one buffer. The program's own tests run each job in its own process and use a tighter limit.
 #[track_caller]
 fn fetched_what_was_missing(report: &Report, kept: u64) {
     let (missing, fetched) = (SIZE as u64 - kept, report.summary.network_bytes);

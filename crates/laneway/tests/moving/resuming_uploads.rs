@@ -23,7 +23,8 @@ struct Interrupted {
     journals: TempDir,
     file: PathBuf,
     bytes: Vec<u8>,
-    /// If true, the upload uses a resumable session. On GCS an upload that must not overwrite does.
+    /// If true, the upload uses a resumable session. GCS requires this for an upload that must not overwrite
+    /// an object.
     is_session: bool,
 }
 
@@ -212,7 +213,8 @@ fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     });
 }
 
-/// On S3 the final request carries the precondition. On GCS a precondition needs another kind of upload.
+/// On S3 the final request carries the precondition. On GCS, an upload with a precondition uses a resumable
+/// session.
 #[test]
 fn a_precondition_that_comes_later_goes_on_where_the_upload_can_keep_it() {
     at_once(&DIALECTS, |kind| {
@@ -240,7 +242,7 @@ fn an_upload_that_the_store_has_forgotten_starts_over() {
     });
 }
 
-/// The permission to send parts doesn't include the one to list them.
+/// The permission to send parts doesn't include the permission to list parts.
 #[test]
 fn an_upload_that_cannot_be_asked_for_is_aborted_and_starts_over() {
     at_once(&DIALECTS, |kind| {
@@ -258,7 +260,7 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
     at_once(&DIALECTS, |kind| {
         let mut upload = Interrupted::new(kind, false);
         upload.fail_half_way();
-        // The damaged last line loses its part.
+        // The part recorded in the damaged last line is lost.
         let mut journal = std::fs::read(upload.journal()).unwrap();
         let len = journal.len();
         journal[len - 9] ^= 1;
@@ -364,7 +366,7 @@ fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
             assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
             assert_eq!(upload.open(), 0);
         }
-        // An upload of another file also removes it.
+        // An upload of another file also removes the stale upload.
         for mut upload in interrupted(kind) {
             upload.fail_half_way();
             upload.age_journal();

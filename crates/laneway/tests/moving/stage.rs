@@ -61,7 +61,7 @@ pub(crate) struct Report {
     pub(crate) summary: Summary,
 }
 
-/// Long enough for faults that pass, and short for tests that wait for a failure.
+/// Long enough for temporary faults to end, and short enough for tests that wait for a failure.
 const RETRY_FOR: Duration = Duration::from_secs(4);
 
 impl Stage {
@@ -103,7 +103,7 @@ impl Stage {
         Self::set_up_on(Engine::builder(), kind, config, set)
     }
 
-    /// The same, on an engine with this builder's limits.
+    /// Does the same as `set_up`, on an engine with this builder's limits.
     pub(crate) fn set_up_on(
         engine: EngineBuilder,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! Synchronising one place with another.
+//! Tests of `sync`.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -104,7 +104,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
             SyncRequest::new(local(&stage, "empty"), stage.url("p")),
             SyncRequest::new(stage.url("nothing"), local(&stage, "tree")),
         ] {
-            // The same if a filter excludes everything.
+            // The same happens if a filter excludes all files.
             let report = sync(&stage, request.clone().delete(true));
             let (class, why) = report.failure();
             assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
@@ -243,7 +243,7 @@ fn a_dry_run_tells_what_then_happens_and_does_nothing() {
         }
         let filter = Filter::default().exclude("*.tmp").unwrap();
         let up = SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true).filter(filter.clone());
-        // Now to a disk where `d` is a file and `a` a folder. The sync replaces both.
+        // In the other direction, `d` is a local file and `a` a local folder. The sync replaces both.
         stage.file("back/d", "a file");
         stage.file("back/a/inside", "x");
         let down = SyncRequest::new(stage.url("q"), local(&stage, "back")).delete(true).filter(filter);
@@ -361,7 +361,7 @@ fn the_names_of_a_source_are_those_below_its_folder_alone() {
         let minute = Duration::from_secs(60);
         changed(SystemTime::now() + minute);
         assert_eq!(counts(&sync(&stage, request())).0, 0, "an existing folder needs no work");
-        // Now back. A folder marker stays as long as its folder exists.
+        // Sync back to the store. A folder marker stays as long as its folder exists.
         let back = || SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true);
         assert_eq!(
             counts(&sync(&stage, back())),
@@ -385,9 +385,9 @@ fn checksums_that_no_listing_tells_are_asked_for_and_counted() {
         stage.file("tree/large", noise(20 * MIB, 1));
         let request = || SyncRequest::new(local(&stage, "tree"), stage.url("p"));
         sync(&stage, request()).all_verified();
-        // Laneway looks up the object with a different ETag, and the multipart object.
+        // On S3, Laneway looks up the object whose ETag differs, and the multipart object.
         let asked = if kind.provider == Provider::S3 { 2 } else { 0 };
-        // A newer file with equal content isn't copied. An older file with other content is.
+        // A newer file with equal content isn't copied, but an older file with different content is copied.
         let touch = |name: &str, time: SystemTime| {
             let file = std::fs::File::options().write(true).open(stage.path(name)).unwrap();
             file.set_modified(time).unwrap();
@@ -494,8 +494,8 @@ fn a_store_clock_an_hour_off_is_handled_by_file_times() {
     let path = stage.file("tree/a", "a");
     std::fs::File::options().write(true).open(path).unwrap().set_modified(ahead).unwrap();
     let request = || SyncRequest::new(local(&stage, "tree"), stage.url("p"));
-    // To the store's clock the file's time lies in the future. Until then the object looks older, and Laneway compares its
-    // content.
+    // By the store's clock, the file's time is an hour in the future. During that hour the object looks older than the
+    // file.
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request())).0), [1, 0]);
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request().preserve(true))).0), [1, 0]);
     assert_eq!([(); 2].map(|()| counts(&sync(&stage, request().checksum(true))).0), [0, 0]);
@@ -509,7 +509,7 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
     let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), directory).delete(true));
     let (class, why) = report.failure();
     assert!(class == "refused" && why.contains("unsorted"), "{class}: {why}");
-    // At other stores the order of the listed keys shows it.
+    // For other stores, Laneway detects the missing order from the listed keys.
     let stage = Stage::with(DIALECTS[1], Config { habits: Habits::storj(), ..Config::default() });
     stage.file("tree/a", "a");
     ["p/az", "p/ba", "p/cm"].iter().for_each(|key| stage.object(key, b"x"));

@@ -217,7 +217,7 @@ impl Flags {
     }
 }
 
-/// Returns true if one time is before the other, at the resolution in which the first one is stored.
+/// Returns true if `time` is before `other`. Both are compared at the resolution in which `time` is stored.
 fn is_older(time: SystemTime, other: SystemTime) -> bool {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let (time, other) = (nanos(time), nanos(other));
@@ -253,7 +253,8 @@ fn model(source: &Tree, destination: &Tree, flags: &Flags, to_disk: bool) -> Exp
             Some(there) => {
                 let is_newer = match (seen.mtime, there.mtime) {
                     (Some(a), Some(b)) => a != b,
-                    // S3's listings don't contain the time. It counts only if the sync gives files their objects' times.
+                    // S3's listings don't contain the file's time. The time in the metadata counts only if the sync
+                    // gives files their objects' times.
                     (None, Some(mtime)) if to_disk && flags.preserve && seen.kept == Some(mtime) => false,
                     _ => is_older(there.changed, seen.changed),
                 };

@@ -105,7 +105,7 @@ fn many_named_objects_take_one_listing_and_one_request_each() {
 #[test]
 fn named_objects_begin_while_their_listing_arrives() {
     for kind in DIALECTS {
-        // GCS sends its listings packed, so that few bytes have many objects.
+        // GCS compresses its listings, so a few bytes contain many objects.
         let stage = Stage::with_faults(kind, &["list stall@4KiB"]);
         let names: Vec<_> = (0..400).map(|i| format!("n/{i:03}")).collect();
         names.iter().for_each(|name| stage.object(name, b"x"));

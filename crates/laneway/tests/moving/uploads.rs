@@ -82,7 +82,7 @@ fn without_multipart_a_large_file_goes_as_a_resumable_session() {
     assert_eq!(stage.server.counters().resumable_open, 0);
 }
 
-/// The server was restarted, or a lifecycle rule aborts old uploads.
+/// A store loses an upload if its server restarts or a lifecycle rule aborts old uploads.
 #[test]
 fn an_upload_that_the_store_has_lost_begins_anew() {
     let bytes = noise(40 * MIB, 9);

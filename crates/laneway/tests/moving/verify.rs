@@ -1,4 +1,4 @@
-//! Comparisons of places by their listings, and of local files by their bytes.
+//! Tests of `verify`, which compares listings, and the bytes of local files.
 
 use std::fs;
 

@@ -97,7 +97,7 @@ impl Tree {
     }
 }
 
-/// The phrases in which `verify` reports a difference.
+/// The phrases with which `verify` reports differences.
 const FINDINGS: [&str; 3] = ["the source has it", "the destination has it", "at the source"];
 
 /// The differences that `verify` has to find.

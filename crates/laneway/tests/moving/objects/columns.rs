@@ -17,7 +17,7 @@ use crate::stage::{DIALECTS, Stage, at_once};
 const GROUPS: usize = 24;
 const ROWS: i32 = 4000;
 
-/// Most hedges: a busy machine may delay requests long enough that Laneway sends them again.
+/// Maximum number of hedges. A busy machine may delay requests so long that Laneway sends them again.
 const HEDGES: u64 = 2;
 
 /// Returns a file with four columns, and their positions.
@@ -60,7 +60,8 @@ fn read(reader: &Reader, file: &[u8], columns: &[Range<u64>]) {
     }
 }
 
-/// Opens the file and reads two row groups, so that the third is being prefetched. Returns the requests before them and per row group.
+/// Opens the file and reads two row groups, so that the third is being prefetched. Returns the number of requests before them, and per
+/// row group.
 fn two_read(stage: &Stage, file: &[u8], groups: &[Vec<Range<u64>>]) -> (Reader, u64, u64) {
     let reader = wait(bucket(stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
     let before = stage.requests("get");
@@ -128,7 +129,7 @@ fn a_wrong_prediction_fetches_at_most_a_quarter_more() {
         for columns in &groups[1..8] {
             read(&reader, &file, columns);
         }
-        // Wait for all prefetch requests, so that none of them counts below.
+        // Wait for all prefetch requests, so that the next count includes none of them.
         stage.wait_for("get", before + 1 + 10 * each);
         drop(reader);
         let asked = stage.requests("get") - before - 1;

@@ -122,7 +122,8 @@ fn what_is_read_in_order_begins_with_the_opening_request() {
         read.clear();
         wait(reader.read_to_end(&mut read)).unwrap();
         assert!(read == bytes);
-        // The footer's bytes are in memory: the beginning of some reads, all of others, and none of the last.
+        // The footer's bytes are in memory. They contain the beginning of some ranges, all of others, and
+        // nothing of the last range.
         for (at, len) in [(0, 3 * MIB), (500_000, MIB), (1000, 5000), (2 * MIB, 5000)] {
             let (read, buffer) = wait(reader.read_into(at as u64, vec![0; len])).unwrap();
             assert!(read == len.min(3 * MIB - at) && buffer[..read] == bytes[at..at + read], "{at}");

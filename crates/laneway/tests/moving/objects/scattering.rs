@@ -102,7 +102,7 @@ fn ranges_of_every_kind_land_in_memory_of_their_own() {
         for footer in [0, 70_000] {
             let reader = open(&stage, footer);
             read(kind, &reader, &object, &scattered(object.len() as u64));
-            // The first takes several requests, and the second lies inside it.
+            // The first range takes several requests, and the second range lies inside the first one.
             read(kind, &reader, &object, &[5..28 << 20, 16 << 20..17 << 20]);
             read(kind, &reader, &object, &[]);
         }
@@ -185,7 +185,7 @@ fn the_ranges_beside_one_that_is_given_up_come_all_the_same() {
         let object = random_bytes(6, 20 * MIB);
         stage.object("k", &object);
         let reader = open(&stage, 0);
-        // One request covers the first three ranges. It stalls after 64 KiB.
+        // One request covers the first three ranges. Its answer stalls after 64 KiB.
         let asked: [Range<u64>; 4] = [0..1000, 2000..900_000, 800_000..810_000, 10_000_000..10_001_000];
         let memory = asked.iter().map(|range| (range.clone(), vec![0; (range.end - range.start) as usize]));
         let mut coming = reader.stream_ranges_into(memory);

@@ -14,8 +14,8 @@ import org.apache.log4j.WriterAppender;
 import org.junit.jupiter.api.function.Executable;
 
 /**
- * A store that repeats the headers of requests, recognisable secrets, and checks that no secret leaks. It is for
- * modules that log by log4j: closing this checks the library's log records.
+ * A store that repeats the headers of requests, recognisable secrets, and checks that no secret leaks. {@link #close}
+ * checks the library's log records, in modules that log with log4j.
  */
 public final class Canaries implements AutoCloseable {
   /** The beginning of every secret in these tests. */

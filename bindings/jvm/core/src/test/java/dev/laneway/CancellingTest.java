@@ -29,7 +29,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * A caller that cancels a call gets its buffer back, and the call's work ends. Its reads would never end by themselves.
+ * A caller that cancels a call gets its buffer back, and the call's work ends. Without the cancelling, the reads of
+ * these tests would never end.
  */
 @Timeout(60)
 class CancellingTest {
@@ -117,7 +118,7 @@ class CancellingTest {
         buffer.clear();
         long before = received();
         CompletableFuture<Integer> read = reader.readAtAsync(0, buffer);
-        // Somewhere between its first byte and its last.
+        // Cancel the read at a point between its first byte and its last.
         long wanted = before + 1 + round * 200_000L;
         until(() -> received() >= wanted || read.isDone());
         if (read.cancel(true)) {
@@ -257,7 +258,10 @@ class CancellingTest {
     }
   }
 
-  /** Ending a read waits for its buffer. The JVM's one thread for the timeouts of futures must not wait for that. */
+  /**
+   * Ending a read waits until the engine releases the buffer. The JVM has one thread for the timeouts of all futures,
+   * and this thread must not wait.
+   */
   @ParameterizedTest
   @EnumSource
   void a_timeout_ends_a_read_on_a_thread_that_may_wait(Serving dialect) throws Exception {
@@ -320,7 +324,7 @@ class CancellingTest {
   void a_stream_whose_write_was_interrupted_fails_at_its_end_and_leaves_nothing(Serving dialect) throws Exception {
     Bucket bucket = dialect.bucket();
     OutputStream stream = bucket.writer("k", PutOptions.NONE).stream();
-    // More than a part, so that some of it is in the store already.
+    // Larger than a part, so that the store already has a part of the object.
     byte[] noise = noise(20_000_000);
     stream.write(noise);
     Thread.currentThread().interrupt();
@@ -374,7 +378,7 @@ class CancellingTest {
       noise[round] = (byte) round;
       CompletableFuture<Written> put = bucket.putAsync("given-up", buffer.duplicate(), PutOptions.NONE);
       put.cancel(true);
-      // The bytes may change now: the store has the bytes that were sent before, or nothing.
+      // The caller may change the bytes now: the store has the bytes that were sent before, or no object.
       buffer.put(round, (byte) round);
     }
     bucket.put("after", ByteBuffer.wrap(text("goes on")), PutOptions.NONE);

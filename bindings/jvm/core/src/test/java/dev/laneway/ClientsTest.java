@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Clients are set up, ask providers for credentials, and show no secrets. */
+/** Tests how clients are set up and ask providers for credentials, and that they show no secrets. */
 class ClientsTest {
   private static final String SECRET = "hush-hush-hush";
 

@@ -40,7 +40,9 @@ class LoadersTest {
     };
   }
 
-  /** Writes an object by a client of another class loader, and returns the requests that this client counts. */
+  /**
+   * Writes an object with a client of another class loader, and returns the number of requests that this client counts.
+   */
   private static long requestsAfterUse(ClassLoader loader) throws Exception {
     Class<?> laneway = loader.loadClass("dev.laneway.Laneway");
     assertNotSame(Laneway.class, laneway);

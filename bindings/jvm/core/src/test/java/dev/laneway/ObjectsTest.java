@@ -298,7 +298,7 @@ class ObjectsTest {
     byte[] noise = noise((5 << 20) + 8);
     MultipartUpload begun = bucket.beginMultipart("jobs/table", PutOptions.NONE.contentType("text/x-t"));
     String last = begun.uploadPart(2, ByteBuffer.wrap(noise, 5 << 20, 8));
-    // Another process knows only the key and two texts.
+    // Another process could know only the key, the upload's id and the text of the last part.
     MultipartUpload upload = bucket.multipart("jobs/table", begun.id());
     String first = upload.uploadPart(1, direct(noise).limit(5 << 20));
     assertTrue(assertThrows(LanewayException.class, () -> bucket.head("jobs/table")).isNotFound(), "not yet");
@@ -343,7 +343,7 @@ class ObjectsTest {
     Bucket bucket = Serving.S3.bucket();
     CompletionException failure = assertThrows(CompletionException.class, () -> bucket.headAsync("nothing").join());
     assertEquals(ErrorKind.NOT_FOUND, ((LanewayException) failure.getCause()).kind());
-    // The dependent blocks for another call, which must not wait for the thread that it runs on.
+    // The dependent stage blocks until another call ends. That call must not need the thread on which the stage runs.
     long size =
         bucket
             .putAsync("k", bytes("12345"), PutOptions.NONE)

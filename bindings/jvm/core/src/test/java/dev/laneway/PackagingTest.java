@@ -15,7 +15,10 @@ class PackagingTest {
     assertTrue(Files.isRegularFile(Path.of("target", "classes", "META-INF", name)));
   }
 
-  /** With any other scope, a program of slf4j 2 would get our older version, which doesn't find the program's log. */
+  /**
+   * With any other scope, a program that uses slf4j 2 would get our older version, which doesn't find the program's
+   * logging library.
+   */
   @ParameterizedTest
   @ValueSource(strings = {"core", "hadoop", "iceberg"})
   void slf4j_comes_with_the_program_and_not_with_us(String module) throws IOException {

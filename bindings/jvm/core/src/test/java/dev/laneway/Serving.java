@@ -15,7 +15,7 @@ enum Serving {
   S3("s3"),
   GCS("gs");
 
-  /** Reads of keys with this ending get only the first KiB, and never end. */
+  /** A read of a key with this ending gets only the first KiB, and then stalls forever. */
   static final String HELD = "held";
 
   private static final String URL = start();
@@ -59,7 +59,7 @@ enum Serving {
     return laneway.bucket(folder());
   }
 
-  /** Returns bytes that can't be compressed, the same each time. */
+  /** Returns bytes that can't be compressed. They are the same each time. */
   static byte[] noise(int length) {
     byte[] bytes = new byte[length];
     new Random(length).nextBytes(bytes);
@@ -89,7 +89,7 @@ enum Serving {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Waits until a condition is true. Another thread, or the engine, makes it true at some time. */
+  /** Waits until another thread or the engine makes a condition true. */
   static void until(BooleanSupplier is) throws InterruptedException {
     while (!is.getAsBoolean()) {
       Thread.sleep(1);

@@ -16,9 +16,9 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 
-/** Spark with two executors in processes of their own, set up by configuration alone, as users do it. */
+/** Spark with two executors in separate processes, set up by configuration alone, as users do. */
 final class Cluster {
-  /** The store refuses to copy keys with this word. So a job that renames files there fails. */
+  /** The store refuses to copy keys with this word, so a job that renames such files fails. */
   static final String UNCOPIED = "uncopied";
 
   /** True if the classes of spark-hadoop-cloud take part in the commit. */
@@ -39,7 +39,7 @@ final class Cluster {
       } catch (IOException failed) {
         throw new UncheckedIOException(failed);
       }
-      // Surefire's own class path is a jar that names others.
+      // Surefire's own class path is a jar that lists other jars.
       String classes = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
       SparkSession.Builder builder = SparkSession.builder()
           .master("local-cluster[2,1,1024]")
@@ -83,7 +83,7 @@ final class Cluster {
     return session;
   }
 
-  /** Returns the lines of the README's quick start. The jars are on the tests' class path already. */
+  /** Returns the lines of the README's quick start. The tests' class path already has the jars. */
   private static Map<String, String> quickStart() {
     Map<String, String> lines = new LinkedHashMap<>();
     try {
@@ -108,7 +108,7 @@ final class Cluster {
     }
   }
 
-  /** Returns the uploads that were neither completed nor aborted. */
+  /** Returns the number of uploads that were neither completed nor aborted. */
   static int uploads() throws IOException {
     try (Laneway laneway = client()) {
       Bucket bucket = laneway.bucket("s3://lake/");

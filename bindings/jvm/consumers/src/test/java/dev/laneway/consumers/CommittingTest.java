@@ -32,9 +32,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 import scala.Tuple2;
 
 /**
- * Jobs of each kind commit with exactly the README's lines: with and without the jars of S3A and spark-hadoop-cloud.
- * The store refuses copies in the folders where the jobs write, so a job that renames its files fails. Two kinds of
- * files are renamed elsewhere: a stream's own log, and the partitions that Spark overwrites.
+ * Jobs of each kind commit with exactly the README's lines, both with and without the jars of S3A and
+ * spark-hadoop-cloud. The store refuses copies in the folders where the jobs write, so a job that renames its files
+ * fails. Two kinds of files are renamed in other folders: a stream's own log, and the partitions that Spark overwrites.
  */
 @Tag("committing")
 class CommittingTest {
@@ -96,7 +96,7 @@ class CommittingTest {
     assertEquals(0, Cluster.uploads());
   }
 
-  /** Keeps only the lines, without their offsets in the file. */
+  /** Passes on only the lines, without their offsets in the file. */
   public static final class Lines extends Mapper<LongWritable, Text, NullWritable, Text> {
     @Override
     protected void map(LongWritable at, Text line, Context context) throws IOException, InterruptedException {
@@ -152,7 +152,7 @@ class CommittingTest {
       some.write().partitionBy("day").mode(SaveMode.Overwrite)
           .option("partitionOverwriteMode", "dynamic").parquet(table);
       assertEquals(Map.of(0, 10L, 1, 7L, 2, 10L), days(table));
-      // Appending replaces nothing, whatever the mode of overwriting.
+      // Appending replaces no rows in any mode of overwriting.
       some.write().partitionBy("day").mode(SaveMode.Append).parquet(table);
       assertEquals(Map.of(0, 10L, 1, 14L, 2, 10L), days(table));
     } finally {

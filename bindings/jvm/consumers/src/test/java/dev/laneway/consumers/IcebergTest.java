@@ -15,7 +15,7 @@ import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Iceberg's runtime for Spark, which reads and writes its tables' files through laneway-iceberg. */
+/** Tests Iceberg's runtime for Spark, which reads and writes the files of tables through laneway-iceberg. */
 class IcebergTest {
   private final SparkSession spark = Cluster.session();
 

@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Spark's own tables of Parquet files through laneway-hadoop and its committer. */
+/** Tests Spark's own tables of Parquet files with laneway-hadoop and its committer. */
 class SparkTest {
   private static final int PARTITIONS = 200;
   private static final int ROWS_OF_A_PARTITION = 200;

@@ -5,7 +5,7 @@ import dev.laneway.faults.Strike.About;
 import java.util.Set;
 
 /**
- * The expected outcome of a cell: a table that knows nothing of the library but its kinds of errors.
+ * The expected outcome of a cell. This table doesn't use the library's code, except for its kinds of errors.
  *
  * @param maySucceed true if the cell may succeed, with exactly the requested result
  * @param kinds the kinds of failure with which it may end
@@ -31,14 +31,14 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     boolean isS3 = scheme.equals("s3");
     // Keys whose batch fails are removed one by one.
     boolean isBatch = strike == Strike.DELETE_ALL;
-    // Bytes of a stream that were passed on can't be taken back.
+    // Bytes that a stream has delivered can't be taken back.
     boolean isStreamed = strike == Strike.STREAM;
-    // If the answer to the beginning of an upload makes no sense, Laneway begins the upload again. If a GCS server
-    // always answers so, Laneway treats it as a server without multipart uploads, because GCS's roles may permit
-    // objects but no such uploads.
+    // If the answer to the beginning of an upload is unreadable, Laneway begins the upload again. If all such answers
+    // from a GCS server are unreadable, Laneway treats it as a server without multipart uploads. GCS has roles that
+    // permit creating objects, but not multipart uploads.
     boolean isBegun = about == About.BEGIN;
     Expected begun = isOnce ? SUCCESS : isS3 ? failure(ErrorKind.SERVER, ErrorKind.TRANSPORT) : failure(ErrorKind.UNSUPPORTED);
-    // A listing has told a job the length of each object.
+    // A job knows the length of each object from a listing.
     boolean isListed = strike == Strike.COPY_DOWN;
     Expected transport = isOnce ? SUCCESS : failure(ErrorKind.TRANSPORT);
     Expected integrity = isOnce ? SUCCESS : failure(ErrorKind.INTEGRITY);
@@ -52,12 +52,13 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
           : isBegun && !isS3 ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
       case THROTTLE -> isOnce || isBatch
           ? SUCCESS
-          // A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show who
-          // sent it.
+          // A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show which
+          // of them sent it.
           : isS3 && about != About.HEADERS ? failure(ErrorKind.THROTTLED) : failure(ErrorKind.THROTTLED, ErrorKind.SERVER);
       case FAILURE -> isOnce || isBatch ? SUCCESS : failure(ErrorKind.SERVER);
       case BREAK, NOT_TAKEN -> isBatch ? either(ErrorKind.TRANSPORT) : transport;
-      // The answer to a delete is only its status. A write, or a HEAD on S3, may not need the lost part of its answer.
+      // The answer to a delete consists only of the status. A write, or a HEAD on S3, may not need the lost part of its
+      // answer.
       case LOSS -> about == About.REMOVAL
               || about == About.PART
               || about == About.HEADERS && isS3
@@ -70,7 +71,7 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
         case WRITE, PART -> either(ErrorKind.INTEGRITY);
         default -> SUCCESS;
       };
-      // If two places tell different lengths, it is unknown which is right.
+      // If two headers state different lengths, it is unknown which is right.
       case LONG_LENGTH -> switch (about) {
         case CONTENT -> isListed
             ? either(ErrorKind.INTEGRITY, ErrorKind.TRANSPORT)
@@ -86,7 +87,7 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
         case RANGE -> failure(ErrorKind.SERVER, ErrorKind.UNSUPPORTED, ErrorKind.PRECONDITION);
         case CONTENT -> failure(ErrorKind.SERVER);
         case REMOVAL -> isBatch ? either(ErrorKind.SERVER) : failure(ErrorKind.SERVER);
-        // If an answer reports success but doesn't describe it, the request isn't repeated. Laneway looks at the object
+        // If an answer reports success but gives no details, Laneway doesn't repeat the request. It looks at the object
         // instead.
         default -> isBegun ? begun : either(ErrorKind.SERVER, ErrorKind.INTEGRITY);
       };

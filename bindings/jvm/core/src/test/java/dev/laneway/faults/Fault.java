@@ -7,7 +7,7 @@ import java.util.List;
  * A fault of the embedded store.
  *
  * @param action the fault in the store's syntax
- * @param kind the kind by which outcomes are expected
+ * @param kind the kind of fault, which determines the expected outcome
  */
 record Fault(String action, Kind kind) {
   enum Kind {

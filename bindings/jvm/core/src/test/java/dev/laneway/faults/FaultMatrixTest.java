@@ -18,12 +18,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Tests the library on the faults of the embedded store. Each fault hits each operation in either dialect, once or
+ * Tests the library with the faults of the embedded store. Each fault hits each operation in either dialect, once or
  * always, blocking or as a future. The operation must end in exact success or a failure of the right kind, after a
  * bounded number of attempts, and leave nothing behind.
  */
 class FaultMatrixTest {
-  /** Rows mostly wait for pauses. */
+  /** Rows spend most of their time in pauses. */
   private static final int THREADS = 8;
 
   /** A row that takes more seconds than this counts as hanging. */
@@ -31,14 +31,15 @@ class FaultMatrixTest {
 
   private static final int CELLS_MIN = 900;
 
-  /** Long enough for temporary failures. */
+  /** Long enough for temporary failures to end. */
   private static final Duration RETRY_FOR = Duration.ofSeconds(20);
 
-  /** The time limit of a silent connection, for faults that make one silent. */
+  /** The client's time limit for a silent connection, for faults that make a connection silent. */
   private static final Duration STALL_TIMEOUT = Duration.ofMillis(700);
 
   /**
-   * A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
+   * Laneway repeats a request that the server didn't accept at once, up to ten times. It repeats other requests a few
+   * times.
    */
   private static final int ATTEMPTS_MAX = 30;
 
@@ -47,7 +48,7 @@ class FaultMatrixTest {
   /**
    * The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them.
    *
-   * @param turn how far the choice of cells is shifted
+   * @param turn the number of requests by which the choice of cells is shifted
    */
   private record Row(Fault fault, String scheme, boolean isOnce, boolean isTls, int turn) {
     /**
@@ -90,7 +91,7 @@ class FaultMatrixTest {
     List<String> rules() {
       List<String> rules = new ArrayList<>();
       for (Strike strike : strikes()) {
-        // A batch names no key, and only one operation sends batches.
+        // A batch has no key that a rule could match, but only one operation sends batches.
         String key = strike == Strike.DELETE_ALL ? "" : "key=" + strike.folder() + "/* ";
         rules.add(strike.verb(scheme) + (isOnce ? ":1 " : ":1-999999 ") + key + fault.action());
       }
@@ -191,8 +192,9 @@ class FaultMatrixTest {
       return failure.attempts() + " attempts";
     }
     int uploads = beside.bucket().multipartUploads("").size();
-    // The name of an upload is unknown if the answer to its beginning was lost. Laneway begins three times if the
-    // answer can't be read. Without retries, an abort may fail because its connection broke.
+    // If the answer to the beginning of an upload was lost, Laneway doesn't know the upload's name. If the answer can't
+    // be read, Laneway begins the upload up to three times. Without retries, an abort may fail because its connection
+    // broke.
     boolean isLost = row.isTls() && !row.isOnce() && List.of(Fault.Kind.BREAK, Fault.Kind.LOSS).contains(row.fault().kind());
     int begun = strike.about(row.scheme()) != About.BEGIN ? 0 : row.isOnce() ? 1 : 3;
     if (uploads > Math.max(begun, isLost ? 1 : 0)) {

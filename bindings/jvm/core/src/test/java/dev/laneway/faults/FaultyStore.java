@@ -39,7 +39,7 @@ final class FaultyStore implements AutoCloseable {
     ca = said.group(2);
   }
 
-  /** Returns settings that reach it. */
+  /** Returns client settings that reach this store. */
   Laneway.Builder settings() {
     Laneway.Builder settings = Laneway.builder().s3Endpoint(url).gcsEndpoint(url).region("us-east-1").anonymous(true);
     return ca == null ? settings : settings.caFile(ca);

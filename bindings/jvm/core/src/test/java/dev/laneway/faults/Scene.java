@@ -15,9 +15,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /**
- * The place of an operation.
+ * The client and the folders with which an operation runs.
  *
- * @param laneway its client
+ * @param laneway the operation's client
  * @param bucket a folder of the store
  * @param folder a folder of this machine
  * @param isAsync whether calls are futures
@@ -61,7 +61,7 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     bucket.put(key, ByteBuffer.wrap(bytes), PutOptions.NONE);
   }
 
-  /** Returns whether bytes are those of the object, or those that another writer stores instead. */
+  /** Returns whether the bytes are the object's, or the bytes that another writer stores instead. */
   boolean isRead(byte[] bytes) {
     return bytes.length == Strike.SMALL.length && isRead(0, ByteBuffer.wrap(bytes));
   }
@@ -93,7 +93,7 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     return isRight ? null : key + " holds " + (there == null ? "nothing" : there.length + " bytes");
   }
 
-  /** Returns the library's failure, which a stream may have wrapped. */
+  /** Returns the library's failure. A stream may have wrapped it in another exception. */
   static LanewayException failure(Exception thrown) {
     if (thrown instanceof UncheckedIOException unchecked) {
       return failure(unchecked.getCause());

@@ -26,7 +26,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
-/** An operation, and its request that a fault hits: the first of its verb. */
+/** An operation and the request that a fault hits, which is the operation's first request of this verb. */
 enum Strike {
   GET("get", About.CONTENT) {
     @Override
@@ -212,7 +212,7 @@ enum Strike {
     DOCUMENT,
     HEADERS,
     WRITE,
-    /** Begins an upload. Its name is known only from the answer. */
+    /** Begins an upload. Only the answer contains the upload's name. */
     BEGIN,
     PART,
     REMOVAL
@@ -241,7 +241,7 @@ enum Strike {
     return this == DELETE_ALL && scheme.equals("gs") ? "batch" : isMove(scheme) ? "head" : verb;
   }
 
-  /** Returns whether GCS moves the object by one request. Laneway looks the object up before. */
+  /** Returns whether GCS moves the object by one request. Before that, Laneway looks the object up. */
   private boolean isMove(String scheme) {
     return this == RENAME && scheme.equals("gs");
   }
@@ -251,15 +251,15 @@ enum Strike {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /** Carries the operation out, and returns whether its result is right. */
+  /** Runs the operation, and returns whether its result is right. */
   abstract boolean succeeds(Scene scene) throws Exception;
 
-  /** Returns whether it writes an object that doesn't exist before. */
+  /** Returns whether the operation writes an object that didn't exist before. */
   private boolean writes() {
     return List.of("put", "begin", "part", "complete").contains(verb);
   }
 
-  /** Stores the objects or files that it reads. */
+  /** Stores the objects or files that the operation reads. */
   void prepare(Scene scene) throws Exception {
     for (String key : KEYS) {
       if (this == SYNC_UP) {
@@ -319,7 +319,7 @@ enum Strike {
       return (scene.isAsync() ? scene.wait(upload.completeAsync(List.of(part))) : upload.complete(List.of(part))).size()
           == SMALL.length;
     } catch (LanewayException failure) {
-      // Aborts the upload, as Hadoop's committers do. If it was completed, it no longer exists.
+      // Aborts the upload, as Hadoop's committers do. A completed upload no longer exists.
       try {
         upload.abort();
       } catch (LanewayException other) {

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 
 /** Requests are signed by the role that S3A's keys name, and go through the proxy that they name. */
 class AssumedRoleTest {
-  /** STS, a store and a proxy, which all note what they are asked. */
+  /** STS, a store and a proxy, all of which record the requests that they receive. */
   private final HttpServer server;
 
   private final List<String> asked = new CopyOnWriteArrayList<>();

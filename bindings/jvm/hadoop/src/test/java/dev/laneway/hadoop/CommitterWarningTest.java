@@ -12,11 +12,11 @@ import org.apache.log4j.WriterAppender;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** A committer that can't commit this filesystem's files is named in the log, once. */
+/** The log names a committer that can't commit this filesystem's files, once. */
 class CommitterWarningTest {
   @ParameterizedTest
-  // Each warning appears once per process, and other tests have caused those for Hadoop's defaults. So this test uses
-  // other schemes.
+  // Each warning appears once per process, and other tests have already caused the warnings for Hadoop's defaults. So
+  // this test uses other schemes.
   @CsvSource({
     "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, 1",
     "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, 1",

@@ -277,8 +277,8 @@ class CommittingTest {
   }
 
   /**
-   * Returns the committer of a job for which Spark overwrites partitions dynamically, as spark-hadoop-cloud makes it: the
-   * committer has the table's directory, and only the output format knows of Spark's staging directory.
+   * Returns the committer of a job for which Spark overwrites partitions dynamically, created as spark-hadoop-cloud does.
+   * The committer has the table's directory, and only the output format knows Spark's staging directory.
    */
   private UploadCommitter overwriting(TaskAttemptContext context) throws IOException {
     conf.set("mapreduce.output.fileoutputformat.outputdir", output + "/.spark-staging-1");

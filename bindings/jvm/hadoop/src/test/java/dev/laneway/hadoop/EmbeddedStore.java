@@ -14,7 +14,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
-/** The program's `serve`, in a process of its own for each test run, reached in both dialects. */
+/** The program's `serve`, in a separate process for each test run. Tests reach it in both dialects. */
 public final class EmbeddedStore {
   private static final Map<List<String>, EmbeddedStore> RUNNING = new ConcurrentHashMap<>();
 
@@ -52,19 +52,19 @@ public final class EmbeddedStore {
     return RUNNING.computeIfAbsent(options, EmbeddedStore::new);
   }
 
-  /** Returns its URL. */
+  /** Returns the store's URL. */
   public String url() {
     return url;
   }
 
-  /** Returns a configuration with common keys, by which both schemes reach it. */
+  /** Returns a configuration whose common keys make both schemes reach this store. */
   public Configuration configuration() {
     Configuration conf = new Configuration();
     configure(conf);
     return conf;
   }
 
-  /** Sets those keys. */
+  /** Sets the keys that make both schemes reach this store. */
   public void configure(Configuration conf) {
     configure(conf, url);
   }
@@ -84,7 +84,7 @@ public final class EmbeddedStore {
     conf.set("fs.s3a.secret.key", "lanewaysecret");
   }
 
-  /** Returns a filesystem of a bucket, an instance that nothing else shares. */
+  /** Returns a filesystem of a bucket, which no other caller shares. */
   public static FileSystem open(String url, Configuration conf) throws IOException {
     return FileSystem.newInstance(URI.create(url), conf);
   }

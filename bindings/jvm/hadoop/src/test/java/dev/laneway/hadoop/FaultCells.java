@@ -18,14 +18,15 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Faults of the embedded store, each of which hits a request of each operation. One store has them all, and each cell
- * has its own folder, by which its fault selects requests. The core's matrix tests which kind of failure follows from a
- * fault. These cells test that a result is exact, or an exception that callers of the tested interface (the face) know.
+ * Faults of the embedded store, each of which hits a request of each operation. One store has all faults. Each cell has
+ * its own folder, and its fault hits only requests for this folder. The core's matrix tests which kind of failure
+ * follows from a fault. These cells test that a result is exact, or that the exception is one that callers of the
+ * tested interface (the face) know.
  */
 public final class FaultCells {
   /** The subject of a request. */
   public enum About {
-    /** Bytes of an object. An interface that can seek requests ranges, and no store tells a range's checksum. */
+    /** Bytes of an object. An interface that can seek requests ranges, and no store reports a range's checksum. */
     RANGE,
     HEADERS,
     DOCUMENT,
@@ -44,10 +45,10 @@ public final class FaultCells {
   }
 
   /**
-   * A call of an interface. The objects {@code k} and {@code l} exist, unless it creates {@code k}.
+   * A call of an interface. Unless the call creates {@code k}, the objects {@code k} and {@code l} exist.
    *
-   * @param verb the verb of its request that is hit, as in the store's rules
-   * @param isNew whether it creates {@code k}
+   * @param verb the verb of the call's request that the fault hits, as in the store's rules
+   * @param isNew whether the call creates {@code k}
    */
   public record Operation<F>(String name, String verb, About about, boolean isNew, Call<F> call, Leftover leftover) {
     public static <F> Operation<F> reading(String name, String verb, About about, Call<F> call) {
@@ -61,7 +62,7 @@ public final class FaultCells {
       });
     }
 
-    /** Moves {@code k} to {@code to}. The source must exist until its copy does, and not after success. */
+    /** Moves {@code k} to {@code to}. The source must exist until the copy exists, and must be gone after success. */
     public static <F> Operation<F> moving(String name, String verb, About about, Call<F> call) {
       return new Operation<>(name, verb, about, false, call, (place, hasSucceeded) -> {
         Stored source = place.stored("k");
@@ -106,9 +107,9 @@ public final class FaultCells {
   }
 
   /**
-   * The place of an operation.
+   * The folder in which an operation runs.
    *
-   * @param url the URL of a folder of the store, with a slash at its end
+   * @param url the URL of the folder, with a slash at its end
    * @param bucket the same folder, through the library
    */
   public record Place(String url, Bucket bucket) {
@@ -131,8 +132,8 @@ public final class FaultCells {
   }
 
   /**
-   * A fault that hits the first request, or all. If the client would retry until its time is over, it hits only the
-   * first.
+   * A fault that hits the first request, or all requests. If the client would retry until its time is over, the fault
+   * hits only the first request.
    */
   private record Fault(String action, boolean isOnce) {
     boolean canMeet(String verb, About about) {
@@ -140,7 +141,7 @@ public final class FaultCells {
         // A copy may take minutes, so the client waits.
         case "stall" -> !verb.equals("copy");
         case "range ignored", "range shifted", "replace" -> about == About.RANGE;
-        // Nothing else has a checksum.
+        // No other request or answer has a checksum.
         case "corrupt", "wrong-checksum" -> verb.equals("put");
         case "garble", "malformed" -> about != About.RANGE && about != About.HEADERS;
         case "length +7", "length -1" -> about != About.HEADERS;
@@ -191,7 +192,7 @@ public final class FaultCells {
     new Random(11).nextBytes(BYTES);
   }
 
-  /** Cells mostly wait for pauses. */
+  /** Cells spend most of their time in pauses. */
   private static final int THREADS = 16;
 
   /** A cell that takes more seconds than this counts as hanging. */
@@ -210,12 +211,12 @@ public final class FaultCells {
 
   private FaultCells() {}
 
-  /** Returns whether bytes are those of an object, or those that another writer stores instead. */
+  /** Returns whether the bytes are an object's, or the bytes that another writer stores instead. */
   public static boolean isRead(byte[] bytes) {
     return isRead(0, bytes, BYTES.length);
   }
 
-  /** Does the same for some of the bytes. */
+  /** Does the same for a part of the bytes. */
   public static boolean isRead(int from, byte[] bytes, int length) {
     byte[] there = Arrays.copyOfRange(BYTES, from, from + length);
     byte[] inverted = new byte[length];

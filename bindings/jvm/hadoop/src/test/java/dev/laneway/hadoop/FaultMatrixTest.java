@@ -18,7 +18,8 @@ import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.Test;
 
 /**
- * Tests Hadoop's filesystem on the faults of the embedded store: files are exact, or an IOException tells the reason.
+ * Tests Hadoop's filesystem with the faults of the embedded store: files are exact, or an IOException states the
+ * reason.
  */
 class FaultMatrixTest {
   /** A position after the bytes that come with the opening request. */

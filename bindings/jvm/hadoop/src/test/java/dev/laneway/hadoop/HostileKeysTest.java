@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Keys that anybody may have stored. Copies of them must not leave the folder that they are copied into. */
+/** Dangerous keys that anybody may have stored. Copies of such objects must stay inside the destination folder. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class HostileKeysTest {
@@ -128,8 +128,8 @@ class HostileKeysTest {
   }
 
   /**
-   * An object, and others below it as if it were a folder. A disk can't have both, so Hadoop puts the file into the
-   * folder.
+   * An object, and other objects whose keys begin with its key and a slash. A disk can't have a file and a folder of
+   * one name, so Hadoop puts the file into the folder.
    */
   @Test
   void aFileThatIsAFolderTooStaysInsideOnTheWayDown() throws IOException {

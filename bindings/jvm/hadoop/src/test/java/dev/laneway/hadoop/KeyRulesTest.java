@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Each key that the other connectors document has an effect, is harmless, or is refused by name. */
 class KeyRulesTest {
-  /** Returns the documented keys, without their beginning, with what becomes of each. */
+  /** Returns the rule for each documented key, given without the key's beginning. */
   private static Map<String, KeyRules.Rule> documented(Settings.Store store) throws IOException {
     Map<String, KeyRules.Rule> documented = new TreeMap<>();
     String page = store == Settings.Store.S3 ? "/keys/s3a.txt" : "/keys/gs.txt";

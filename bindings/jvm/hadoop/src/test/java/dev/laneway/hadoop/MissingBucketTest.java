@@ -17,7 +17,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A bucket that doesn't exist isn't taken for an empty one. */
+/** A bucket that doesn't exist isn't treated as an empty bucket. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class MissingBucketTest {
@@ -75,7 +75,7 @@ class MissingBucketTest {
       List<Map.Entry<Path, String>> failed = deletion.bulkDelete(List.of(path));
       assertTrue(failed.size() == 1 && failed.get(0).getKey().equals(path), failed::toString);
     } catch (UnknownStoreException missing) {
-      // The whole call may fail as well.
+      // The whole call may fail instead.
     }
   }
 }

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Renames, deletions and listings, seen from the bucket. */
+/** Tests the effect of renames, deletions and listings on the bucket. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class MovingTest {

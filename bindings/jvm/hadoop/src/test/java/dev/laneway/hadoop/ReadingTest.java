@@ -173,7 +173,7 @@ class ReadingTest {
       in.unbuffer();
       long before = requests();
       assertEquals(expected[50_001] & 0xff, in.read());
-      // Requests that were under way ahead count too.
+      // Read-ahead requests that were under way are counted too.
       assertTrue(requests() > before, "it is asked for anew");
     }
   }

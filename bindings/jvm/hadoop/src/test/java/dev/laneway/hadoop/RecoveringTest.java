@@ -25,11 +25,13 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A single failure of the network or the store is retried below Hadoop: each operation ends in exact success. */
+/**
+ * Laneway retries after a single failure of the network or the store, so each of Hadoop's operations succeeds exactly.
+ */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class RecoveringTest {
-  /** The rules select requests by a word in the key. Each hits one request. */
+  /** The rules select requests by a word in the key. Each rule hits one request. */
   private static final String[] RULES = {
     "get:1 key=*read-reset* reset@1000",
     "get:1 key=*read-truncate* truncate@1000",

@@ -64,7 +64,7 @@ class WritingTest {
   void aFileThatWasAbortedIsNotThereAndWhatWasThereBeforeStays() throws IOException {
     Path path = new Path(folder, "aborted");
     FSDataOutputStream out = files.create(path, true);
-    // More than a part, so that some of it is in the store already.
+    // Larger than a part, so that the store already has a part of the file.
     out.write(new byte[20 << 20]);
     Abortable.AbortableResult aborted = out.abort();
     assertFalse(aborted.alreadyClosed());
@@ -112,7 +112,7 @@ class WritingTest {
         message = stop.getMessage();
       }
       assertTrue(Thread.interrupted(), "the thread stays interrupted");
-      // Without an exception, the file was published in spite of the interrupt.
+      // If no exception is thrown, the file was published in spite of the interrupt.
       if (message.isEmpty()) {
         assertEquals("text", read(path));
       } else {

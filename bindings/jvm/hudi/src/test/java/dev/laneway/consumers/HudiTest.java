@@ -22,13 +22,13 @@ import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Hudi's tables through laneway-hadoop. */
+/** Tests Hudi's tables with laneway-hadoop. */
 class HudiTest {
   private static final int ROWS = 3000;
   private static final int DAYS = 3;
   private static final int UPSERTS = 3;
 
-  /** The class of another connector to test instead, on S3 alone. */
+  /** The class of another connector, which the test uses instead and only with S3. */
   private static final String IMPL = System.getProperty("laneway.consumers.impl", "");
 
   private static final String URL = endpoint();
@@ -68,7 +68,7 @@ class HudiTest {
     }
   }
 
-  /** Returns the files of rows, without those of Hudi's own tables. */
+  /** Returns the files with rows, without the files of Hudi's own tables. */
   private static List<String> files(String folder) throws IOException {
     return keys(folder + "/").stream().filter(key -> key.endsWith(".parquet") && !key.contains("/.hoodie/")).toList();
   }
@@ -106,7 +106,7 @@ class HudiTest {
     upsert(table, lit(true), 1);
     assertEquals(DAYS, files(folder).size());
     for (int version = 2; version <= UPSERTS; version++) {
-      // Each upsert changes some rows of each day, and so writes each file anew.
+      // Each upsert changes some rows of each day, so it replaces each file.
       upsert(table, col("id").mod(version).equalTo(0), version);
     }
     assertEquals(DAYS, files(folder).size(), "older versions of the files have been cleaned");

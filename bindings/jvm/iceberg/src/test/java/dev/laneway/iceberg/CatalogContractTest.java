@@ -48,7 +48,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
     properties.put(CatalogProperties.URI, "jdbc:sqlite:file::memory:?" + UUID.randomUUID());
     properties.put(CatalogProperties.WAREHOUSE_LOCATION, warehouse);
     properties.put("jdbc.schema-version", "V1");
-    // Iceberg's tests of default properties expect these.
+    // Iceberg's tests expect these default properties.
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key1", "catalog-default-key1");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key2", "catalog-default-key2");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "override-key3", "catalog-default-key3");
@@ -84,7 +84,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
 
   @Override
   protected boolean supportsNamesWithDot() {
-    // This catalog stores a namespace with a dot as two.
+    // This catalog stores a namespace with a dot as two namespaces.
     return false;
   }
 

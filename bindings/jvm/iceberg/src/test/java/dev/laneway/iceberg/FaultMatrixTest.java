@@ -15,7 +15,7 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
 
-/** Tests Iceberg's files on the faults of the embedded store: files are exact, or an exception tells the reason. */
+/** Tests Iceberg's files with the faults of the embedded store: files are exact, or an exception states the reason. */
 class FaultMatrixTest {
   /** A position before the bytes that come with the opening request. */
   private static final int FROM = 30_000;

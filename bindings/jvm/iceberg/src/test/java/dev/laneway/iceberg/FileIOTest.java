@@ -41,7 +41,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Files by themselves, without tables. */
+/** Tests files without tables. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3"})
 class FileIOTest {

@@ -50,7 +50,7 @@ class TablesTest {
 
   private static final TableIdentifier NAME = TableIdentifier.of("db", "rows");
 
-  /** Each fault hits one request. Laneway retries it, so the table doesn't notice. */
+  /** Each fault hits one request. Laneway retries the request, so the fault has no effect on the table. */
   private static final String[] FAULTS = {
     "get:3 reset@100",
     "get:5 status 503",
@@ -133,7 +133,7 @@ class TablesTest {
     append.commit();
     assertEquals(LongStream.range(0, 4000).boxed().toList(), ids(catalog.loadTable(NAME)));
 
-    // Whole files are deleted by their statistics.
+    // From the statistics, Iceberg detects which whole files it can delete.
     table.newDelete().deleteFromRowFilter(Expressions.lessThan("id", 2000L)).commit();
     table.newRewrite()
         .deleteFile(only(table, "part-2"))
@@ -143,7 +143,7 @@ class TablesTest {
     assertEquals(LongStream.range(2000, 4000).boxed().toList(), ids(catalog.loadTable(NAME)));
     assertEquals(5, names(io, table.location() + "/data/").size(), "nothing has gone yet");
 
-    // Files that a snapshot removed are deleted once no older snapshot exists, and a newer one does.
+    // Iceberg deletes the files that a snapshot removed once a newer snapshot exists and no older one.
     table.newAppend().appendFile(file(table, "later", 4000, 4010)).commit();
     Snapshot last = table.currentSnapshot();
     table.expireSnapshots().expireOlderThan(last.timestampMillis() + 1).retainLast(1).commit();

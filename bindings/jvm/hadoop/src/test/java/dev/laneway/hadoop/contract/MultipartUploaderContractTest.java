@@ -22,19 +22,19 @@ class MultipartUploaderContractTest extends AbstractContractMultipartUploaderTes
     return 5 << 20;
   }
 
-  /** As in S3A's test. Ten parts would show no more. */
+  /** The number is the same as in S3A's test. More parts would test nothing further. */
   @Override
   protected int getTestPayloadCount() {
     return 3;
   }
 
-  /** S3 accepts the same completion again for a while, with the same result. GCS no longer knows the upload. */
+  /** For a while, S3 accepts a repeated completion, with the same result. GCS no longer knows a completed upload. */
   @Override
   protected boolean finalizeConsumesUploadIdImmediately() {
     return isConsumed;
   }
 
-  /** Neither store knows an aborted upload. */
+  /** Neither store still knows an aborted upload. */
   @Override
   @Test
   public void testMultipartUploadAbort() throws Exception {

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractSeekTest;
 
-/** Hadoop's tests of reading at places. */
+/** Hadoop's tests of reading at given positions. */
 class SeekContractTest extends AbstractContractSeekTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

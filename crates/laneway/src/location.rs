@@ -86,7 +86,7 @@ impl Location {
         matches!(self, Self::Object { .. } | Self::Version { .. })
     }
 
-    /// Returns the same location, but with a `#` and the text after it as a part of the key instead of as a
+    /// Returns the same location, but treats a `#` and the text after it as a part of the key, not as a
     /// version. Use this for destinations, because a version can't be written.
     #[must_use]
     pub fn as_written(self) -> Self {

@@ -177,7 +177,7 @@ enum WriteMessage {
 
 impl OpenedManifest {
     /// Reads the file, and opens it for more lines. Also returns a warning about the file, if there is one.
-    /// Blocks.
+    /// Blocks the thread.
     ///
     /// # Errors
     /// Fails as [`JobManifest::begin`] does.
@@ -241,13 +241,13 @@ impl OpenedManifest {
         }
     }
 
-    /// Writes a line, and returns once it is written. Blocks.
+    /// Writes a line, and returns once it is written. Blocks the thread.
     fn write_now(&self, line: Vec<u8>) -> Result<(), Error> {
         let is_reached = self.reached_now(Some(line), WriteMessage::Flush);
         self.written(is_reached)
     }
 
-    /// Closes the file, and returns once it is closed. Blocks.
+    /// Closes the file, and returns once it is closed. Blocks the thread.
     fn close_now(&self) -> Result<(), Error> {
         self.reached_now(None, WriteMessage::Close);
         self.result()

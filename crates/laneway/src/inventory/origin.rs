@@ -112,7 +112,7 @@ impl InventoryFile {
 }
 
 /// Opens the files of an inventory. If a file is an object in a store, fetches the object into a temporary
-/// file first. Blocks.
+/// file first. Blocks the thread.
 pub(super) struct InventoryOpener {
     pub(super) origin: InventorySource,
     runtime: Handle,

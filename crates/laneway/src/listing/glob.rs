@@ -16,7 +16,7 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| Pattern::parse(text).is_some()) && path.symlink_metadata().is_err()
 }
 
-/// Returns the matches of a pattern in order. Returns any other path as it is. Blocks.
+/// Returns the matches of a pattern in order. Returns any other path as it is. Blocks the thread.
 ///
 /// # Errors
 /// If a folder can't be read, or nothing matches.

@@ -74,7 +74,7 @@ pub(crate) struct FileCommit {
 }
 
 impl FileCommit {
-    /// Decodes the file if that was requested, and moves it to its final path. Blocks.
+    /// Decodes the file if that was requested, and moves it to its final path. Blocks the thread.
     pub(crate) fn commit(&self, staged: &StagedFile) -> Result<(), Error> {
         match self.decode {
             Some(encoding) => staged.commit_decoded(encoding, self.options, &|| self.cancel.is_set()),

@@ -48,7 +48,7 @@ pub(crate) fn removed_object(
     }
 }
 
-/// Removes a file, unless its content has changed since it was copied. Blocks.
+/// Removes a file, unless its content has changed since it was copied. Blocks the thread.
 ///
 /// # Errors
 /// If the file was replaced, or the file system refuses.

@@ -121,8 +121,8 @@ pub(crate) struct StagedFile {
 }
 
 impl StagedFile {
-    /// Creates a temporary file for a destination. Several files of one destination have different values of
-    /// `kind`.
+    /// Creates a temporary file for a destination. If a destination has several files, they have different
+    /// values of `kind`.
     pub(super) fn create(
         place: &FilePlace,
         directory: Arc<OwnedFd>,

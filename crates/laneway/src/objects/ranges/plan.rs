@@ -363,7 +363,7 @@ mod tests {
                 }
             }
 
-            // Each requested range is in exactly one place, and complete there.
+            // Exactly one request contains each requested range, and contains it completely.
             let mut places = vec![0; asked.len()];
             plan.empty.iter().for_each(|at| places[*at] += 1);
             for group in &plan.groups {

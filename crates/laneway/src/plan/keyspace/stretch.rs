@@ -57,7 +57,7 @@ pub(super) struct Stretch {
     pub(super) page: StretchPage,
     /// Keys of the last full page.
     pub(super) marks: Vec<String>,
-    /// The first key of the page before the last full one.
+    /// The first key of the page that came before the last full page.
     pub(super) before: Option<String>,
     /// The base-2 logarithm of the guessed number of pages that are left.
     pub(super) left_log2: Option<f64>,

@@ -118,7 +118,7 @@ pub(super) async fn fetch_one(
     job.end(begun, 0, result).await;
 }
 
-/// Writes chunks until there are no more. Blocks.
+/// Writes chunks until there are no more. Blocks the thread.
 pub(crate) fn write_all(
     mut chunks: mpsc::Receiver<ReservedChunk>,
     mut output: impl Write,

@@ -62,9 +62,9 @@ impl LargeDownload {
         Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
     }
 
-    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks. If
-    /// an earlier run wrote the file before the machine's last boot, some of its writes can be lost. So this
-    /// reads the file back, until `is_cancelled` returns true.
+    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks the
+    /// thread. If an earlier run wrote the file before the machine's last boot, some of its writes can be
+    /// lost. So this reads the file back, until `is_cancelled` returns true.
     ///
     /// # Errors
     /// The file system's error.

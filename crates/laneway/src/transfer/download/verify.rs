@@ -85,7 +85,7 @@ fn verify(
     whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }
 
-/// Compares a small object with the store's checksum, and writes it to its file. Blocks.
+/// Compares a small object with the store's checksum, and writes it to its file. Blocks the thread.
 pub(crate) fn store_small(
     store: &Store,
     meta: &ObjectMeta,

@@ -239,7 +239,7 @@ impl NamedSide {
         }
     }
 
-    /// Looks a name up on this machine. Blocks.
+    /// Looks a name up on this machine. Blocks the thread.
     fn file(&self, name: &str) -> Result<NameFinding, Error> {
         let refused = |why: String| Err(Error::refused(self.target(name), why));
         // A slash at the end is valid, because an object with such a name stands for a folder.

@@ -138,7 +138,7 @@ pub(crate) struct UploadJournal {
 impl UploadJournal {
     /// Opens the journal of an upload, and reads the content that an earlier run left. Creates the folder if
     /// it is missing. Returns `None` if another process has locked the journal, or if it has a newer format.
-    /// Blocks.
+    /// Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -169,7 +169,8 @@ impl UploadJournal {
         Ok(Some((Self { file, folder, name, end, kept, is_good }, left)))
     }
 
-    /// Empties the journal and begins it again, before the first part of an upload is sent. Blocks.
+    /// Empties the journal and begins it again, before the first part of an upload is sent. Blocks the
+    /// thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -187,8 +188,8 @@ impl UploadJournal {
         Ok(())
     }
 
-    /// Continues a journal that an earlier run left. The store already has `kept` bytes of its upload.
-    /// Blocks.
+    /// Continues a journal that an earlier run left. The store already has `kept` bytes of its upload. Blocks
+    /// the thread.
     ///
     /// # Errors
     /// The file system's error.
@@ -204,7 +205,7 @@ impl UploadJournal {
         self.is_good.store(false, Ordering::Relaxed);
     }
 
-    /// Records a stored part. Several threads may call this at the same time. Blocks.
+    /// Records a stored part. Several threads may call this at the same time. Blocks the thread.
     pub(crate) fn part(&self, part: &Part) {
         match self.write(&JournalRecord::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
@@ -260,7 +261,7 @@ impl Drop for UploadJournal {
 
 /// Finds the journals in a folder that were last written more than `idle` ago, and locks them. Leaves out
 /// journals that another process has locked. Returns at most `max` journals, and only those that are invalid or
-/// that `is_wanted` accepts. Blocks.
+/// that `is_wanted` accepts. Blocks the thread.
 pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,

@@ -38,7 +38,8 @@ struct LocalSource {
 }
 
 impl LocalSource {
-    /// Returns the sources that a path denotes: the path itself, or the matches of a pattern. Blocks.
+    /// Returns the sources that a path denotes: the path itself, or the matches of a pattern. Blocks the
+    /// thread.
     fn of(path: PathBuf) -> Vec<Self> {
         let look = |path: PathBuf, is_matched| {
             let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
@@ -63,7 +64,7 @@ struct ListedFile {
 }
 
 impl ListedFile {
-    /// Looks up a name below a folder. Blocks.
+    /// Looks up a name below a folder. Blocks the thread.
     fn at(root: &Path, ListedName { name, line }: ListedName) -> Self {
         let path = root.join(&name);
         let found = match Relative::new(name.clone()) {

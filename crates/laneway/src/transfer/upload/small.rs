@@ -106,7 +106,7 @@ async fn put(
     Ok(sent.moved)
 }
 
-/// Reads a file. Returns `None` if the file is too large for memory. Blocks.
+/// Reads a file. Returns `None` if the file is too large for memory. Blocks the thread.
 fn load(item: &UploadItem, request: &CopyRequest) -> Result<Option<LoadedFile>, Error> {
     let source = FileSource::open(&item.path)?;
     let (identity, attributes) = (source.identity(), source.attributes());

@@ -48,7 +48,7 @@ impl FileFacts {
 }
 
 impl FileSource {
-    /// Opens a regular file. Blocks.
+    /// Opens a regular file. Blocks the thread.
     ///
     /// # Errors
     /// If the file has vanished, can't be read, or isn't a regular file any more.
@@ -89,7 +89,7 @@ impl FileSource {
 
     /// Returns how many of the file's bytes are holes, if there are enough for a warning. A low number of
     /// blocks alone doesn't prove holes, because a file on a compressing file system also takes fewer blocks.
-    /// Blocks.
+    /// Blocks the thread.
     pub(crate) fn holes(&self) -> Option<u64> {
         let size = self.as_opened.size;
         let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
@@ -101,7 +101,7 @@ impl FileSource {
         (hole < size).then_some(missing)
     }
 
-    /// Checks that the file hasn't changed since it was opened. Blocks.
+    /// Checks that the file hasn't changed since it was opened. Blocks the thread.
     ///
     /// # Errors
     /// If the file's size or modification time differs.
@@ -111,7 +111,7 @@ impl FileSource {
         if FileFacts::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Reads the whole file. Blocks.
+    /// Reads the whole file. Blocks the thread.
     ///
     /// # Errors
     /// If the file changes meanwhile, or can't be read.
@@ -134,7 +134,7 @@ impl FileSource {
         FileStream { source: self, at: 0 }
     }
 
-    /// Returns the checksums of a range. Blocks.
+    /// Returns the checksums of a range. Blocks the thread.
     ///
     /// # Errors
     /// If the file has become shorter, or can't be read.
@@ -216,7 +216,7 @@ impl Read for FileStream {
     }
 }
 
-/// Returns the checksums of a file's current content. Blocks.
+/// Returns the checksums of a file's current content. Blocks the thread.
 ///
 /// # Errors
 /// If the file can't be read, or changes meanwhile.
@@ -225,7 +225,7 @@ pub(crate) fn hashed(path: &Path, wanted: ChecksumSet) -> Result<RangeChecksums,
 }
 
 /// Does the same as [`hashed`], and calls `goes_on` after each read with the number of bytes. An error of
-/// `goes_on` ends the reading. Blocks.
+/// `goes_on` ends the reading. Blocks the thread.
 ///
 /// # Errors
 /// The errors of [`hashed`], and of `goes_on`.
@@ -241,7 +241,7 @@ pub(crate) fn hashed_while(
 }
 
 /// Returns the composite digest of a file that is divided into `parts`. Calls `goes_on` after each read with
-/// the number of bytes. An error of `goes_on` ends the reading. Blocks.
+/// the number of bytes. An error of `goes_on` ends the reading. Blocks the thread.
 ///
 /// # Errors
 /// The errors of [`hashed`], and of `goes_on`.

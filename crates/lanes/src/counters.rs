@@ -22,7 +22,7 @@ pub struct Counters {
     pub connections_h2: u64,
     /// Requests sent, counting every attempt.
     pub requests: u64,
-    /// Repeated attempts: those of each call except its first.
+    /// Repeated attempts: all attempts of each call except the first.
     pub retries: u64,
     /// Answers in which a server asked for fewer requests (429, for example).
     pub throttles: u64,

@@ -294,7 +294,7 @@ async fn connect_first(
                 Some(Ok((address, tcp, took))) => {
                     tried.half_open = Some(address);
                     // The addresses that were tried before this one had enough time to answer, so they count as failed. Later attempts
-                    // might still have succeeded, so their addresses don't.
+                    // might still have succeeded, so their addresses don't count as failed.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
                     return Ok((address, tcp, took));

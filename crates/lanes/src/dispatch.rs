@@ -5,7 +5,7 @@
 //! The driver passes it each [`DispatchEvent`] with the time of the event, and carries out each [`DispatchAction`] that it returns. The
 //! dispatcher has no other input, so a test can run it in virtual time.
 //! - `rules` holds all tuned constants.
-//! - `ledger` counts attempts and lanes. No other module does.
+//! - `ledger` counts attempts and lanes. No other module counts them.
 //! - `path_model` measures the path's rate and the time that a server takes to answer. The rate comes from readings of the bytes moved.
 //! - `choose` decides how many lanes there are, and on which lane each attempt is sent. `freight_lanes` finds the best number of freight
 //!   lanes by trial.

@@ -70,7 +70,8 @@ pub(crate) enum DriverCommand {
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
-    /// An attempt has ended. If it used a whole connection that can be used again, `connection` gives it back.
+    /// An attempt has ended. If it used a whole connection, which can be used again, `connection` is that
+    /// connection.
     Finished {
         attempt: AttemptId,
         lane: LaneId,
@@ -97,13 +98,13 @@ struct LaneSlot {
 
 enum LaneStage {
     Dialling,
-    /// The dial has failed. Attempts that fail because of it get a copy of this error.
+    /// The dial has failed. Attempts that fail because of the dial get a copy of this error.
     Failed(Error),
     Open(OpenLane),
 }
 
 struct OpenLane {
-    /// The connection. `None` while a request uses the whole of it.
+    /// The connection. `None` while a request uses the whole connection.
     connection: Option<Box<dyn DynConnection>>,
     address: SocketAddr,
     progress: Arc<IoProgress>,

@@ -174,7 +174,7 @@ impl Lanes {
 
     /// Returns a handle for repeating a call whose origin has never answered and whose last attempt timed out. Such a server has accepted a
     /// request, so its name and port are right. The repeated call therefore retries for the whole [`Config::retry_for`]. Returns `None` if
-    /// the call ended for another reason, or if that time is over.
+    /// the call ended for another reason, or if the time for retries is over.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
@@ -348,7 +348,7 @@ impl Lanes {
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
-    /// Returns the origin whose answer calls wait for. If there are several such origins, it is the one that has been silent for longest.
+    /// Returns the origin for whose answer calls wait. If there are several such origins, it is the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<Origin> {
         let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));

@@ -205,8 +205,8 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Returns the time when an attempt's silence began. If Laneway itself was a cause of the silence, the silence begins at the end of
-    /// that cause.
+    /// Returns the time when an attempt's silence began. If Laneway itself was a cause of the silence, the silence counts only from the
+    /// end of that cause.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {

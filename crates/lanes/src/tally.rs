@@ -80,7 +80,7 @@ impl Tally {
         self.read(Metric::Request)
     }
 
-    /// Returns the number of repeated attempts, which are those of each call except its first.
+    /// Returns the number of repeated attempts, which are all attempts of each call except the first.
     pub fn retries(&self) -> u64 {
         self.read(Metric::Retry)
     }

@@ -69,8 +69,8 @@ rules! {
     /// would wait in the freight queue. With four large objects, one small opener in fifty waited 1.5 s.
     lone_openers: usize = 2, not 0;
 
-    /// A smaller attempt can overtake a larger one in the queue if it is submitted soon after it. If the larger attempt has a weight of 1
-    /// MiB, soon means within this time. For other weights, the time is proportional to the weight: for 4.7 KB it is 5 ms.
+    /// A smaller attempt can overtake a larger one in the queue if it is submitted soon after the larger one. If the larger attempt has a
+    /// weight of 1 MiB, soon means within this time. For other weights, the time is proportional to the weight: for 4.7 KB it is 5 ms.
     overtaken_for: Duration = Duration::from_secs(1), not Duration::ZERO;
 
     // Lanes.
@@ -301,7 +301,7 @@ rules! {
     /// before express. An origin without a lane waits for the same time before another origin gives up its only lane.
     turn: Duration = Duration::from_secs(1), not Duration::from_secs(3600);
 
-    // Limits of servers. The servers of the simulated jobs have none, so the ablation shows no effect.
+    // Limits of servers. The servers of the simulated jobs have no limits, so the ablation shows no effect.
 
     /// If a connection's first request has no answer after this time, while other requests are answered, the server isn't serving the
     /// connection. The driver checks again a second later, and then closes it. On every path to a store, an answer takes less than 3 s,

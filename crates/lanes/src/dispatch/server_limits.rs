@@ -95,9 +95,9 @@ impl IdleLimit {
         self.served = self.served.max(rested);
     }
 
-    /// Records that a connection was found closed after it was idle for `rested`. The server closed it at an unknown time before. So the
-    /// assumed limit is half of `rested`, or the longest idle time that worked if that is longer. After a few such failures, the assumed
-    /// limit is below the true one.
+    /// Records that a connection was found closed after it was idle for `rested`. The server closed it at an unknown earlier time. So
+    /// the assumed limit is half of `rested`, or the longest idle time that worked if that is longer. After a few such failures, the
+    /// assumed limit is below the true one.
     pub(super) fn gone(&mut self, now: Instant, rested: Duration) {
         self.closed(now, (rested / 2).max(self.served.min(rested)));
     }

@@ -214,7 +214,7 @@ impl LoneRequest {
     }
 }
 
-/// Returns a random request. It is more often small than large, and none takes more than a few seconds on its path.
+/// Returns a random request. Most requests are small, and each takes at most a few seconds on its path.
 fn want(random: &mut StdRng, lone: &LoneRequest) -> RequestSpec {
     let most = (2.0 * lone.rate) as u64;
     let small = random.random_range(0..FREIGHT_ABOVE.min(most));

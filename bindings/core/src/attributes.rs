@@ -9,7 +9,7 @@ use crate::packed::Unpacked;
 /// An attribute that stores keep with an object.
 #[derive(Debug)]
 pub struct Attribute {
-    /// The name of the attribute's header. Its case doesn't matter.
+    /// The name of the attribute's header, in any case.
     pub header: &'static str,
     of: fn(&ObjectMeta) -> &Option<String>,
     put: fn(PutOptions, String) -> PutOptions,

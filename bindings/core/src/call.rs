@@ -1,5 +1,5 @@
-//! Runs calls of the library. The engine runs a call until it is done or cancelled. Its end is then reported to the
-//! caller as an event.
+//! Runs calls of the library. The engine runs a call until it is done or cancelled. Then an event reports the
+//! call's end to the caller.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     }
 }
 
-/// Cancels a call. Its end is still reported.
+/// Cancels a call. An event still reports the call's end.
 pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
     // Drop the task only after the lock is released, because the drop may take time.

@@ -74,7 +74,8 @@ impl Events {
         self.push(Packed::default().number(RANGE_CAME).number(call).number(place as u64).all(body));
     }
 
-    /// Reports that `len` bytes of a range are in the memory that was lent for it. Nothing more is written there.
+    /// Reports that `len` bytes of a range are in the memory that was lent for it. Laneway writes no more bytes
+    /// to that memory.
     pub(crate) fn filled(&self, call: u64, place: usize, len: usize) {
         let (place, len) = (place as u64, len as u64);
         self.push(Packed::default().number(RANGE_FILLED).number(call).number(place).number(len));

@@ -104,7 +104,7 @@ macro_rules! request {
     (@ $verb:ident $name:ident) => { Some(|request, value| Ok(request.$name(value.read()?))) };
 }
 
-/// Defines an option of filters. All kinds of jobs have it.
+/// Defines an option of filters, which all kinds of jobs have.
 macro_rules! filter {
     ($name:ident, $kind:ident, $meaning:literal) => {
         filter!($name, $kind, $meaning, |filter, value| Ok(filter.$name(value.read()?)))
@@ -208,7 +208,7 @@ pub struct JobRequest {
     pub verb: JobVerb,
     /// Paths and URLs: the sources, or the objects to remove.
     pub sources: Vec<OsString>,
-    /// The destination. A removal has none.
+    /// The destination, which a removal doesn't have.
     pub destination: Option<OsString>,
     /// Options by name.
     pub options: Named,

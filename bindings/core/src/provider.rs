@@ -1,5 +1,5 @@
-//! Credentials from a provider in the host language. The library asks for them with an event, and the host answers when
-//! it has them.
+//! Credentials from a provider in the host language. The library requests credentials with an event, and the host
+//! answers when it has them.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,7 +17,7 @@ use crate::packed::{OtherVersion, Unpacked};
 pub struct HostProvider {
     /// The events of the listener that owns the provider.
     pub events: Arc<Events>,
-    /// The number by which the listener knows the provider.
+    /// The provider's number in the listener.
     pub provider: u64,
 }
 

@@ -28,9 +28,9 @@ use crate::expected::expected;
 /// object_store still makes the retries. The timeout in `ClientOptions` (`read_timeout`, or `timeout` if that isn't
 /// set) limits the time without any progress. A transfer that makes progress never times out. The options for the
 /// connection pool, keep-alive, `http1_only` and `connect_timeout` have no effect, because the engine decides these
-/// itself. Configure proxies, certificates and addresses at the [`ClientBuilder`](laneway::ClientBuilder).
-/// `ClientOptions` that set them, or `http2_only`, are errors. The connector can't see certificates that
-/// `with_root_certificate` adds, so it ignores them without an error.
+/// itself. Configure proxies, certificates and addresses at the [`ClientBuilder`](laneway::ClientBuilder). If
+/// `ClientOptions` set any of these, or `http2_only`, the connector returns an error. The connector can't see
+/// certificates that `with_root_certificate` adds, so it ignores them without an error.
 ///
 /// An unread body buffers about 1 MiB. On HTTP/2 it also buffers the bytes in its window (16 MiB at most). Dropping the
 /// body frees its connection for other requests. As with any client, many unread HTTP/2 bodies block the other requests

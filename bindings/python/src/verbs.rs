@@ -1,4 +1,5 @@
-//! The verbs, one file each. Each verb is a method of a store, and most have a second one whose name ends in `_async`.
+//! The verbs, one file each. Each verb is a method of a store, and most verbs have a second method whose name ends in
+//! `_async`.
 
 mod copy;
 mod delete;

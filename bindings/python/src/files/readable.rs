@@ -24,13 +24,13 @@ const LINE: usize = 8 << 10;
 
 /// The part that `ReadableFile` and `AsyncReadableFile` share.
 ///
-/// A read begins at the file's position, and moves this position before it waits for the bytes. So threads can share a
-/// file if they don't release the interpreter's lock between a seek and a read, as DuckDB doesn't. Each thread then
-/// gets the bytes at its own position, even if another thread's read takes long.
+/// A read begins at the file's position, and moves this position before it waits for the bytes. So threads such as
+/// DuckDB's, which keep the interpreter's lock between a seek and a read, can share a file. Each thread then gets the
+/// bytes at its own position, even if another thread's read takes long.
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
-    /// The file's size: the object's, unless the caller chose another one.
+    /// The file's size, which is the object's size unless the caller chose another one.
     size: u64,
     position: Arc<AtomicU64>,
     /// The reader that reads ahead. One read at a time uses it.
@@ -120,8 +120,8 @@ impl Readable {
         })
     }
 
-    /// Reserves the next bytes for a read, at most `most`. The interpreter's lock is held, so no other thread reserves
-    /// the same bytes.
+    /// Reserves the next bytes for a read, up to `most` bytes. The interpreter's lock is held, so no other thread
+    /// reserves the same bytes.
     fn take(&self, _py: Python<'_>, most: u64) -> ReservedRange {
         let start = self.position();
         let end = start.saturating_add(most).min(self.size).max(start);
@@ -129,7 +129,7 @@ impl Readable {
         ReservedRange { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
 
-    /// Returns a call that has the reader to itself, at the file's position. `work` reads, and `give` converts its
+    /// Returns a call that uses the reader alone, at the file's position. `work` reads, and `give` converts its
     /// result.
     fn with<T: Send + 'static, F: Future<Output = Result<(T, Held<Reader>), Error>> + Send + 'static>(
         &self,

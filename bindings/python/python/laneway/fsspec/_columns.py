@@ -24,7 +24,7 @@ WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
 # The maximum number of row groups that Arrow's threads read at a time, in any order.
 TOGETHER = 16
-# The maximum number of row groups of a file that are looked at. Each takes some microseconds.
+# The maximum number of row groups of a file that this module examines. Each takes some microseconds.
 GROUPS_MAX = 10_000
 # This module remembers the columns of at most this many folders, and the layouts of at most this many files.
 FOLDERS_MAX = 64
@@ -154,7 +154,7 @@ class Folders:
         return not self._selective.get(folder, False)
 
     def remember_groups(self, folder: str, read: int, of: int) -> None:
-        """Records how many row groups of a file were read, out of how many."""
+        """Records how many row groups a file has, and how many of them were read."""
         if read and of > 1:
             _remember(self._selective, folder, read == 1, FOLDERS_MAX)
 

@@ -39,8 +39,8 @@ public final class AssumedRole {
   }
 
   /**
-   * Sets the URL of STS. If S3's endpoint isn't Amazon's, it must be set, because AWS must not see the keys of another
-   * service.
+   * Sets the URL of STS. If S3's endpoint isn't Amazon's, this URL must be set, because AWS must not see the keys of
+   * another service.
    */
   public AssumedRole stsEndpoint(String url) {
     return with("sts_endpoint", url);
@@ -51,7 +51,7 @@ public final class AssumedRole {
     return with("sts_region", region);
   }
 
-  /** Returns its parts, by the names of the setting {@code assume_role}. */
+  /** Returns the role's parts, under the names in the setting {@code assume_role}. */
   Map<String, String> parts() {
     return parts;
   }

@@ -95,9 +95,9 @@ public final class Bucket {
 
   /**
    * Writes the buffer's remaining bytes as an object, then compares the stored object's checksum with that of these
-   * bytes. The object exists completely or not at all. The buffer's position doesn't change. The bytes of a direct
-   * buffer are sent from where they are, and must not change before the call has ended. The bytes of any other buffer
-   * are copied once.
+   * bytes. The object exists completely or not at all. The buffer's position doesn't change. The engine sends the bytes
+   * of a direct buffer without a copy, so they must not change before the call has ended. It copies the bytes of any
+   * other buffer once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * A running call of the engine. Cancelling this future ends the call, and so does completing the future in any other
- * way. The method that does so returns only once the engine no longer uses the call's buffers.
+ * way. The method that cancels or completes it returns only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
   /** Converts the engine's answer to the result of the call. */
@@ -199,7 +199,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Does the same as {@link #giveUp}, and makes {@link #finish} drop the answer if one still comes. */
+  /** Does the same as {@link #giveUp}, and makes {@link #finish} drop the answer if it still comes. */
   private void giveUpForGood() {
     if (isDone()) {
       return;

@@ -146,7 +146,7 @@ public final class JobOptions {
   }
 
   /**
-   * Works only on the names in this file, and lists nothing. The names are relative to the source, and only one source
+   * Works only on the names in this file, without a listing. The names are relative to the source, and only one source
    * is allowed. {@code file} is a path or URL. Copies and removals can't combine it with filters, times or sizes. A
    * sync applies those to the names.
    */

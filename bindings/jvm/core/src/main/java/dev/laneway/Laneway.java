@@ -8,7 +8,7 @@ import java.util.Objects;
 
 /**
  * A client, which gives access to buckets with its settings. A process may have several clients. One engine does the
- * work of all of them. A closed client returns no more buckets, but existing ones still work.
+ * work of all clients. A closed client returns no more buckets, but existing ones still work.
  */
 public final class Laneway implements AutoCloseable {
   private final Handle handle;
@@ -76,7 +76,7 @@ public final class Laneway implements AutoCloseable {
     return Job.begin(this, handle, "remove", Objects.requireNonNull(targets, "targets"), null, options);
   }
 
-  /** Returns the engine's counts so far, for everything in the process. */
+  /** Returns the engine's counts so far, for the whole process. */
   public Counters counters() {
     try {
       return Counters.read(Engine.now(Native.counters(handle.number())));
@@ -116,7 +116,7 @@ public final class Laneway implements AutoCloseable {
       return this;
     }
 
-    /** Sends no credentials and looks for none. */
+    /** Sends no credentials, and doesn't search for any. */
     public Builder anonymous(boolean anonymous) {
       return with("anonymous", Boolean.toString(anonymous));
     }

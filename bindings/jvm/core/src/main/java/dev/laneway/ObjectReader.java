@@ -107,7 +107,7 @@ public final class ObjectReader implements SeekableByteChannel {
    * Reads ranges together. Laneway fetches neighbouring ranges with one request if fetching the bytes between them
    * costs less than another request. It divides long ranges. A future completes as soon as its range has arrived. Its
    * value is the buffer from {@code allocate}, whose remaining bytes are the range. Ranges may repeat or overlap. If
-   * one reaches beyond the object's end, all fail with an {@link EOFException} before anything is read.
+   * one range reaches beyond the object's end, all fail with an {@link EOFException} before any byte is read.
    *
    * <p>Laneway reads ahead in a Parquet file whose footer came with the opening request ({@link OpenOptions#footer}).
    * It does so for a program that reads the same columns of one row group after the other. The more the program has

@@ -11,7 +11,7 @@ import java.util.Objects;
  * it closes the reader.
  */
 public final class ObjectStream extends InputStream {
-  /** The size of the buffer. Smaller reads go through it. */
+  /** The size of the buffer, which is used for smaller reads. */
   private static final int BUFFER_BYTES = 8 << 10;
 
   private static final byte[] NOTHING = new byte[0];

@@ -26,8 +26,8 @@ final class Packed {
   }
 
   /**
-   * Adds a text. Refuses one that isn't valid Unicode, because a replacement character would make it another object's
-   * key.
+   * Adds a text, unless it isn't valid Unicode. With a replacement character, the text could be the key of another
+   * object.
    */
   Packed text(String text) {
     for (int at = 0; at < text.length(); at++) {

@@ -28,7 +28,7 @@ public final class WriterStream extends OutputStream {
 
   private ByteBuffer gathered;
 
-  /** The failure of a write. The object must not exist then. */
+  /** The failure of a write, after which the object must not be created. */
   private Throwable failure;
 
   WriterStream(ObjectWriter writer, boolean closeCompletes) {
@@ -85,7 +85,8 @@ public final class WriterStream extends OutputStream {
   private Written ended(boolean completes) throws IOException {
     try {
       if (failure != null) {
-        // Throw a new exception. Try-with-resources can't add the exception of the write to itself as suppressed.
+        // Throw a new exception. If it were the exception of the write itself, try-with-resources couldn't add it as
+        // suppressed.
         throw new IOException(writer.url() + ": is not written, because a write has failed before", failure);
       }
       if (!completes) {

@@ -12,7 +12,7 @@ import java.util.Optional;
  * committer finds the unfinished uploads in the store and aborts them.
  */
 final class Attempts {
-  /** The files by the bucket's URL with the attempt's key, and then by the key that a file will have. */
+  /** Maps the bucket's URL with an attempt's key to the attempt's files, and each file's future key to the file. */
   private static final Map<String, Map<String, PendingFile>> FILES = new HashMap<>();
 
   private Attempts() {}

@@ -54,8 +54,8 @@ final class Commits {
     List<PendingFile> files = Attempts.files(bucket.url(), keys.of(attempt));
     tally.put();
     Failures.await(task, bucket.putAsync(keys.of(task), ByteBuffer.wrap(PendingFile.write(files)), PutOptions.NONE));
-    // Forget the files only now. If the record can't be written, the attempt is aborted or commits again, and needs
-    // them.
+    // Forget the files only now. If the record can't be written, the attempt is aborted or commits again, and both need
+    // the files.
     Attempts.take(bucket.url(), keys.of(attempt));
   }
 
@@ -75,8 +75,8 @@ final class Commits {
 
   /**
    * Completes the uploads of all committed tasks, and then removes the older files of each partition that has got a new
-   * file. Readers see the old and the new files for a moment. If the commit fails before, the partitions are as they
-   * were.
+   * file. Readers see the old and the new files for a moment. If the commit fails before that, the partitions don't
+   * change.
    *
    * @param output the directory that contains the partitions
    */

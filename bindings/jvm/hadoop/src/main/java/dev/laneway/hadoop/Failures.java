@@ -37,7 +37,10 @@ final class Failures {
     return new PathIOException(path.toString(), cause);
   }
 
-  /** Returns whether a failure means that nothing exists in the bucket. A missing bucket is another failure. */
+  /**
+   * Returns whether a failure means that the file doesn't exist in the bucket. If the bucket itself is missing, returns
+   * false.
+   */
   static boolean isNotFound(Throwable failure) {
     Throwable cause = unwrapped(failure);
     return cause instanceof FileNotFoundException

@@ -42,10 +42,10 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
   /** Takes bytes. When it returns, all of them are sent or buffered. */
   abstract void take(byte[] bytes, int at, int length) throws IOException;
 
-  /** Completes the file, before this returns. */
+  /** Completes the file before this method returns. */
   abstract void finish() throws IOException;
 
-  /** Removes everything of the file from the store. An interrupt must not prevent this. */
+  /** Removes all parts of the file from the store. An interrupt must not prevent this. */
   abstract void giveUp() throws IOException;
 
   final Path path() {

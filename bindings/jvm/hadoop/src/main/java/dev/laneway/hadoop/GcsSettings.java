@@ -19,7 +19,7 @@ final class GcsSettings {
   /** The connector's own default (fs.gs.block.size). */
   private static final long BLOCK_BYTES = 64 << 20;
 
-  /** Ten requests of GCS's batches, which take 100 calls each. */
+  /** The calls in ten of GCS's batch requests, which contain up to 100 calls each. */
   private static final int PAGE_SIZE = 1000;
 
   /** The beginning of the keys that name headers. */

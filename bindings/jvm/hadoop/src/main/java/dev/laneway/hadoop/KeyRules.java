@@ -12,7 +12,7 @@ import org.apache.hadoop.conf.Configuration;
  * requests could otherwise run under the wrong identity or go to the wrong server.
  */
 final class KeyRules {
-  /** The key of ours that lists keys to ignore nevertheless, by their names in the configuration. */
+  /** Laneway's own key, which lists the names of unsupported keys to ignore. */
   static final String IGNORED = "fs.laneway.ignored.keys";
 
   /** The treatment of a key. */
@@ -20,7 +20,7 @@ final class KeyRules {
     SUPPORTED,
     HARMLESS,
     REFUSED,
-    /** Refused too, unless the key may be one of another bucket. */
+    /** Refused, unless the key may belong to another bucket. */
     UNKNOWN
   }
 

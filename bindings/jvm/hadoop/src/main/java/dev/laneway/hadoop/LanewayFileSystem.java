@@ -68,7 +68,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   /** The committers for which a warning was logged. */
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
-  /** True if nobody will close this filesystem. */
+  /** True if no program will close this filesystem. */
   private final boolean isShared;
 
   private URI uri;
@@ -89,7 +89,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     this(false);
   }
 
-  /** @param isShared true if nobody will close it, so that it uses a client that others use too */
+  /** @param isShared true if no program will close this filesystem, so it shares a client with others */
   LanewayFileSystem(boolean isShared) {
     this.isShared = isShared;
   }
@@ -542,8 +542,8 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   }
 
   /**
-   * Logs a warning for each committer that can go wrong with this filesystem, once per committer. One of them is
-   * Hadoop's default for {@code s3a}.
+   * Logs a warning, once per committer, for each committer that can fail with this filesystem. One of them is Hadoop's
+   * default for {@code s3a}.
    */
   private static void warnOfCommitter(String scheme, Configuration conf) {
     String key = "mapreduce.outputcommitter.factory.scheme." + scheme;

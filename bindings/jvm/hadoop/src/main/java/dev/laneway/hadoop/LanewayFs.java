@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.DelegateToFileSystem;
 
 /**
  * {@link LanewayFileSystem} for users of Hadoop's FileContext: YARN, and Spark's streaming checkpoints. Hadoop never
- * closes such a filesystem. So those with equal settings in a process share one client.
+ * closes such a filesystem. So all such filesystems of a process with equal settings share one client.
  */
 public class LanewayFs extends DelegateToFileSystem {
   /** Called by Hadoop for the filesystem of a URI. */

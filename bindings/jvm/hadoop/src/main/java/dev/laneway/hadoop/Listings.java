@@ -40,9 +40,9 @@ final class Listings {
 
   /**
    * Returns the entries directly in a directory, in the order of their names. For a file, returns only that file. A
-   * directory takes one request for each page. A file takes one more request.
+   * directory takes one request for each page, and a file takes one more request.
    *
-   * @throws FileNotFoundException if nothing exists there
+   * @throws FileNotFoundException if neither a file nor a directory has this path
    */
   List<ObjectStatus> in(Path path) throws IOException {
     String key = keys.of(path);
@@ -72,7 +72,7 @@ final class Listings {
    * caller must close the iterator if it doesn't read it to its end.
    *
    * @param as converts each file
-   * @throws FileNotFoundException if nothing exists there
+   * @throws FileNotFoundException if neither a file nor a directory has this path
    */
   <T> RemoteIterator<T> below(Path path, Function<ObjectStatus, T> as) throws IOException {
     String key = keys.of(path);
@@ -107,7 +107,7 @@ final class Listings {
   /**
    * Counts the files and directories below a path, including itself, and their bytes, by one flat listing.
    *
-   * @throws FileNotFoundException if nothing exists there
+   * @throws FileNotFoundException if neither a file nor a directory has this path
    */
   ContentSummary summary(Path path) throws IOException {
     String key = keys.of(path);
@@ -121,7 +121,7 @@ final class Listings {
         ObjectMeta object = all.next();
         directories.add(key);
         for (int at = object.key().lastIndexOf('/'); at > inside.length(); at = object.key().lastIndexOf('/', at - 1)) {
-          // If this directory was counted before, so were those above it.
+          // If this directory was already counted, the directories above it were counted too.
           if (!directories.add(object.key().substring(0, at))) {
             break;
           }
@@ -149,7 +149,7 @@ final class Listings {
         .build();
   }
 
-  /** The files of a flat listing. Fetches one file ahead, so that it knows whether there is another. */
+  /** The files of a flat listing. Fetches one file ahead, to know whether another file follows. */
   private final class Files<T> implements RemoteIterator<T>, Closeable {
     private final Path path;
     private final Stream<ObjectMeta> stream;

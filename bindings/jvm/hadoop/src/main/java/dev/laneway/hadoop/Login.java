@@ -7,13 +7,14 @@ import java.util.Optional;
 /** The credentials for a store. None of them shows a secret when printed. */
 sealed interface Login {
   /**
-   * Credentials that the library finds: the environment, profiles, workload identities, metadata servers.
+   * Credentials that the library finds in its sources: the environment, profiles, workload identities, metadata
+   * servers.
    *
-   * @param variables Environment variables to change, so that the library searches only some of these places. An empty
-   *     value unsets a variable.
+   * @param variables Environment variables to change, so that the library searches only some of these sources. An empty
+   * value unsets a variable.
    */
   record Found(Map<String, String> variables) implements Login {
-    /** The library searches every place. */
+    /** The library searches all sources. */
     static final Found ANYWHERE = new Found(Map.of());
   }
 

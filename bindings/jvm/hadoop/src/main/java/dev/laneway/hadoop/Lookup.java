@@ -14,8 +14,8 @@ import java.util.concurrent.CompletionException;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Looks up paths. A file is an object with that key. A directory exists if its marker does, or any object whose key
- * begins with its key and a slash.
+ * Looks up paths. A file is an object with that key. A directory exists if its marker exists, or if any object's key
+ * begins with the directory's key and a slash.
  */
 final class Lookup {
   /** Enough entries to distinguish an empty directory's marker from other entries. */
@@ -38,7 +38,7 @@ final class Lookup {
   /**
    * A directory.
    *
-   * @param isEmpty true if it has nothing but its marker
+   * @param isEmpty true if it contains only its marker
    * @param modified the time of its marker, if it has one
    */
   record Folder(boolean isEmpty, Optional<Instant> modified) {}
@@ -67,7 +67,8 @@ final class Lookup {
    * entry. Takes one request.
    */
   CompletableFuture<Boolean> outlives(String directory, String going) {
-    // The removed entry may exist both as an object and as a directory. So of three entries, at least one is another.
+    // The removed entry may exist both as an object and as a directory. So among three entries, at least one isn't the
+    // removed entry.
     return few(directory, ENTRIES + 1).thenApply(listing -> {
       boolean byObject = listing.objects().stream().anyMatch(object -> !object.key().equals(going));
       return byObject || listing.prefixes().stream().anyMatch(prefix -> !prefix.equals(Keys.inside(going)));
@@ -75,9 +76,9 @@ final class Lookup {
   }
 
   /**
-   * Returns the status of whatever is at a path. A file takes one request, a directory another.
+   * Returns the status of the file or directory at a path. A file takes one request, and a directory two.
    *
-   * @throws FileNotFoundException if nothing exists there
+   * @throws FileNotFoundException if neither a file nor a directory has this path
    * @throws UnknownStoreException if the bucket doesn't exist
    */
   ObjectStatus status(Path path) throws IOException {

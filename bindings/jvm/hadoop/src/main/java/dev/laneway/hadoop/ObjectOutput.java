@@ -17,8 +17,8 @@ import org.apache.hadoop.fs.statistics.IOStatisticsContext;
 import org.apache.hadoop.util.Progressable;
 
 /**
- * Writes a file, which is created only when this is closed. After a failed write, an abort, or without a close, nothing
- * is created, and an existing file stays.
+ * Writes a file, which is created only when this is closed. After a failed write or an abort, or without a close, no
+ * file is created, and an existing file stays.
  */
 final class ObjectOutput extends FileOutput {
   /** A task reports progress once for this many bytes, not for each byte or line. */
@@ -35,7 +35,7 @@ final class ObjectOutput extends FileOutput {
 
   /**
    * @param isOver tells whether the filesystem is closed
-   * @param lookup finds out what an interrupted end has left
+   * @param lookup finds out whether the file exists after an interrupted close
    * @param key the key of the file
    */
   ObjectOutput(

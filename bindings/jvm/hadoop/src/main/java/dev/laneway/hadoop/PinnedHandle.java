@@ -17,7 +17,7 @@ import org.apache.hadoop.fs.PathHandle;
  * replaced or moved.
  *
  * @param key the file's key
- * @param version the version that it must have; null for any
+ * @param version the version that the file must have; null for any version
  */
 record PinnedHandle(String key, String version) implements PathHandle {
   private static final long serialVersionUID = 1;

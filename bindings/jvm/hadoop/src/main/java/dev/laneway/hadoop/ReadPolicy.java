@@ -12,7 +12,7 @@ enum ReadPolicy {
   SEQUENTIAL,
   /** At random positions. */
   RANDOM,
-  /** By columns. Their index is at the file's end. */
+  /** By columns, with an index of the columns at the file's end. */
   COLUMNAR;
 
   /**

@@ -191,7 +191,7 @@ final class Renaming {
    * because a cancelled copy could appear later. Copies that failed stay: the object may be another writer's.
    */
   private void giveUp(Path source, List<String> copied, Deque<Copy> under, String from, String to) {
-    // An interrupt may have caused the failure. Clear it, because it would also end the removal.
+    // An interrupt may have caused the failure. Clear the flag, because the interrupt would also end the removal.
     boolean isInterrupted = Thread.interrupted();
     try {
       CompletableFuture.allOf(under.stream().map(Copy::written).toArray(CompletableFuture[]::new))

@@ -23,7 +23,10 @@ final class S3Login {
   /** S3A's own default (fs.s3a.assumed.role.session.duration). */
   private static final Duration SESSION = Duration.ofMinutes(30);
 
-  /** The packages of S3A and of both versions of AWS's SDK. A provider's name means the same in each of them. */
+  /**
+   * The packages of S3A and of both versions of AWS's SDK. A provider's name has the same meaning in all these
+   * packages.
+   */
   private static final Pattern PACKAGES = Pattern.compile(
       "(?:org\\.apache\\.hadoop\\.fs\\.s3a|com\\.amazonaws\\.auth|software\\.amazon\\.awssdk\\.auth\\.credentials)\\.(?:\\w+\\.)*(\\w+)");
 
@@ -46,7 +49,7 @@ final class S3Login {
       "WebIdentityTokenCredentialsProvider",
       "WebIdentityTokenFileCredentialsProvider");
 
-  /** Places where the library looks, in its order. */
+  /** The sources that the library searches, in its order. */
   private enum Place {
     ENVIRONMENT(
         "AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_SESSION_TOKEN", "", "AWS_SECURITY_TOKEN", "",
@@ -57,7 +60,7 @@ final class S3Login {
     CONTAINER("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "", "AWS_CONTAINER_CREDENTIALS_FULL_URI", ""),
     INSTANCE("AWS_EC2_METADATA_DISABLED", "true");
 
-    /** Environment variables, each followed by the value that keeps the library from searching this place. */
+    /** Environment variables, each followed by the value that keeps the library from searching this source. */
     private final List<String> hiding;
 
     Place(String... hiding) {
@@ -98,7 +101,7 @@ final class S3Login {
 
   /** Returns the credentials of the first provider that has some. */
   private Login first(String key, List<String> providers) throws IOException {
-    // Places that may have credentials. Only requests would tell.
+    // Sources that may have credentials. Only requests could show it.
     Set<Place> places = EnumSet.noneOf(Place.class);
     for (String provider : providers) {
       Optional<Login> certain = certain(key, provider);
@@ -150,7 +153,7 @@ final class S3Login {
     }
   }
 
-  /** Returns the places where a provider looks, if only requests can tell whether it finds something. */
+  /** Returns the sources that a provider searches, if only requests can show whether they have credentials. */
   private Set<Place> places(String provider) {
     return switch (provider.substring(provider.lastIndexOf('.') + 1)) {
       case "DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider" -> EnumSet.allOf(Place.class);
@@ -179,7 +182,7 @@ final class S3Login {
         + " web identities, profiles, containers, instances");
   }
 
-  /** Returns a login that makes the library look only in these places. */
+  /** Returns a login with which the library searches only these sources. */
   private Login found(Set<Place> places) {
     Map<String, String> variables = new TreeMap<>();
     EnumSet.complementOf(EnumSet.copyOf(places)).forEach(place -> place.hide(variables));

@@ -81,7 +81,7 @@ record Settings(
    * A proxy.
    *
    * @param scheme the protocol on the way to the proxy: {@code http://} or {@code https://}
-   * @param at its host and port
+   * @param at the proxy's host and port
    */
   record Proxy(String scheme, String at, Optional<String> user, Optional<String> password) {
     /** Returns its URL. */
@@ -99,7 +99,7 @@ record Settings(
     }
   }
 
-  /** The encryption of new objects, in the store's own terms. Empty values leave it to the bucket. */
+  /** The encryption of new objects, under the store's own names. For an empty value, the bucket's setting applies. */
   record Encryption(Optional<String> algorithm, Optional<String> key) {
     @Override
     public String toString() {

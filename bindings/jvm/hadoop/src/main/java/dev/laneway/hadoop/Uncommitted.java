@@ -9,7 +9,7 @@ import java.util.Optional;
  * path.
  *
  * @param attempt the key of the attempt's directory: {@code out/_laneway-JOB/ATTEMPT}
- * @param place the key that it will have
+ * @param place the key that the file will have
  */
 record Uncommitted(String attempt, String place) {
   /** The beginning of a job directory's name. MapReduce, Spark and Hive ignore names that begin with an underscore. */

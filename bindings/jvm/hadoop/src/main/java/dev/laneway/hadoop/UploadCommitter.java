@@ -79,7 +79,7 @@ public class UploadCommitter extends FileOutputCommitter {
     if (output == null) {
       super.setupTask(context);
     } else {
-      // Remove the files of an earlier try of the same attempt.
+      // If the same attempt was already tried, remove the files of that try.
       commits(context).abortTask(work.getParent());
     }
   }
@@ -108,8 +108,8 @@ public class UploadCommitter extends FileOutputCommitter {
   }
 
   /**
-   * Completes all files. If Spark overwrites partitions dynamically, the older files of each partition that gets a new
-   * one are then removed.
+   * Completes all files. If Spark overwrites partitions dynamically, then removes the older files of each partition
+   * that gets a new file.
    */
   @Override
   public void commitJob(JobContext context) throws IOException {
@@ -131,7 +131,7 @@ public class UploadCommitter extends FileOutputCommitter {
     try {
       commits.cleanUp(output, job, abortsUploads(conf));
     } catch (IOException failed) {
-      // The output is complete and marked as such.
+      // The output is complete, and the success file exists.
       LOG.warn("something is left of the job that wrote {}", output, failed);
     }
   }
@@ -192,7 +192,7 @@ public class UploadCommitter extends FileOutputCommitter {
     return output == null ? super.toString() : "UploadCommitter[" + output + "]";
   }
 
-  /** Returns whether it commits without renames: the output is in a {@link LanewayFileSystem}. */
+  /** Returns whether this commits without renames, because the output is in a {@link LanewayFileSystem}. */
   boolean isWithoutRenames() {
     return output != null;
   }

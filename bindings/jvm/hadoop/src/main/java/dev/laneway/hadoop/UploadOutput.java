@@ -96,8 +96,8 @@ final class UploadOutput extends FileOutput {
   }
 
   /**
-   * Returns the upload, once it has begun. If the wait is interrupted, its beginning isn't cancelled. So the upload can
-   * still be found and aborted.
+   * Returns the upload, once it has begun. If the wait is interrupted, the request that begins the upload isn't
+   * cancelled. So the upload can still be found and aborted.
    */
   private MultipartUpload begun() throws IOException {
     return Failures.await(path(), upload.copy());

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.FileChecksum;
 public final class VersionChecksum extends FileChecksum {
   private String version;
 
-  /** Makes an empty one, for {@link #readFields}. */
+  /** Makes an empty checksum, for {@link #readFields}. */
   public VersionChecksum() {
     this("");
   }

@@ -17,7 +17,9 @@ final class LanewayInputFile implements InputFile {
    */
   private static final long FOOTER_BYTES = 512 << 10;
 
-  /** The same for other files: manifests and metadata, which are read completely. Most of them take one request. */
+  /**
+   * The same number for other files, which are read completely: manifests and metadata. Most of them take one request.
+   */
   private static final long WHOLE_BYTES = 1 << 20;
 
   private final Location location;

@@ -1,4 +1,4 @@
-/* Uploads an object from this program's memory, and a folder by a job: face ENDPOINT BUCKET FOLDER */
+/* Uploads an object from this program's memory, and then a folder with a job: face ENDPOINT BUCKET FOLDER */
 #include "laneway.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static laneway_buffer_t *pairs(laneway_buffer_t *to, uint64_t count, const char 
   return to;
 }
 
-/* Returns the byte at a position of a call's end. For a failed call, prints the end on stderr and returns -1. */
+/* Returns the byte at a position in the bytes of a call's end. For a failed call, prints these bytes to stderr and returns -1. */
 static int byte_at(laneway_buffer_t *end, size_t place) {
   size_t length;
   const uint8_t *bytes = laneway_bytes(end, &length);

@@ -48,8 +48,8 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// rate.
 const LATENESS: Duration = Duration::from_millis(20);
 
-/// After the rate is reduced, requests pause for a time: as long as this many requests take at the new rate. The server's token bucket is
-/// empty at that moment, so an early request would be refused again.
+/// After the rate is reduced, requests pause for as long as this many requests take at the new rate. The server's token bucket is empty
+/// at that moment, so an early request would be refused again.
 const PAUSED: f64 = 4.0;
 
 /// The limits of all keys. It keeps only throttled keys, and the counts of keys that were used recently.

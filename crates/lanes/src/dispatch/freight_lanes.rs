@@ -72,8 +72,8 @@ pub(super) struct FreightLanes {
     paused: u32,
     /// True if packets were lost since lanes were added.
     has_lost: bool,
-    /// Paths change, so three findings expire: the path has a queue, more lanes didn't raise a certain goodput, and more lanes didn't raise
-    /// a goodput that had fallen.
+    /// Paths change, so three findings expire. The first is that the path has a queue. The others are that more lanes didn't raise a
+    /// certain goodput, or a goodput that had fallen.
     full_until: Option<Instant>,
     step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,

@@ -529,7 +529,7 @@ impl Link {
         self.to_say.push(Ack { lane, path: flow.place.path, received, blocks, edge });
     }
 
-    /// Returns how many bytes of yielding bulk are read although it yields: the first segment of a new body, which contains the head.
+    /// Returns how many bytes of yielding bulk are read nevertheless: the first segment of a new body, which contains the head.
     fn head(&self, lane: LaneId) -> u64 {
         let is_new = self.bodies.values().any(|body| body.lane == lane && body.left == body.bytes);
         if is_new { MSS } else { 0 }

@@ -69,8 +69,8 @@ impl Listing {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
                 Err(ListingEnd::Unheard) => {}
-                // Sending fails only if the caller has dropped the listing. In that case nothing needs the
-                // error.
+                // Sending fails only if the caller has dropped the listing. In that case the error isn't
+                // needed.
                 Err(ListingEnd::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };

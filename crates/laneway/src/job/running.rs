@@ -73,8 +73,8 @@ struct Outcomes {
     skipped: AtomicU64,
     bytes: AtomicU64,
     unverified: AtomicU64,
-    /// The number of missing objects for which the job has looked for an explanation, or would have looked
-    /// without the limit [`EXPLAINED_MAX`].
+    /// The number of missing objects so far. The job looks for the reason only for the first
+    /// [`EXPLAINED_MAX`] of them.
     explained: AtomicU64,
     kept: AtomicU64,
     remarks: Mutex<Remarks>,

@@ -98,8 +98,8 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Box this large future. Unboxed, it would make every put's future as large, even that of a
-                // few bytes.
+                // Box this large future. Otherwise the future of every put would be as large, even if the put
+                // has only a few bytes.
                 PayloadSource::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);

@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_parquet_read_is_a_request_for_each_chunk() {
-        // A footer, and three of the 50 column chunks (320 KiB each) of each of 64 row groups.
+        // A footer, and chunks of 320 KiB: three of the 50 columns in each of 64 row groups.
         let chunk = |group: u64, column: u64| {
             let start = (group * 50 + column) * 320 * KIB;
             start..start + 320 * KIB

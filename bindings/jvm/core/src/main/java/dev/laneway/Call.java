@@ -23,8 +23,8 @@ class Call<T> extends CompletableFuture<T> {
     T of(Unpacked answer);
 
     /**
-     * Releases the result of a call that the caller has given up. Must not touch the call's buffers, because the caller
-     * may use them again.
+     * Releases the result of a call that the caller has given up. The implementation must not touch the call's buffers,
+     * because the caller may use them again.
      */
     default void unwanted(Unpacked answer) {
       if (of(answer) instanceof AutoCloseable unwanted) {

@@ -14,7 +14,7 @@ import java.util.function.Consumer;
  * running transfers, and cleans up.
  */
 public final class Job implements AutoCloseable {
-  /** The maximum number of failures that are kept, and of warnings. */
+  /** The maximum number of failures, and also of warnings, that are kept. */
   private static final int KEPT_MAX = 1000;
 
   private final Handle handle;

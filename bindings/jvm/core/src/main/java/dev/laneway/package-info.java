@@ -12,7 +12,7 @@
  * }</pre>
  *
  * <p>One engine serves the whole process, with any number of {@link dev.laneway.Laneway} clients and class loaders. Its threads
- * do the work, and its limits bound the memory and the connections of all of them together. Each operation blocks the thread
+ * do the work, and its limits apply to the memory and the connections of all clients together. Each operation blocks the thread
  * that calls it. Its {@code ...Async} form returns a {@link java.util.concurrent.CompletableFuture} instead. If the thread is
  * interrupted, a blocking call ends with an {@link java.io.InterruptedIOException}. Cancelling a future ends its call. Once a
  * call has ended in any of these ways, the engine no longer uses the buffers that were passed to it.

@@ -21,8 +21,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class LoadersTest {
   /**
-   * Returns a loader with its own copy of the classes, as application servers and Spark's jobs have. The parent loads
-   * all other classes.
+   * Returns a loader with its own copy of the classes, like the loaders of application servers and of Spark's jobs. The
+   * parent loads all other classes.
    */
   private static URLClassLoader another() {
     URL[] classes = {Laneway.class.getProtectionDomain().getCodeSource().getLocation()};

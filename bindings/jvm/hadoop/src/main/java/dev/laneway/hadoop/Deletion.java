@@ -25,7 +25,10 @@ import org.slf4j.LoggerFactory;
 final class Deletion {
   private static final Logger LOG = LoggerFactory.getLogger(Deletion.class);
 
-  /** The number of keys in a batch: one request on S3, or ten on GCS that are sent together. */
+  /**
+   * The number of keys in a batch. S3 removes a batch with one request, and GCS with ten requests that are sent
+   * together.
+   */
   static final int KEYS_OF_A_BATCH = 1000;
 
   /**

@@ -20,7 +20,7 @@ final class Values {
   /** A value, and the full name of the key under which the configuration has it. */
   record Value(String name, String text) {}
 
-  /** The name of Hadoop's own file of defaults, as a configuration reports the source of a value. */
+  /** The name that a configuration reports as the source of values from Hadoop's own file of defaults. */
   private static final String DEFAULTS = "core-default.xml";
 
   /** The beginning of keys that Google's libraries for Hadoop share. */

@@ -1,4 +1,4 @@
-//! All tuned constants of the dispatcher. Each has its unit, the reason for its value, and the links of its measurement.
+//! All tuned constants of the dispatcher. Each has its unit, the reason for its value, and the links on which it was measured.
 //!
 //! Factors such as one half, two or a square are written where they are used. `scenarios::ablation` changes one field at a time and runs
 //! the simulated jobs again. [docs/ablation.md](../../../../docs/ablation.md) shows the results.
@@ -99,8 +99,8 @@ rules! {
     /// With 16 lanes none did.
     answer_segments: f64 = 2.0, not 0.0;
 
-    /// Up to this many bytes (four initial windows), a connection sends a request or an answer in one round trip, if it has carried the
-    /// same number of bytes before. The transfer itself is then short, so the end of the answer shows how long the server takes. For
+    /// Up to this many bytes (four initial windows), a connection sends a request or an answer in one round trip, if it has carried at
+    /// least as many bytes before. The transfer itself is then short, so the end of the answer shows how long the server takes. For
     /// more bytes, the beginning of the answer shows it. Without this rule, the answer time of 20 ms was never learned from bodies of
     /// 20 KB. Then 500 puts by 32 threads went over 7 connections and took 1.7 s instead of 0.5 s on loopback.
     grown_window: f64 = 57_920.0, not 0.0;

@@ -34,8 +34,8 @@ pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
-/// Laneway also talks to any other store that speaks one of these two protocols. It checks every copy against the store's checksum, chooses
-/// the number of connections by itself, and continues interrupted copies.
+/// Laneway also works with other stores that offer Google's or Amazon's API. It checks every copy against the store's checksum, chooses the
+/// number of connections itself, and continues interrupted copies.
 ///
 /// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Any other name is a local path, except for -, which means standard input or output.
 #[derive(Parser, Debug)]
@@ -245,7 +245,7 @@ pub(crate) struct Options {
     pub(crate) encryption: EncryptionOptions,
 }
 
-/// Returns the definition of the command line, in which each verb's help shows only the options that have an effect on it.
+/// Returns the definition of the command line. The help of a verb shows only the options that affect this verb.
 pub(crate) fn command() -> Command {
     relevance::arranged(whole())
 }
@@ -273,7 +273,7 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Returns whether an option belongs to all commands.
+/// Returns whether every verb accepts an option.
 pub(crate) fn is_common(option: &str) -> bool {
     mistakes::is_common(&CommandLine::command(), option)
 }
@@ -334,7 +334,7 @@ pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The maximum that `--max-connections` accepts. A client's address has no more ports.
+/// The maximum of `--max-connections`. An IP address has this many ports.
 const CONNECTIONS_MAX: usize = 65_535;
 
 fn connections(text: &str) -> Result<usize, String> {
@@ -342,7 +342,7 @@ fn connections(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| format!("not a number between 1 and {CONNECTIONS_MAX}"))
 }
 
-/// Parses `--header`. The error doesn't repeat an invalid header, as clap's own error would, because the header may hold a secret token.
+/// Parses `--header`. An invalid header may hold a secret token. clap's own error would show the header, but this parser's error doesn't.
 #[derive(Clone)]
 struct HeaderParser;
 

@@ -96,7 +96,7 @@ impl BadUsage {
         self
     }
 
-    /// Returns the bad URL or path, if it is a single one.
+    /// Returns the URL or path that the error is about, if the command names only one.
     pub(crate) fn about(&self) -> Option<&str> {
         self.about.as_deref()
     }

@@ -325,7 +325,7 @@ impl Stat {
         Ok(tally.exit())
     }
 
-    /// Requests the tags and the grants of an object, as far as the options ask for them.
+    /// Requests the tags and the grants of an object if the options ask for them.
     fn access(&self, client: &Client, at: &Location) -> Result<ObjectAccess, Error> {
         match self.tags || self.acl {
             true => client.access(at, self.tags, self.acl),

@@ -18,7 +18,7 @@ use crate::job::Interrupt;
 /// Run a small object store for demos and tests
 ///
 /// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. It can imitate a distant or
-/// failing store. Don't keep data that matters in it: everybody who can reach the store can read and write everything. The store therefore
+/// failing store. Don't keep important data in it: anyone who can reach the store can read and write all objects. The store therefore
 /// listens on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
@@ -308,10 +308,10 @@ impl ServerAddress {
     fn advice(&self, loopback: bool) -> String {
         let ca = self.ca.as_deref().map(|ca| format!(" --ca-cert {}", quoted(ca))).unwrap_or_default();
         let mut text = String::from(
-            "This store is for demos and tests; don't keep data that matters in it. Press Ctrl-C to stop it.\n",
+            "This store is for demos and tests; don't keep important data in it. Press Ctrl-C to stop it.\n",
         );
         if !loopback {
-            text += "The store listens on more than the loopback interface: everybody who reaches it can read and write everything.\n";
+            text += "The store listens on more than the loopback interface: anyone who can reach it can read and write all objects.\n";
         }
         text += "To use the store:\n";
         let (url, key, secret) = (&self.url, &self.access_key, &self.secret_key);

@@ -1,4 +1,4 @@
-//! `laneway sync`: makes one place equal to another.
+//! `laneway sync`: makes a folder or prefix equal to another.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -16,15 +16,15 @@ use crate::verbs::cp::NewObjectOptions;
 
 /// Make DST equal to SRC
 ///
-/// Laneway copies a file or object if DST lacks it, if the sizes differ, or if the one at DST is older. If both sides record the file's
-/// modification time, Laneway also copies if the two times differ. Local files record it. Objects on gs:// record it if --preserve, gcloud
-/// storage rsync or rclone wrote them. --checksum compares contents instead of times.
+/// Laneway copies a file or object if DST lacks it, if the sizes differ, or if the item at DST is older. If both sides record the file's
+/// modification time, Laneway also copies if the two times differ. Local files record this time. Objects on gs:// record it if --preserve,
+/// gcloud storage rsync or rclone wrote them. --checksum compares contents instead of times.
 ///
-/// --delete removes items from DST that SRC lacks. It does so at the end, and only if nothing failed. It never removes items that the
-/// filters skip. --inventory and --delete cannot be combined: SRC may have changed since the inventory was made.
+/// --delete removes items from DST that SRC lacks. Laneway removes them at the end, and only if nothing failed. It never removes items that
+/// the filters skip. --inventory and --delete cannot be combined: SRC may have changed since the inventory was made.
 ///
-/// With --files-from, Laneway looks up each name on both sides, and lists neither side. A name that SRC lacks is an error. With --delete it
-/// is no error, and Laneway removes it from DST.
+/// With --files-from, Laneway looks up each name on both sides, and lists neither side. A name that SRC lacks is an error. With --delete,
+/// Laneway instead removes this name from DST.
 ///
 /// After an interruption, run the same command to continue.
 #[derive(Args, Debug)]

@@ -1,4 +1,4 @@
-//! `laneway verify`: compares two places.
+//! `laneway verify`: compares two folders or prefixes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ pub(crate) enum Program {
     Aws,
     Gcloud,
     Laneway(Provider),
-    /// A library for Python, called by a script that a user of it could have written.
+    /// A Python library, called by a script such as its users write.
     Obstore,
     Rclone,
     S5cmd,

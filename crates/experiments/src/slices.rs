@@ -30,7 +30,7 @@ use crate::{Error, Failure, Stop, Workers};
 const SEED: u64 = 1;
 
 /// The links that are simulated by default. The first has a deep queue, and the second a long round trip and a short queue. The third
-/// limits each connection to two fifths of its rate.
+/// limits each connection to two fifths of the link's rate.
 pub const LINKS: [Imitated; 3] = [
     Imitated { queue: Some(2560 << 10), ..Imitated::USUAL },
     Imitated {

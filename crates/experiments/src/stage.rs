@@ -1,4 +1,4 @@
-//! The things that an experiment needs around its runs: a store, objects in it, and a folder for files.
+//! The store of an experiment, with objects in it, and a folder for files.
 
 use std::cell::RefCell;
 use std::fs;

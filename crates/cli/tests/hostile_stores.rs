@@ -65,7 +65,7 @@ fn lacks_memory(run: &Run) -> bool {
     run.status.is_none() || words.iter().any(|words| run.stderr.contains(words))
 }
 
-/// The other tests rely on this one.
+/// The other tests rely on the memory limit that this test checks.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the system keeps no such limit")]
 fn what_takes_more_memory_than_it_may_have_is_found_out() {

@@ -11,7 +11,8 @@ use laneway_testkit::{
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
-/// Upper bound on the bytes fetched twice. At the end of a download up to 32 streams are cut, and each has sent up to one read too many.
+/// Upper bound on the bytes fetched twice. At the end of a download, Laneway shortens up to 32 streams. Each may have received one read
+/// buffer too much.
 const SLACK: u64 = 4 * MIB;
 
 /// Waits until the folder's journals claim this many bytes. Returns false if the program ended first.

@@ -59,7 +59,7 @@ fn a_killed_store_keeps_what_it_acknowledged_and_no_halves() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     let contents = |number: usize| format!("{number:08}").repeat(100_000 + number);
-    // The numbers of each object's last acknowledged contents, and of its last ones.
+    // For each object, the number of its last acknowledged content, and the number of the last content that was sent.
     let mut stored = [(0, 0); 3];
     let mut number = 0;
     for round in 0..=4 {

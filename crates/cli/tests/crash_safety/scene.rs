@@ -9,7 +9,7 @@ use laneway_server::{Config, GcsConfig, S3Config};
 use laneway_testkit::{Endpoint, Program, Run, Running, Wire, random_bytes};
 
 pub(crate) const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
-/// Exit status of a killed program: it has none.
+/// A killed program has no exit status.
 pub(crate) const KILLED: Option<i32> = None;
 
 pub(crate) type Bytes = Rc<Vec<u8>>;

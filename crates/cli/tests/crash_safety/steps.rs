@@ -17,7 +17,7 @@ pub(crate) struct Step {
     pub(crate) nth: u64,
 }
 
-/// Returns every call of a run, but only a sample of reads, writes, looks and seeks.
+/// Returns the calls of a run, but only a sample of its many reads, writes, seeks and looks (`stat` and similar calls).
 pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     let mut counts = BTreeMap::<&str, u64>::new();
     for call in calls {

@@ -1,5 +1,6 @@
-//! A day in one scenario. The program does mixed work under these disturbances: credentials expire after a minute, their server sometimes
-//! hangs, the network is cut, and the store is restarted. One object is hot, and connections are limited.
+//! A working day, compressed into one scenario. The program does mixed work under these disturbances: credentials expire after a minute,
+//! their server sometimes hangs, the network is cut, and the store is restarted. The store also limits the requests to one object (the hot
+//! object), and the number of connections.
 //!
 //! Every command must succeed. At the end the store holds exactly the written objects, and each write is one version.
 

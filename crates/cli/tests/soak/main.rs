@@ -38,7 +38,7 @@ fn seed() -> u64 {
     std::env::var("LANEWAY_SOAK_SEED").map_or(1, |seed| seed.parse().expect("LANEWAY_SOAK_SEED is a number"))
 }
 
-/// Returns the protocol of each season.
+/// Returns the protocols of the two soaks: under faults, and under network cuts.
 fn wires() -> [Wire; 2] {
     if seed().is_multiple_of(2) { [Wire::Plain, Wire::TlsH2] } else { [Wire::TlsH2, Wire::Plain] }
 }

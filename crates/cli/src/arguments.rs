@@ -140,8 +140,8 @@ pub(crate) struct Options {
     pub(crate) retry_for: Option<Duration>,
     /// Send this header with each request to the store; repeat for more
     ///
-    /// Laneway adds the header to every request for objects, listings and buckets, and to batch deletes. It doesn't add the header to
-    /// requests for credentials.
+    /// Laneway adds the header to every request for objects, listings and buckets, and to batch deletes. Laneway doesn't add it to requests
+    /// for credentials.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
@@ -167,23 +167,17 @@ pub(crate) struct Options {
     /// Example: laneway ls --anonymous gs://gcp-public-data-landsat
     #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Use this AWS profile, and only its credentials
-    ///
-    /// It overrides AWS_PROFILE.
+    /// Use this AWS profile, and only its credentials This option overrides AWS_PROFILE.
     ///
     /// Example: laneway ls --profile work s3://my-bucket
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
-    /// Use this AWS region
-    ///
-    /// It overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
+    /// Use this AWS region This option overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
     ///
     /// Example: laneway mb --region eu-west-1 s3://my-bucket
     #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) region: Option<String>,
-    /// Use this Google Cloud project to list and make buckets
-    ///
-    /// It overrides GOOGLE_CLOUD_PROJECT.
+    /// Use this Google Cloud project to list and make buckets This option overrides GOOGLE_CLOUD_PROJECT.
     ///
     /// Example: laneway ls --project my-project gs://
     #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
@@ -207,16 +201,12 @@ pub(crate) struct Options {
     /// Example: laneway cp --request-payer s3://their-bucket/key .
     #[arg(hide_short_help = true, long, global = true, help_heading = "Store")]
     pub(crate) request_payer: bool,
-    /// Send gs:// requests to this server
-    ///
-    /// It overrides STORAGE_EMULATOR_HOST.
+    /// Send gs:// requests to this server This option overrides STORAGE_EMULATOR_HOST.
     ///
     /// Example: laneway ls --gcs-endpoint http://localhost:4443 gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
-    /// Send s3:// requests to this server
-    ///
-    /// It overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
+    /// Send s3:// requests to this server This option overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
     ///
     /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]

@@ -234,8 +234,8 @@ impl Interrupt {
         })
     }
 
-    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the
-    /// second. It doesn't handle SIGHUP, so `nohup` works.
+    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the second. SIGHUP keeps its usual
+    /// effect, so `nohup` works.
     ///
     /// # Errors
     /// Fails if the signal handler can't be installed, or the thread can't be started.

@@ -87,8 +87,8 @@ pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Receives only messages about origins that can't be reached or answer again, and about slow sources of credentials. Each change prints
-/// one line, however many requests it affects.
+/// Receives only messages about origins that can't be reached or answer again, and about slow sources of credentials. Each change of an
+/// origin or source prints one line, however many requests it affects.
 #[derive(Debug)]
 pub(crate) struct Notices;
 

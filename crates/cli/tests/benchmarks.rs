@@ -348,7 +348,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     }
 }
 
-/// Adds a script to the page that reports what a reader would see. Only the test's copy has it.
+/// Adds a script to the page that reports what a reader would see. Only the test's copy of the page has this script.
 fn probed(html: &str) -> String {
     let script = include_str!("benchmarks/probe.js");
     html.replace("</body>", &format!("<script>{script}</script></body>"))

@@ -16,7 +16,7 @@ const NET: &str = "10.77.0.0/24";
 const SERVER: &str = "10.77.0.1";
 const CLIENT: &str = "10.77.0.2";
 
-/// Two hosts on a wire. They are network namespaces, which end with this value.
+/// Two hosts on a wire. The hosts are network namespaces, which end when this value is dropped.
 struct Wire {
     server: String,
     client: String,

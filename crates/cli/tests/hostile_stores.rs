@@ -84,7 +84,7 @@ fn plays(play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
 
 fn plays_with(own: &'static [(u16, u32)], play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
     Played::serve(move |peer| {
-        // Each side acknowledges the other's settings unread.
+        // Each side acknowledges the other's settings without reading them.
         if peer.send(&[settings(own), frame(SETTINGS, ACK, 0, &[])].concat()) {
             peer.drain();
             play(peer);

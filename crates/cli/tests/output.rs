@@ -1,5 +1,5 @@
-//! The program's output about a job: on stderr for people, on stdout for programs. It also covers standard streams that are
-//! closed or full.
+//! The program's output about a job: on stderr for people, on stdout for programs. These tests also cover standard streams that are closed
+//! or full.
 
 use std::fs;
 

@@ -240,7 +240,7 @@ impl Scene {
         recorded_parts(&self.journals).len() as u64
     }
 
-    /// Runs the same command to its end. It must send only the parts that the store lacks.
+    /// Runs the same command to its end. This run must send only the parts that the store lacks.
     fn finish(&self, there: u64) {
         let kept: u64 = match self.case.is_session {
             true => there * PART,
@@ -249,7 +249,7 @@ impl Scene {
         self.finish_with(PARTS - there, SIZE - kept);
     }
 
-    /// Runs the same command to its end. It must send exactly this many parts and bytes.
+    /// Runs the same command to its end. This run must send exactly this many parts and bytes.
     fn finish_with(&self, parts: u64, bytes: u64) {
         let before = self.count("part");
         let run = self.endpoint.program(LANEWAY).run(&self.arguments).succeeds();

@@ -129,7 +129,7 @@ fn memory_goes_back_to_the_system_after_deletes() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     std::fs::create_dir(home.path().join("many")).expect("made");
-    // Small objects come from the allocator's heap. It gives large ones back by itself.
+    // Small objects come from the allocator's heap. The allocator returns the memory of large objects by itself.
     for number in 0..1600 {
         std::fs::write(home.path().join(format!("many/{number}")), vec![7; 100 << 10]).expect("written");
     }

@@ -117,8 +117,8 @@ impl Workers {
     }
 }
 
-/// Executes one run: it reads the order from `input` and writes the result to `output`. It blocks the thread, which
-/// must not run async tasks.
+/// Executes one run: it reads the order from `input` and writes the result to `output`. Blocks the thread, so don't call this on a thread
+/// that runs async tasks.
 ///
 /// # Errors
 /// Fails if the order can't be read or the answer can't be written.

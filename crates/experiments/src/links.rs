@@ -144,7 +144,7 @@ impl Link {
     }
 }
 
-/// Moves the objects over every link. It blocks the thread, which must not run async tasks.
+/// Moves the objects over every link. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

@@ -1,8 +1,8 @@
 //! Installed programs as rivals. A run is timed from the start of a process to its end. It is compared with a run of
 //! the program `laneway`, which is timed in the same way.
 //!
-//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint. Their
-//! results are checked as those of all other methods are.
+//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint. The benchmark checks the
+//! programs' results like those of all other methods.
 
 mod command;
 mod installed;

@@ -1,4 +1,4 @@
-//! The code that all rivals share. It opens connections with the defaults of hyper and rustls, and counts them.
+//! The code that all rivals share. This code opens and counts connections, with the defaults of hyper and rustls.
 
 mod connection;
 mod outgoing;
@@ -303,7 +303,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer into memory. It also returns the length of the body.
+/// Reads an answer into memory. Also returns the length of the body.
 async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Error> {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {

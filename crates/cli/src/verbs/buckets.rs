@@ -71,7 +71,8 @@ const CONFLICT: u16 = 409;
 
 /// Remove buckets
 ///
-/// A bucket must be empty. With --force, Laneway first removes its objects and all their versions. It asks before it does so, like rm -r.
+/// A bucket must be empty. With --force, Laneway first removes its objects and all their versions. Laneway asks before it removes objects,
+/// like rm -r.
 #[derive(Args, Debug)]
 pub(crate) struct Rb {
     /// Buckets, as gs://BUCKET or s3://BUCKET

@@ -26,7 +26,7 @@ use crate::{job, standard_streams};
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
 /// After an interruption, repeat the command. Large transfers continue where they stopped. With -n, Laneway also skips items that are done.
-/// For uploads to gs://, use -n only if the interrupted command had it. Otherwise large files start from the beginning.
+/// For uploads to gs://, use -n only if the interrupted command had it. If you add -n, large files start from the beginning.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]

@@ -25,7 +25,7 @@ use crate::{arguments, locations};
 ///
 /// -h prints help; with -l it means --readable-sizes, so `ls -lh` works as usual.
 #[derive(Args, Debug)]
-// The flag `short_h` below means --readable-sizes if -l is given. Otherwise it prints help.
+// The flag `short_h` below means --readable-sizes if -l is given. Without -l, the flag prints help.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
     /// Bucket, prefix, object or pattern; gs:// and s3:// list buckets

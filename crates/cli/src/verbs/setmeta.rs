@@ -20,8 +20,8 @@ use crate::{job, locations};
 ///
 /// GCS changes metadata in place. Only a new storage class makes GCS rewrite the object, which resets its access control list to the
 /// bucket's default. On S3, Laneway copies each object onto itself inside the store, in parts if it is larger than 5 GiB. The object keeps
-/// its tags. Its modification time and access control list become those of a new object. If the bucket keeps versions, this adds a version.
-/// --acl, --tags and --clear-tags alone need no copy.
+/// its tags. The object gets a new modification time, and the access control list of a new object. If the bucket keeps versions, this adds
+/// a version. --acl, --tags and --clear-tags alone need no copy.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes
@@ -78,7 +78,7 @@ struct MetadataOptions {
     expires: Option<SystemTime>,
     /// Set the custom time on GCS to TIME, such as 2027-01-31
     ///
-    /// It can't be set to an earlier time. Lifecycle rules can depend on it.
+    /// The custom time can't be set to an earlier time. Lifecycle rules can depend on it.
     ///
     /// Example: --custom-time 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = time)]

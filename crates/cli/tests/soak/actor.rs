@@ -33,7 +33,7 @@ pub(crate) struct Actor<'a> {
     client: Box<dyn Client>,
     server: &'a Server,
     number: usize,
-    /// The prefix of its keys.
+    /// The prefix of the actor's keys.
     own: String,
     folder: PathBuf,
     model: Model,

@@ -5,8 +5,8 @@
 //! a successful read must return the stored bytes. A failed operation may leave the old content or the new. The seed `LANEWAY_SOAK_SEED`
 //! decides the sequence of faults. The machine's timing decides which request meets which fault.
 //!
-//! `make soak` runs for `LANEWAY_SOAK_MINUTES`, and then checks that memory, descriptors and threads have not grown. Without it, each
-//! client performs each operation twice. `LANEWAY_OTHER` names the program of another version to run beside this one.
+//! `make soak` runs for `LANEWAY_SOAK_MINUTES`, and then checks that memory, descriptors and threads have not grown. Without this variable,
+//! each client performs each operation twice. `LANEWAY_OTHER` names the program of another version to run beside this one.
 
 mod actor;
 mod clients;

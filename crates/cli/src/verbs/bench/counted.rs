@@ -108,11 +108,11 @@ impl CommitBench {
 
 /// Upload many small files with Laneway and by five other methods
 ///
-/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
-/// per file. Two of these upload one file after another: on a new connection for each file, or on a single kept-alive connection. Two
-/// upload all files at once: on a new connection for each file, or on a single HTTP/2 connection. The store runs in this process, with TLS
-/// and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to another store. Only these common
-/// options have an effect: those for output, --ca-cert, --anonymous and --gcs-endpoint.
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The other methods send one
+/// request per file. Two of these upload one file after another: on a new connection for each file, or on a single kept-alive connection.
+/// Two upload all files at once: on a new connection for each file, or on a single HTTP/2 connection. The store runs in this process, with
+/// TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to another store. Only these
+/// common options have an effect: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]
 pub(super) struct LadderBench {
     #[command(flatten)]

@@ -77,8 +77,8 @@ fn ours(level: LevelFilter) -> Targets {
     Targets::new().with_target("laneway", level).with_default(level.min(LevelFilter::WARN))
 }
 
-// Notices say that a server can't be reached or answers again, or that a source of credentials is slow. Without them, a run whose server
-// accepts no connections would print nothing until it gives up.
+// Notices say that a server can't be reached or answers again, or that a source of credentials is slow. Without these notices, a run whose
+// server accepts no connections would print nothing until it gives up.
 
 static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 

@@ -117,7 +117,7 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).expect("read").count(), 0);
 }
 
-/// Puts a shell script on the path of [`program`].
+/// Puts a shell script on the `PATH` of [`program`].
 fn tool(home: &Path, name: &str, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = home.join("bin").join(name);

@@ -27,7 +27,7 @@ fn write(endpoint: &Endpoint, name: &str, bytes: &[u8]) {
     fs::write(path, bytes).expect("written");
 }
 
-/// A tree with awkward names goes up and comes back, and nothing differs.
+/// Uploads a tree with unusual names, downloads it again, and compares the two trees.
 fn round_trip(wire: Wire, scheme: &str) {
     let (endpoint, laneway) = endpoint(wire);
     let (tree, back) = (endpoint.folder().join("tree"), endpoint.folder().join("back"));

@@ -75,7 +75,7 @@ const OTHERS: [&str; 12] = [
 /// Returns the expected outcome in a dialect, or `None` if the fault can't apply to the command's request.
 fn expected(command: Command, fault: &str, scheme: &str) -> Option<Expected> {
     let is_content = matches!(command, Download | Cat);
-    // A deletion's answer is its status alone. The body doesn't matter.
+    // In the answer to a deletion, only the status matters, not the body.
     let is_removal = command == Remove;
     Some(match fault {
         // If GCS forbids a move by one request, Laneway copies the object and removes it.

@@ -1,5 +1,5 @@
-//! The program against malicious stores and wrong listings. Each command ends with a specific error, in bounded time and memory. No
-//! command removes anything because such a listing doesn't show it.
+//! The program against malicious stores and wrong listings. Each command ends with a specific error, in bounded time and memory. If a wrong
+//! listing lacks an object, no command removes the object's copy.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};

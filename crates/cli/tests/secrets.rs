@@ -34,13 +34,13 @@ fn secret(of: &str) -> String {
 enum Mood {
     /// The credential services issue credentials, and the store answers normally.
     Fine,
-    /// The store refuses and repeats the request in its answer, as S3 does if a signature doesn't match.
+    /// The store refuses the request and repeats it in the answer, as S3 does if a signature doesn't match.
     Refusing,
-    /// The store refuses and repeats the secrets in the error's code and message, which the program shows.
+    /// The store refuses the request, and repeats the secrets in the error's code and message, which the program shows.
     Telling,
-    /// The credential services refuse and repeat the request.
+    /// The credential services refuse the request and repeat it.
     Withholding,
-    /// The same, but they repeat only the secret, without its scheme and user name.
+    /// The credential services refuse the request and repeat only the secret, without its scheme and user name.
     Quoting,
     /// The credential services answer with truncated documents.
     Garbling,
@@ -174,7 +174,7 @@ fn credentials(asked: &Asked) -> Option<String> {
     })
 }
 
-/// Answers as a store with one object.
+/// Returns the answer of a store with one object.
 fn store(asked: &Asked) -> Vec<u8> {
     match (asked.method.as_str(), asked.target.contains("list-type")) {
         (_, true) => answer(
@@ -576,7 +576,7 @@ fn logs_of_the_libraries_below_hold_no_header() {
     }
 }
 
-/// A signed URL is as good as a key until it expires.
+/// Until a signed URL expires, it gives access like a key.
 #[test]
 fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
     let home = tempfile::tempdir().expect("a folder");

@@ -24,8 +24,8 @@ pub enum Workers {
     /// In this process. A run's resource usage can't be separated from that of the rest of the process.
     #[default]
     ThisProcess,
-    /// In a new process for each run. The process executes the program at this path, with these arguments. With these
-    /// arguments, the program must call [`carry_out`].
+    /// In a new process for each run. The process executes the program at this path, with these arguments. The arguments must make the
+    /// program call [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 

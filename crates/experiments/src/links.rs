@@ -223,7 +223,7 @@ impl Links {
         Table { head, rows: legs.map(Leg::line).collect() }
     }
 
-    /// Returns a table with a command for each link that repeats its measurement.
+    /// Returns a table with a command for each link. The command repeats the link's measurement.
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };

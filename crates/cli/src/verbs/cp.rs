@@ -18,10 +18,10 @@ use crate::{job, standard_streams};
 
 /// Copy files and objects
 ///
-/// DST is the name of the copy: an object, a prefix, a file or a folder. End DST with / to copy sources into it under
-/// their own names: `cp -r dir gs://b/p/` makes keys below p/dir/, and `cp -r dir gs://b/p` makes keys below p/. A DST
-/// of . or .. works as if it ended with /. So does a DST that is an existing local folder, unless the only source is a
-/// folder or prefix. The destination of a folder or prefix never depends on what exists at DST.
+/// DST is the name of the copy: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names: `cp
+/// -r dir gs://b/p/` makes keys below p/dir/, and `cp -r dir gs://b/p` makes keys below p/. A DST of . or .. works as if it ended with /.
+/// So does a DST that is an existing local folder, unless the only source is a folder or prefix. A folder or prefix gets the same
+/// destination whether or not DST exists.
 ///
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
@@ -308,7 +308,7 @@ impl CopyOptions {
 
 /// Move files and objects: copy, verify, then remove the source
 ///
-/// DST works as it does for cp. The destination of a folder or prefix never depends on what exists at DST.
+/// DST works as it does for cp. A folder or prefix gets the same destination whether or not DST exists.
 ///
 /// Laneway removes a source only after its copy is complete and verified. Sources that fail stay where they are.
 #[derive(Args, Debug)]

@@ -225,7 +225,7 @@ fn a_folder_that_is_removed_under_a_download_is_an_error_that_names_it() {
         server.set_faults(Faults::parse(["get stall@1KiB"]).expect("a rule"));
         let changes = Changes::of(&path);
         let running = scene.program().start(&scene.arguments);
-        // The large download has its file at once. The small one creates nothing until all bytes have arrived.
+        // The large download creates its file at once. The small download creates nothing until all bytes have arrived.
         if folder == "out" {
             changes.wait_until(|| !scene.temporary().is_empty());
         }

@@ -242,7 +242,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A size that moves in several requests, in either direction.
+/// A size that takes several requests, in a download and in an upload.
 const LARGE: usize = (17 << 20) + 5;
 /// Number of small files in a tree, beside its large one.
 const FILES: usize = 24;

@@ -131,7 +131,7 @@ fn killed_at_random_moments(scene: &Scene, seed: u64) {
         scene.reset();
         let strike = SystemCalls::all().strike(moment, Blow::Kill);
         let (run, _) = strike.run(&scene.program(), &scene.arguments);
-        // A run that needs fewer calls than the first one ends before its kill.
+        // If a run needs fewer calls than the first run, it may end before the kill.
         assert!(matches!(run.status, KILLED | Some(0)), "{when}: {:?} {}", run.status, run.stderr);
         killed += usize::from(run.status == KILLED);
         scene.assert_old_or_new(&when);

@@ -39,7 +39,7 @@ pub struct Mixed {
     pub arrivals: Vec<Row<ArrivalFigures>>,
 }
 
-/// Figures of a run in which all objects were requested at once. Latencies count from that moment.
+/// Figures of a run in which all objects were requested at once. Latencies count from the moment of these requests.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// Median of the small objects, in seconds.

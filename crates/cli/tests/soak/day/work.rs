@@ -22,8 +22,8 @@ const SYNCED_FILES: usize = 12;
 const LARGE_BYTES: usize = 17 << 20;
 const SMALL_BYTES: usize = 30_000;
 const SLOW_BYTES: usize = 64 << 10;
-/// Number of concurrent readers of the hot object. With three or four, one reader could send the third
-/// request for credentials twice.
+/// Number of concurrent readers of the hot object. The credential server hangs at every third request. With three or four readers, one
+/// reader could send two requests at which the server hangs.
 const READERS: usize = 2;
 
 /// A kind of work.

@@ -20,7 +20,8 @@ URLs and paths
 Folders. A key can contain slashes, and a prefix that ends in a slash works like a folder. Commands refuse a folder or
 prefix unless -r is given. sync and verify always work on folders.
 
-Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its source's name below DST:
+Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its source's name below
+DST:
 
   laneway cp a.txt gs://b/c           makes gs://b/c
   laneway cp a.txt gs://b/c/          makes gs://b/c/a.txt

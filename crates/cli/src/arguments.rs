@@ -34,8 +34,8 @@ pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
-/// Laneway also talks to any other store that speaks one of these two protocols. It checks every copy against the store's checksum, chooses
-/// the number of connections by itself, and continues interrupted copies.
+/// Laneway also works with other stores that offer Google's or Amazon's API. It checks every copy against the store's checksum, chooses the
+/// number of connections itself, and continues interrupted copies.
 ///
 /// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Any other name is a local path, except for -, which means standard input or output.
 #[derive(Parser, Debug)]
@@ -140,8 +140,8 @@ pub(crate) struct Options {
     pub(crate) retry_for: Option<Duration>,
     /// Send this header with each request to the store; repeat for more
     ///
-    /// Laneway adds the header to every request for objects, listings and buckets, and to batch deletes. It doesn't add the header to
-    /// requests for credentials.
+    /// Laneway adds the header to every request for objects, listings and buckets, and to batch deletes. Laneway doesn't add it to requests
+    /// for credentials.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
@@ -167,23 +167,17 @@ pub(crate) struct Options {
     /// Example: laneway ls --anonymous gs://gcp-public-data-landsat
     #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Use this AWS profile, and only its credentials
-    ///
-    /// It overrides AWS_PROFILE.
+    /// Use this AWS profile, and only its credentials This option overrides AWS_PROFILE.
     ///
     /// Example: laneway ls --profile work s3://my-bucket
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
-    /// Use this AWS region
-    ///
-    /// It overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
+    /// Use this AWS region This option overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
     ///
     /// Example: laneway mb --region eu-west-1 s3://my-bucket
     #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) region: Option<String>,
-    /// Use this Google Cloud project to list and make buckets
-    ///
-    /// It overrides GOOGLE_CLOUD_PROJECT.
+    /// Use this Google Cloud project to list and make buckets This option overrides GOOGLE_CLOUD_PROJECT.
     ///
     /// Example: laneway ls --project my-project gs://
     #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
@@ -207,16 +201,12 @@ pub(crate) struct Options {
     /// Example: laneway cp --request-payer s3://their-bucket/key .
     #[arg(hide_short_help = true, long, global = true, help_heading = "Store")]
     pub(crate) request_payer: bool,
-    /// Send gs:// requests to this server
-    ///
-    /// It overrides STORAGE_EMULATOR_HOST.
+    /// Send gs:// requests to this server This option overrides STORAGE_EMULATOR_HOST.
     ///
     /// Example: laneway ls --gcs-endpoint http://localhost:4443 gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
-    /// Send s3:// requests to this server
-    ///
-    /// It overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
+    /// Send s3:// requests to this server This option overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
     ///
     /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
@@ -245,7 +235,7 @@ pub(crate) struct Options {
     pub(crate) encryption: EncryptionOptions,
 }
 
-/// Returns the definition of the command line, in which each verb's help shows only the options that have an effect on it.
+/// Returns the definition of the command line. The help of a verb shows only the options that affect this verb.
 pub(crate) fn command() -> Command {
     relevance::arranged(whole())
 }
@@ -273,7 +263,7 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Returns whether an option belongs to all commands.
+/// Returns whether every verb accepts an option.
 pub(crate) fn is_common(option: &str) -> bool {
     mistakes::is_common(&CommandLine::command(), option)
 }
@@ -334,7 +324,7 @@ pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The maximum that `--max-connections` accepts. A client's address has no more ports.
+/// The maximum of `--max-connections`. An IP address has this many ports.
 const CONNECTIONS_MAX: usize = 65_535;
 
 fn connections(text: &str) -> Result<usize, String> {
@@ -342,7 +332,7 @@ fn connections(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| format!("not a number between 1 and {CONNECTIONS_MAX}"))
 }
 
-/// Parses `--header`. The error doesn't repeat an invalid header, as clap's own error would, because the header may hold a secret token.
+/// Parses `--header`. An invalid header may hold a secret token. clap's own error would show the header, but this parser's error doesn't.
 #[derive(Clone)]
 struct HeaderParser;
 

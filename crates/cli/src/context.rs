@@ -56,7 +56,7 @@ impl Context {
         own.map(Manifest::from).or_else(|| self.command.clone().map(Manifest::from))
     }
 
-    /// Reports and counts the failure of `url`, which is one of several in the command.
+    /// Reports and counts the failure of `url`, one of the command's URLs.
     ///
     /// # Errors
     /// Fails if `--json` can't write to standard output.

@@ -69,7 +69,7 @@ impl OutcomeTally {
     }
 }
 
-/// An error in the command line. It ends the program with [`Exit::Usage`].
+/// An error in the command line. The error ends the program with [`Exit::Usage`].
 #[derive(Debug)]
 pub(crate) struct BadUsage {
     message: String,
@@ -82,7 +82,7 @@ impl BadUsage {
         Self { message: message.into(), about: None }
     }
 
-    /// Returns an error about a URL or path. Its message begins with this URL or path.
+    /// Returns an error about a URL or path. The message begins with this URL or path.
     pub(crate) fn of(about: impl Into<String>, message: impl std::fmt::Display) -> Self {
         let about = about.into();
         Self { message: format!("{about}: {message}"), about: Some(about) }
@@ -96,7 +96,7 @@ impl BadUsage {
         self
     }
 
-    /// Returns the bad URL or path, if it is a single one.
+    /// Returns the URL or path that the error is about, if the command names only one.
     pub(crate) fn about(&self) -> Option<&str> {
         self.about.as_deref()
     }

@@ -72,7 +72,7 @@ pub(crate) fn run(
     }
     let summary = summary.unwrap_or_default();
     match print_end(context, &wording, &client, &summary, &seen, throttled) {
-        // The work is done. So the result stays the same, even if the reader has closed standard output.
+        // The work is done, so a reader that has closed standard output doesn't change the result.
         Err(error) if output::is_closed(&error) => {}
         printed => printed?,
     }
@@ -234,8 +234,8 @@ impl Interrupt {
         })
     }
 
-    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the
-    /// second. It doesn't handle SIGHUP, so `nohup` works.
+    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the second. SIGHUP keeps its usual
+    /// effect, so `nohup` works.
     ///
     /// # Errors
     /// Fails if the signal handler can't be installed, or the thread can't be started.

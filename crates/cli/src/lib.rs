@@ -38,7 +38,7 @@ pub fn run(line: Vec<OsString>) -> u8 {
     };
     let context = Context::new(options, started);
     let ended = carry_out(verb, &context).and_then(|exit| match context.output.flush() {
-        // The work is done. So the result stays the same, even if the reader has closed standard output.
+        // The work is done, so a reader that has closed standard output doesn't change the result.
         Err(error) if output::is_closed(&error) => Ok(exit),
         flushed => Ok(flushed.map(|()| exit)?),
     });

@@ -22,7 +22,7 @@ pub(crate) fn versioned(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
 }
 
-/// Returns the objects that a location stands for: itself, or the matches of its pattern. A pattern without a match is returned as the name
+/// Returns the objects of a location: the location itself, or the matches of its pattern. A pattern without a match is returned as the name
 /// of an object, so that the store's error says that there is no such object.
 ///
 /// # Errors

@@ -77,8 +77,8 @@ fn ours(level: LevelFilter) -> Targets {
     Targets::new().with_target("laneway", level).with_default(level.min(LevelFilter::WARN))
 }
 
-// Notices say that a server can't be reached or answers again, or that a source of credentials is slow. Without them, a run whose server
-// accepts no connections would print nothing until it gives up.
+// Notices say that a server can't be reached or answers again, or that a source of credentials is slow. Without these notices, a run whose
+// server accepts no connections would print nothing until it gives up.
 
 static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 
@@ -87,8 +87,8 @@ pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Receives only messages about origins that can't be reached or answer again, and about slow sources of credentials. Each change prints
-/// one line, however many requests it affects.
+/// Receives only messages about origins that can't be reached or answer again, and about slow sources of credentials. Each change of an
+/// origin or source prints one line, however many requests it affects.
 #[derive(Debug)]
 pub(crate) struct Notices;
 

@@ -222,7 +222,7 @@ fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
         store.put_with("bucket", key, b"cold", of_class(class)).expect("stored");
     }
     let ends = |url: &str| {
-        // The first answer tells which service it is, and only a known one is asked for the status.
+        // The first listing's answer identifies the service. Laneway requests the restore status only from services that it knows.
         let listed = laneway.run(["ls", "-l", "-r", "s3://bucket/t/warm", url]).succeeds();
         let lines = listed.lines().into_iter().filter(|line| line.contains("s3://"));
         lines
@@ -252,8 +252,8 @@ fn archived_objects_are_restored_and_listings_show_how_far_it_is() {
     laneway.run(["restore", "gs://bucket/t/1"]).exits(1);
 }
 
-/// The answers of the EC2 metadata service may travel one hop only, and a container is two hops away. The service then
-/// accepts the connection, and no session begins.
+/// The answers of the EC2 metadata service may travel only one hop, but a container is two hops away. The service accepts the connection,
+/// but its answer never arrives.
 #[test]
 fn a_metadata_service_that_begins_no_session_is_explained() {
     let (release, held) = mpsc::channel::<()>();

@@ -1,5 +1,4 @@
-//! `laneway serve` under attack by malicious clients. Its memory stays small, and it goes on
-//! serving other clients.
+//! `laneway serve` under attack by malicious clients. The server's memory stays small, and the server goes on serving other clients.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;

@@ -117,7 +117,7 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).expect("read").count(), 0);
 }
 
-/// Puts a shell script on the path of [`program`].
+/// Puts a shell script on the `PATH` of [`program`].
 fn tool(home: &Path, name: &str, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = home.join("bin").join(name);
@@ -348,7 +348,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     }
 }
 
-/// Adds a script to the page that reports what a reader would see. Only the test's copy has it.
+/// Adds a script to the page that reports what a reader would see. Only the test's copy of the page has this script.
 fn probed(html: &str) -> String {
     let script = include_str!("benchmarks/probe.js");
     html.replace("</body>", &format!("<script>{script}</script></body>"))

@@ -1,5 +1,5 @@
-//! `cp` and `mv` by the real binary against the embedded server, over every wire and in both dialects, with `--files-from`
-//! and with `-z`.
+//! `cp` and `mv` by the real binary against the embedded server, over HTTP/1.1 and HTTP/2 and in both dialects, with `--files-from` and
+//! with `-z`.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -27,7 +27,7 @@ fn write(endpoint: &Endpoint, name: &str, bytes: &[u8]) {
     fs::write(path, bytes).expect("written");
 }
 
-/// A tree with awkward names goes up and comes back, and nothing differs.
+/// Uploads a tree with unusual names, downloads it again, and compares the two trees.
 fn round_trip(wire: Wire, scheme: &str) {
     let (endpoint, laneway) = endpoint(wire);
     let (tree, back) = (endpoint.folder().join("tree"), endpoint.folder().join("back"));
@@ -51,8 +51,7 @@ fn a_tree_goes_up_and_comes_back_where_few_files_may_be_open() {
     for n in 0..300 {
         write(&endpoint, &format!("tree/{n}/a/b/{n}"), b"x");
     }
-    // The delays make so many connections worthwhile that a process with few descriptors would have none left for its
-    // files.
+    // With these delays, Laneway would open many connections. A process with few descriptors would have none left for its files.
     let rules = ["put delay 20ms", "get delay 20ms"];
     endpoint.server().set_faults(Faults::parse(rules).expect("rules"));
     let limited = endpoint.program("/bin/sh").in_folder(endpoint.folder());
@@ -491,7 +490,7 @@ fn a_move_takes_what_its_filters_leave() {
     assert_eq!(endpoint.server().store().keys("bucket"), ["p/a.log", "p/c.log"]);
 }
 
-/// Returns the bytes as `gunzip` unpacks them.
+/// Returns the bytes that `gunzip` makes of compressed ones.
 fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut file = tempfile::tempfile().expect("made");
     file.write_all(bytes).and_then(|()| file.rewind()).expect("written");

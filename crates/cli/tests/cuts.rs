@@ -16,7 +16,7 @@ const NET: &str = "10.77.0.0/24";
 const SERVER: &str = "10.77.0.1";
 const CLIENT: &str = "10.77.0.2";
 
-/// Two hosts on a wire. They are network namespaces, which end with this value.
+/// Two hosts on a wire. The hosts are network namespaces, which end when this value is dropped.
 struct Wire {
     server: String,
     client: String,
@@ -95,7 +95,7 @@ fn a_network_that_is_cut_for_less_than_retry_for_fails_nothing() {
     let options = ["--anonymous", "--gcs-endpoint", &url, "--retry-for", "16s"];
     let copy = [&["cp", "-r"], &options[..], &["up", "gs://bucket"]].concat();
     let running = wire.start(&wire.client, &laneway, &copy);
-    // The bucket's own description and the first object's.
+    // The folder holds the description of the bucket, and then that of the first object.
     assert!(changes.wait_while_runs(&running, || fs::read_dir(&bucket).expect("read").count() > 1));
     // The kernel retransmits unacknowledged data after about 6, 13 and 25 s, and a socket's SYN after 3, 7 and 15 s.
     wire.cut_for(Duration::from_secs(14));

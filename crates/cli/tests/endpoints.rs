@@ -26,8 +26,8 @@ fn plain() -> (Endpoint, Program) {
     (endpoint, program)
 }
 
-/// Lists and uploads in plain HTTP at a port that expects TLS. The second job has several files, and reports the cause once, at
-/// the first.
+/// Lists and uploads in plain HTTP at a port that expects TLS. The second job has several files, but reports the cause only once, for the
+/// first file.
 fn asked_in_plain_http(url: &str) -> (String, String) {
     let (endpoint, laneway) = plain();
     fs::create_dir(endpoint.folder().join("d")).expect("made");

@@ -1,5 +1,5 @@
-//! The program under the embedded store's faults. Each fault meets each of some commands once, in one dialect and protocol. The command
-//! succeeds exactly or fails with the right class. `crates/laneway/tests/fault_matrix` tries all faults through the library.
+//! The program under the embedded store's faults. Each fault disturbs each command once, in one dialect and protocol. The command succeeds
+//! completely or fails with the right class. `crates/laneway/tests/fault_matrix` tries all faults through the library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const SIZE: usize = 5000;
 const KINDS: [(Wire, &str); 4] =
     [(Wire::Plain, "s3"), (Wire::TlsH2, "gs"), (Wire::TlsH2, "s3"), (Wire::Plain, "gs")];
 
-/// A command for a fault to meet.
+/// A command that a fault disturbs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Command {
     Download,
@@ -24,7 +24,7 @@ enum Command {
     /// A move inside the store.
     Move,
     Verify,
-    /// Several commands with a manifest, one of which meets the fault.
+    /// Several commands with a manifest. The fault disturbs one of them.
     Run,
 }
 
@@ -75,7 +75,7 @@ const OTHERS: [&str; 12] = [
 /// Returns the expected outcome in a dialect, or `None` if the fault can't apply to the command's request.
 fn expected(command: Command, fault: &str, scheme: &str) -> Option<Expected> {
     let is_content = matches!(command, Download | Cat);
-    // A deletion's answer is its status alone. The body doesn't matter.
+    // In the answer to a deletion, only the status matters, not the body.
     let is_removal = command == Remove;
     Some(match fault {
         // If GCS forbids a move by one request, Laneway copies the object and removes it.

@@ -1,5 +1,5 @@
-//! The program against malicious stores and wrong listings. Each command ends with a specific error, in bounded time and memory. No
-//! command removes anything because such a listing doesn't show it.
+//! The program against malicious stores and wrong listings. Each command ends with a specific error, in bounded time and memory. If a wrong
+//! listing lacks an object, no command removes the object's copy.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -65,7 +65,7 @@ fn lacks_memory(run: &Run) -> bool {
     run.status.is_none() || words.iter().any(|words| run.stderr.contains(words))
 }
 
-/// The other tests rely on this one.
+/// The other tests rely on the memory limit that this test checks.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the system keeps no such limit")]
 fn what_takes_more_memory_than_it_may_have_is_found_out() {
@@ -84,7 +84,7 @@ fn plays(play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
 
 fn plays_with(own: &'static [(u16, u32)], play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
     Played::serve(move |peer| {
-        // Each side acknowledges the other's settings unread.
+        // Each side acknowledges the other's settings without reading them.
         if peer.send(&[settings(own), frame(SETTINGS, ACK, 0, &[])].concat()) {
             peer.drain();
             play(peer);

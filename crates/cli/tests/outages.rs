@@ -43,7 +43,7 @@ fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
     endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
     let running = endpoint.program(LANEWAY).start(["cp", "--retry-for", "6s", "s3://bucket/big", "out"]);
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
-    // From now on each answer begins and never ends.
+    // From now on the server begins each answer, but never ends it.
     endpoint.server().set_faults(Faults::parse(["stall@64KiB"]).expect("a rule"));
     let asked = endpoint.server().counters().requests;
     // The program has given up the first such answer by then.
@@ -260,7 +260,7 @@ fn a_store_that_cannot_be_reached_ends_a_job_at_once() {
 fn a_store_that_goes_away_for_good_ends_a_job_with_one_line() {
     for scheme in ["gs", "s3"] {
         let (endpoint, laneway) = stocked();
-        // Half of the files arrive. Then a front end whose back end is gone fails every request.
+        // Half of the files arrive. Then a front end answers every request with an error, because its back end is down.
         let gone = format!("put:2000-{} status 502", u64::MAX);
         endpoint.server().set_faults(Faults::parse([gone.as_str()]).expect("a rule"));
         let to = format!("{scheme}://bucket/up/");

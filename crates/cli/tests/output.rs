@@ -1,5 +1,5 @@
-//! The program's output about a job: on stderr for people, on stdout for programs. It also covers standard streams that are
-//! closed or full.
+//! The program's output about a job: on stderr for people, on stdout for programs. These tests also cover standard streams that are closed
+//! or full.
 
 use std::fs;
 
@@ -423,13 +423,13 @@ fn a_reader_that_has_enough_ends_the_program_without_a_word() {
             line(&shell, &format!("{{ \"$0\" {command}; echo \"status $?\" >&2; }} | head -c 1 >/dev/null"));
         assert_eq!(run.stderr, "status 0\n", "{command}");
     }
-    // The job claims nothing that it hasn't done, and is as silent as under a broken pipe.
+    // The job prints no message, like any program with a broken pipe, but its status says that it isn't done.
     let run = line(
         &shell,
         "{ \"$0\" cp --json -r s3://bucket/many d; echo \"status $?\" >&2; } | head -c 1 >/dev/null",
     );
     assert_eq!(run.stderr, "status 1\n");
-    // A reader that leaves early doesn't hide an earlier failure.
+    // If the reader of the pipe ends early, the status still shows an earlier failure.
     for command in ["cp --json gs://bucket/none d/none", "cat gs://bucket/none gs://bucket/k"] {
         let piped = format!("{{ \"$0\" {command} 2>/dev/null; echo \"status $?\" >&2; }} | :");
         assert_eq!(line(&shell, &piped).stderr, "status 1\n", "{command}");

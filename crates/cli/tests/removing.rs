@@ -171,7 +171,7 @@ fn on_a_terminal(endpoint: &Endpoint, answer: &str, status: i32) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// The question and its answer go over the terminal. The test reads it up to the question, or to the end.
+/// The question and its answer go over the terminal. The test reads the terminal's output up to the question, or to the end.
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_terminal_a_question_is_asked_above_a_thousand_objects() {

@@ -11,7 +11,8 @@ use laneway_testkit::{
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
-/// Upper bound on the bytes fetched twice. At the end of a download up to 32 streams are cut, and each has sent up to one read too many.
+/// Upper bound on the bytes fetched twice. At the end of a download, Laneway shortens up to 32 streams. Each may have received one read
+/// buffer too much.
 const SLACK: u64 = 4 * MIB;
 
 /// Waits until the folder's journals claim this many bytes. Returns false if the program ended first.
@@ -239,7 +240,7 @@ impl Scene {
         recorded_parts(&self.journals).len() as u64
     }
 
-    /// Runs the same command to its end. It must send only the parts that the store lacks.
+    /// Runs the same command to its end. This run must send only the parts that the store lacks.
     fn finish(&self, there: u64) {
         let kept: u64 = match self.case.is_session {
             true => there * PART,
@@ -248,7 +249,7 @@ impl Scene {
         self.finish_with(PARTS - there, SIZE - kept);
     }
 
-    /// Runs the same command to its end. It must send exactly this many parts and bytes.
+    /// Runs the same command to its end. This run must send exactly this many parts and bytes.
     fn finish_with(&self, parts: u64, bytes: u64) {
         let before = self.count("part");
         let run = self.endpoint.program(LANEWAY).run(&self.arguments).succeeds();

@@ -85,7 +85,7 @@ fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
     assert!(again.stderr.contains("1 command done, 3 already done, 1 failed"), "{}", again.stderr);
     let record = laneway.run(["run", "--json", "--manifest", "done", "lines"]).exits(1).record("commands");
     assert_eq!((&record["done"], &record["skipped"], &record["failed"]), (&0.into(), &4.into(), &1.into()));
-    // A new object is not the one that was removed.
+    // The manifest records only the removal of the old object, so the command removes the new object too.
     store.put("bucket", "none", b"x").expect("stored");
     std::fs::write(endpoint.folder().join("lines"), "rm s3://bucket/none\nnonsense\n").expect("written");
     assert!(run().stderr.contains("1 command done, 1 failed"));

@@ -34,13 +34,13 @@ fn secret(of: &str) -> String {
 enum Mood {
     /// The credential services issue credentials, and the store answers normally.
     Fine,
-    /// The store refuses and repeats the request in its answer, as S3 does if a signature doesn't match.
+    /// The store refuses the request and repeats it in the answer, as S3 does if a signature doesn't match.
     Refusing,
-    /// The store refuses and repeats the secrets in the error's code and message, which the program shows.
+    /// The store refuses the request, and repeats the secrets in the error's code and message, which the program shows.
     Telling,
-    /// The credential services refuse and repeat the request.
+    /// The credential services refuse the request and repeat it.
     Withholding,
-    /// The same, but they repeat only the secret, without its scheme and user name.
+    /// The credential services refuse the request and repeat only the secret, without its scheme and user name.
     Quoting,
     /// The credential services answer with truncated documents.
     Garbling,
@@ -62,7 +62,7 @@ const MOODS: [Mood; 8] = [
 ];
 
 impl Mood {
-    /// Returns true if this mood changes only the credential services.
+    /// Returns true if only the credential services behave unusually.
     fn is_of_services(self) -> bool {
         matches!(self, Self::Withholding | Self::Quoting | Self::Garbling)
     }
@@ -174,7 +174,7 @@ fn credentials(asked: &Asked) -> Option<String> {
     })
 }
 
-/// Answers as a store with one object.
+/// Returns the answer of a store with one object.
 fn store(asked: &Asked) -> Vec<u8> {
     match (asked.method.as_str(), asked.target.contains("list-type")) {
         (_, true) => answer(
@@ -202,7 +202,7 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the moods that this source can distinguish.
+    /// Returns the behaviours of servers that make a difference for this source.
     fn moods(&self) -> Vec<Mood> {
         let asks_no_service = self.variables.iter().any(|(name, _)| *name == "AWS_SECRET_ACCESS_KEY");
         MOODS.into_iter().filter(|mood| !(asks_no_service && mood.is_of_services())).collect()
@@ -407,7 +407,7 @@ fn asked_with_and_without_logs(scheme: &str) -> Vec<Command> {
     lines.into_iter().flat_map(both).collect()
 }
 
-/// Returns the commands that run in one mood per source. The next source runs them in another mood.
+/// Returns the commands that run against only one behaviour of the servers per source. The next source runs them against another behaviour.
 fn asked_with_logs(scheme: &str) -> Vec<Command> {
     let lines = [
         "sync --json --delete --manifest synced-up tree STORE://bucket/",
@@ -430,7 +430,7 @@ fn asked_with_logs(scheme: &str) -> Vec<Command> {
     lines.into_iter().map(|line| (words(line, scheme), Some(TRACE))).collect()
 }
 
-/// Returns the commands for a source's `nth` mood.
+/// Returns the commands for a source and the `nth` behaviour of the servers.
 fn asked(scheme: &str, source: usize, nth: usize, moods: usize) -> Vec<Command> {
     let turned = asked_with_logs(scheme).into_iter().enumerate();
     let of_this_mood = turned.filter(|(turn, _)| (turn + source + nth).is_multiple_of(moods));
@@ -496,7 +496,7 @@ fn look_through(source: usize, nth: usize) {
     }
 }
 
-/// Returns the moods of each source.
+/// Returns the behaviours of the servers to test for each source.
 fn all_moods() -> Vec<Vec<Mood>> {
     sources("http://localhost", Path::new("/")).iter().map(Source::moods).collect()
 }
@@ -576,7 +576,7 @@ fn logs_of_the_libraries_below_hold_no_header() {
     }
 }
 
-/// A signed URL is as good as a key until it expires.
+/// Until a signed URL expires, it gives access like a key.
 #[test]
 fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
     let home = tempfile::tempdir().expect("a folder");

@@ -59,7 +59,7 @@ fn a_killed_store_keeps_what_it_acknowledged_and_no_halves() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     let contents = |number: usize| format!("{number:08}").repeat(100_000 + number);
-    // The numbers of each object's last acknowledged contents, and of its last ones.
+    // For each object, the number of its last acknowledged content, and the number of the last content that was sent.
     let mut stored = [(0, 0); 3];
     let mut number = 0;
     for round in 0..=4 {
@@ -129,7 +129,7 @@ fn memory_goes_back_to_the_system_after_deletes() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     std::fs::create_dir(home.path().join("many")).expect("made");
-    // Small objects come from the allocator's heap. It gives large ones back by itself.
+    // Small objects come from the allocator's heap. The allocator returns the memory of large objects by itself.
     for number in 0..1600 {
         std::fs::write(home.path().join(format!("many/{number}")), vec![7; 100 << 10]).expect("written");
     }

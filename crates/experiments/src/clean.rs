@@ -82,8 +82,7 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),
 ];
 
-/// Methods that know the keys aren't compared with those that know a prefix, because they save the round trips of a
-/// listing.
+/// Methods that are given the keys save the round trips of a listing. So they aren't compared with methods that are given a prefix.
 const GCS_KNOWN: &str = "GCS, keys known";
 const GCS_PREFIX: &str = "GCS, a prefix";
 const S3_KNOWN: &str = "S3, keys known";
@@ -130,7 +129,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Deletes the objects with each method in turn. It blocks the thread, which must not run async tasks.
+/// Deletes the objects with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

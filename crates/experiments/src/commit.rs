@@ -17,8 +17,7 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// Round trips of the fastest possible client after its handshakes. It sends all reads at once, and then all writes at
-/// once.
+/// Round trips of the fastest possible client after its handshakes. Such a client sends all reads at once, and then all writes at once.
 const TRIPS: f64 = 2.0;
 
 /// The objects to change, and their store.
@@ -82,7 +81,7 @@ fn changed(content: &[u8]) -> Vec<u8> {
     content.iter().map(|byte| byte.wrapping_add(1)).collect()
 }
 
-/// Changes the objects with each method in turn. It blocks the thread, which must not run async tasks.
+/// Changes the objects with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

@@ -24,8 +24,8 @@ pub enum Workers {
     /// In this process. A run's resource usage can't be separated from that of the rest of the process.
     #[default]
     ThisProcess,
-    /// In a new process for each run. The process executes the program at this path, with these arguments. With these
-    /// arguments, the program must call [`carry_out`].
+    /// In a new process for each run. The process executes the program at this path, with these arguments. The arguments must make the
+    /// program call [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 
@@ -117,8 +117,8 @@ impl Workers {
     }
 }
 
-/// Executes one run: it reads the order from `input` and writes the result to `output`. It blocks the thread, which
-/// must not run async tasks.
+/// Executes one run: it reads the order from `input` and writes the result to `output`. Blocks the thread, so don't call this on a thread
+/// that runs async tasks.
 ///
 /// # Errors
 /// Fails if the order can't be read or the answer can't be written.

@@ -75,17 +75,16 @@ pub enum Failure {
     /// Received or stored data differs from the expected data.
     #[error("{0}")]
     Different(String),
-    /// The store lacks a feature that the method needs. This is the message of the process that ran it.
+    /// The store lacks a feature that the method needs. The text is the message of the process that ran the method.
     #[error("{0}")]
     Absent(String),
-    /// The separate process of the run failed. This is its message.
+    /// The separate process of the run failed with this message.
     #[error("{0}")]
     Process(String),
 }
 
 impl Failure {
-    /// Returns whether the store lacks a feature that the method needs. Then the method counts as skipped, not as
-    /// failed.
+    /// Returns whether the store lacks a feature that the method needs. Such a method counts as skipped, not as failed.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Rival(rival::Error::NoHttp2) | Self::Absent(_))
     }

@@ -54,7 +54,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Uploads the files with each method in turn. It blocks the thread, which must not run async tasks.
+/// Uploads the files with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

@@ -1,7 +1,7 @@
 //! Benchmarks that compare Laneway with other methods.
 //!
-//! Each experiment is a module with a plan, a blocking `run`, and typed results. It compares several methods, Laneway's
-//! own and those of rivals. In the code, a method is called a rung. The experiments are:
+//! Each experiment is a module with a plan, a blocking `run`, and typed results. An experiment compares several methods: Laneway's own and
+//! those of rivals. In the code, a method is called a rung. The experiments are:
 //!
 //! - [`ladder`] measures uploads of many small files
 //! - [`slices`] measures the download of one object
@@ -15,12 +15,10 @@
 //! [`Table`] formats a result as human-readable text, and [`report`] makes a page of several results. The calling
 //! program prints both.
 //!
-//! Invariant: no rival is handicapped. Each rival is competent code on popular crates. Its time excludes preparation,
-//! such as reading CA files and finding credentials. A method gets a time only if all its objects arrived; otherwise it
-//! counts as failed.
+//! Invariant: no rival is handicapped. Each rival is competent code on popular crates. A rival's time excludes preparation, such as reading
+//! CA files and finding credentials. A method gets a time only if all its objects arrived; otherwise it counts as failed.
 //!
-//! The rivals deliberately share no code with Laneway's engine. They use hyper, and so does the code that checks the
-//! results.
+//! The rivals deliberately share no code with Laneway's engine. The rivals use hyper, and so does the code that checks the results.
 
 mod access;
 mod arrivals;

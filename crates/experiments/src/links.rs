@@ -21,10 +21,11 @@ const SMALL_S: f64 = 0.25;
 /// Minimum and maximum number of small objects. With fewer objects, percentiles say little. More objects add no
 /// information.
 const SMALL: (f64, f64) = (60.0, 200.0);
-/// The number of large objects, and the time that the link needs for all of them together. The time is in seconds, or
-/// in round trips if those are long, so that the result doesn't measure slow start alone.
+/// The number of large objects.
 const LARGE: usize = 4;
+/// The link needs at least this many seconds for all large objects together.
 const LARGE_S: f64 = 1.5;
+/// The link also needs at least this many round trips for them. With fewer, the result would only measure slow start.
 const LARGE_ROUND_TRIPS: f64 = 25.0;
 /// The smallest large object in bytes. A transfer manager downloads a smaller one in a single range.
 const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
@@ -143,7 +144,7 @@ impl Link {
     }
 }
 
-/// Moves the objects over every link. It blocks the thread, which must not run async tasks.
+/// Moves the objects over every link. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
@@ -222,7 +223,7 @@ impl Links {
         Table { head, rows: legs.map(Leg::line).collect() }
     }
 
-    /// Returns a table with a command for each link that repeats its measurement.
+    /// Returns a table with a command for each link. The command repeats the link's measurement.
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };

@@ -1,9 +1,8 @@
 //! Small objects that are moved at the same time as large ones.
 //!
-//! In the first such measurement, the median small object took 15 s, because large ones held every connection of an
-//! SDK's pool. There are two cases. In the first, a client requests all small and large objects at once. In the second,
-//! small objects are requested at random times while large ones are moved. They are compared with the same requests on
-//! an idle link.
+//! In the first such measurement, the median small object took 15 s, because large ones held every connection of an SDK's pool. There are
+//! two cases. In the first, a client requests all small and large objects at once. In the second, small objects are requested at random
+//! times while large ones are moved. Their latencies are compared with those of the same requests on an idle link.
 
 mod client;
 mod laneway;
@@ -95,7 +94,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Moves the objects with each method in turn. It blocks the thread, which must not run async tasks.
+/// Moves the objects with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

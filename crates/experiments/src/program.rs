@@ -1,8 +1,8 @@
 //! Installed programs as rivals. A run is timed from the start of a process to its end. It is compared with a run of
 //! the program `laneway`, which is timed in the same way.
 //!
-//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint. Their
-//! results are checked as those of all other methods are.
+//! The programs use the embedded store over TLS, with the options that their manuals give for a custom endpoint. The benchmark checks the
+//! programs' results like those of all other methods.
 
 mod command;
 mod installed;
@@ -25,7 +25,7 @@ pub(crate) enum Program {
     Aws,
     Gcloud,
     Laneway(Provider),
-    /// A library for Python, called by a script that a user of it could have written.
+    /// A Python library, called by a script such as its users write.
     Obstore,
     Rclone,
     S5cmd,

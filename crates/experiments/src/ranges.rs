@@ -120,7 +120,7 @@ impl errand::Errand for Errand {
 /// The result of a run, and the bytes of the ranges in the requested order.
 type Came = (Found, Vec<Bytes>);
 
-/// Reads the ranges with each method in turn. It blocks the thread, which must not run async tasks.
+/// Reads the ranges with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.

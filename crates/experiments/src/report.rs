@@ -1,5 +1,5 @@
-//! A page of results with tables, plots and their explanations. It is one HTML file that needs no network, script or
-//! library. It has a layout for phones and colours for dark mode.
+//! A page of results with tables, plots and their explanations. The page is one HTML file that needs no network, script or library. The
+//! page has a layout for phones and colours for dark mode.
 
 mod bars;
 mod distribution;

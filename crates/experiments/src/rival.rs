@@ -1,4 +1,4 @@
-//! The code that all rivals share. It opens connections with the defaults of hyper and rustls, and counts them.
+//! The code that all rivals share. This code opens and counts connections, with the defaults of hyper and rustls.
 
 mod connection;
 mod outgoing;
@@ -28,8 +28,8 @@ use crate::site::{Origin, Site};
 use crate::trace::{Role, Trace, Tracer};
 pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
-/// Time limit for opening a connection, and for an answer that is read into memory. For a body that is passed on in
-/// chunks, it applies to each chunk.
+/// Time limit for opening a connection, and for an answer that is read into memory. For a body that is passed on in chunks, the limit
+/// applies to each chunk.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of an answer that is read into memory. A page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -223,9 +223,9 @@ impl Rival {
         .await
     }
 
-    /// Returns the path's round-trip time and its segment size in bytes. It times the handshakes of TCP and TLS 1.3 on
-    /// a new connection and halves the result, because each takes one round trip. A simulated path can't delay the TCP
-    /// handshake on loopback. It delays the first bytes of TLS by that time instead, so the sum is right on every path.
+    /// Returns the path's round-trip time and its segment size in bytes. It times the handshakes of TCP and TLS 1.3 on a new connection and
+    /// halves the result, because each takes one round trip. A simulated path can't delay the TCP handshake on loopback. Instead, such a
+    /// path delays the first bytes of TLS by that time, so the sum is right on every path.
     ///
     /// # Errors
     /// Fails if a connection can't be opened.
@@ -303,7 +303,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer into memory. It also returns the length of the body.
+/// Reads an answer into memory. Also returns the length of the body.
 async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Error> {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {

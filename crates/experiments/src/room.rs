@@ -7,13 +7,12 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// A folder in memory, on systems that have it. It is preferred, because the experiments measure the network and not
-/// the disk.
+/// A folder in memory, on systems that have it. Memory is preferred, because the experiments measure the network and not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
-/// Creates a folder for files of `bytes` in total. Its name begins with `name`. It is created in `parent` if that is
-/// given. Otherwise it is in memory if enough is free, or else in the folder for temporary files. Dropping the value
-/// removes the folder.
+/// Creates a folder for files of `bytes` in total. The folder's name begins with `name`. If `parent` is given, the folder is created there.
+/// Otherwise the folder is in memory if enough is free, or else in the system's folder for temporary files. Dropping the value removes the
+/// folder.
 ///
 /// # Errors
 /// Fails if there isn't enough room or the folder can't be created.

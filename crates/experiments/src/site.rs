@@ -1,5 +1,4 @@
-//! The store and prefix of an experiment's objects. Both the rivals and Laneway build their clients and requests from
-//! it.
+//! The store and prefix of an experiment's objects. Both the rivals and Laneway build their clients and requests from a [`Site`].
 
 mod requests;
 

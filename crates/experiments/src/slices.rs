@@ -30,7 +30,7 @@ use crate::{Error, Failure, Stop, Workers};
 const SEED: u64 = 1;
 
 /// The links that are simulated by default. The first has a deep queue, and the second a long round trip and a short queue. The third
-/// limits each connection to two fifths of its rate.
+/// limits each connection to two fifths of the link's rate.
 pub const LINKS: [Imitated; 3] = [
     Imitated { queue: Some(2560 << 10), ..Imitated::USUAL },
     Imitated {
@@ -70,8 +70,8 @@ pub struct Slices {
     pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// The shortest time that the path permits, in seconds. It covers the handshakes, one request, and the bytes if the
-    /// bandwidth is known.
+    /// The shortest time that the path permits, in seconds. This time covers the handshakes, one request, and the bytes if the bandwidth is
+    /// known.
     pub floor_s: f64,
     /// Size of the object in bytes.
     pub size: u64,
@@ -164,7 +164,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Downloads the object with each method in turn. It blocks the thread, which must not run async tasks.
+/// Downloads the object with each method in turn. Blocks the thread, so don't call this on a thread that runs async tasks.
 ///
 /// # Errors
 /// Returns an error that prevents the whole experiment. If only one method fails, its row holds the failure.
@@ -206,7 +206,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         };
         let resent = stage.segments_lost().zip(lost).map(|(after, before)| after - before);
         let ran = ran.and_then(|measured| figures(measured, resent, plan.size, floor_s, &to));
-        // Remove the file. Otherwise the next method would find its pages in the page cache.
+        // Remove the file. Otherwise the next method would find the file's pages in the page cache.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };

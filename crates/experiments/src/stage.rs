@@ -1,4 +1,4 @@
-//! The things that an experiment needs around its runs: a store, objects in it, and a folder for files.
+//! The store of an experiment, with objects in it, and a folder for files.
 
 use std::cell::RefCell;
 use std::fs;
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Uploads objects with Laneway. This step isn't measured, so the fastest method is the best.
+    /// Uploads objects with Laneway. This upload isn't measured, so it uses the fastest method.
     fn upload(&self, supplies: &[Supply]) -> Result<(), Error> {
         self.files("stock", supplies)?;
         let stock = self.folder().join("stock");

@@ -35,7 +35,7 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Removes everything under a prefix with Laneway. This step isn't measured, so the fastest method is the best.
+/// Removes everything under a prefix with Laneway. This removal isn't measured, so it uses the fastest method.
 ///
 /// # Errors
 /// Returns the first failure. The other objects have been removed as far as possible.
@@ -95,8 +95,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     Ok(())
 }
 
-/// Extracts keys and ids from S3's listing of uploads. It doesn't unescape them, because keys of an experiment have no
-/// special characters.
+/// Extracts keys and ids from S3's listing of uploads. Doesn't unescape them, because keys of an experiment have no special characters.
 fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
     fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
         text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)

@@ -17,7 +17,7 @@ pub struct Table {
 pub struct Line {
     /// The subject of the line.
     pub name: String,
-    /// The cells of the other columns. They are empty for a method that failed.
+    /// The cells of the other columns. The cells of a failed method are empty.
     pub cells: Vec<String>,
     /// "failed" or "skipped" with the reason, if the method has no figures.
     pub failure: Option<String>,

@@ -44,8 +44,8 @@ impl Roots {
         let base = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // This isn't dangerous. It is the platform's own verifier, but rustls accepts a custom one only through
-            // this call.
+            // The call's name is only a warning: this verifier is the platform's own. rustls accepts a custom verifier only through this
+            // call.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();

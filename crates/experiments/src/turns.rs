@@ -354,7 +354,7 @@ pub(crate) mod tests {
             let rows: Vec<Row<Figures>> = turns(&rungs, repeats, &mut |_| {}, |method, number| {
                 order.push((method, number));
                 Ok(match method {
-                    // Unsteady at first, and equal.
+                    // The first runs vary, and the medians are equal.
                     0 => Ok(run(if number == 2 { 2.0 } else { 1.0 })),
                     1 => Ok(run(9.0)),
                     2 => Ok(run(1.0)),

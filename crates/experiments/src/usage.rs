@@ -29,8 +29,7 @@ impl Meter {
     }
 }
 
-/// Returns the processor time of this process. It is the same as from `getrusage`, but with a resolution of
-/// nanoseconds.
+/// Returns the processor time of this process. The time is the same as from `getrusage`, but with a resolution of nanoseconds.
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

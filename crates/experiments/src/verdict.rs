@@ -93,7 +93,7 @@ pub enum Verdict {
 pub struct Comparison {
     /// The result.
     pub verdict: Verdict,
-    /// The other method's median divided by Laneway's. It is above 1 if Laneway is faster.
+    /// The other method's median divided by Laneway's. The ratio is above 1 if Laneway is faster.
     pub ratio: f64,
 }
 

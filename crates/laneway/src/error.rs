@@ -134,7 +134,11 @@ impl Error {
 
     /// Makes the error for a call that took longer than its deadline.
     pub(crate) fn timed_out(target: impl Into<String>, deadline: Duration) -> Self {
-        Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))
+        Self::own(
+            ErrorKind::Timeout,
+            target,
+            format!("the call took longer than its deadline of {} s", deadline.as_secs_f64()),
+        )
     }
 
     /// Makes the error for an engine that couldn't start or carry out a request, so that no store answered.

@@ -160,7 +160,7 @@ impl Asked {
             // GCS sends gzip objects from about 8 MiB on with chunked encoding. Then only the header
             // `x-goog-stored-content-length` contains their length.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
-                let message = "the answer has no length".to_owned();
+                let message = "the answer doesn't state its length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
             };
             meta.size = length;
@@ -260,7 +260,7 @@ impl Sink for Adapter {
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
         // A chunked body may be longer than its head announced.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
-            let message = "the server sent more bytes than the answer's head announced".to_owned();
+            let message = "the server sent more bytes than the answer's headers announced".to_owned();
             return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
         };
         self.left = left;

@@ -166,7 +166,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _options: &PutOptions,
         _whole: &Checksums,
     ) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::Compose, to, "this store can't join objects by one request"))
+        Err(unsupported(self, Operation::Compose, to, "this store can't join objects in one request"))
     }
 
     /// See [`Store::set_meta`](crate::Store::set_meta).

@@ -65,7 +65,7 @@ impl Encryption {
         let managed = self.algorithm.is_some() || kms_key.is_some();
         if self.customer_key.is_some() && managed {
             return Some(
-                "an object is encrypted with a customer's key or with one that the store manages, not with both",
+                "an object can't be encrypted both with a customer's key and with a key that the store manages",
             );
         }
         if self.algorithm == Some(SseAlgorithm::Aes256) && kms_key.is_some() {

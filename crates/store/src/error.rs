@@ -495,7 +495,7 @@ pub struct CredentialError {
 impl CredentialError {
     pub(crate) fn nothing(tried: Vec<String>) -> Self {
         let message = format!(
-            "no credentials are set up; looked at {}; `laneway help credentials` explains how to set them up, and --anonymous sends requests without credentials",
+            "no credentials are set up; Laneway looked at {}; `laneway help credentials` explains how to set them up, and --anonymous sends requests without credentials",
             tried.join(", ")
         );
         Self { message, unusable: None, tried }

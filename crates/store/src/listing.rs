@@ -123,9 +123,7 @@ impl Tokens {
     /// Fails if an earlier page had the same token.
     pub(crate) fn next(&mut self, token: Option<String>) -> Result<Option<String>, &'static str> {
         match token.filter(|token| !token.is_empty()) {
-            Some(token) if !self.0.insert(token.clone()) => {
-                Err("the answer's next page is one that has come before")
-            }
+            Some(token) if !self.0.insert(token.clone()) => Err("the listing repeats an earlier page"),
             token => Ok(token),
         }
     }

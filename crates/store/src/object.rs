@@ -85,7 +85,7 @@ static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 /// meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a dialect's scheme must be a letter followed by letters, digits, +, - and ., all in lower case, and not one of Laneway's own"
+    "a dialect's scheme must be a letter followed by letters, digits, +, - and ., all in lower case, and not a scheme that Laneway itself uses"
 )]
 pub struct NotAScheme;
 

@@ -31,10 +31,10 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --sse aws:kms --kms-context team=data file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
     kms_context: Vec<(String, String)>,
-    /// Send with each upload a checksum of this kind, which S3 checks and stores: CRC32C, CRC64NVME or SHA256
+    /// Use this kind of checksum for uploads to S3: CRC32C, CRC64NVME or SHA256
     ///
-    /// The default is CRC32C, which takes the least CPU time. Copies inside a store are not affected: they keep the checksum that the store
-    /// computes.
+    /// Laneway sends the checksum with each upload, and S3 checks and stores it. The default is CRC32C, which takes the least CPU time.
+    /// Copies inside a store keep the checksum that the store computes.
     ///
     /// Example: laneway cp --checksum-algorithm SHA256 file s3://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "ALGORITHM", value_parser = checksum_algorithm, global = true, help_heading = NEW_OBJECTS)]
@@ -47,7 +47,7 @@ pub(crate) struct EncryptionOptions {
     /// Example: laneway cp --customer-key-file my.key file gs://my-bucket/
     #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]
     customer_key_file: Option<PathBuf>,
-    /// Read the source with this key, if the source and the destination of a copy are objects
+    /// Read the source with this key, in a copy from one object to another
     ///
     /// Instead of the option, you can set LANEWAY_SOURCE_CUSTOMER_KEY to the key.
     ///

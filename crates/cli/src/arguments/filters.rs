@@ -216,10 +216,11 @@ impl InventoryOption {
 /// The option for a file of names.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct NamesFromOption {
-    /// Take the names from FILE (- for stdin), one per line, instead of listing
+    /// Read names from FILE (- for stdin), one per line, instead of listing the source
     ///
-    /// The names are relative to SRC. For rm they are relative to URL, or are whole URLs if no URL is given. Laneway skips empty lines and
-    /// lines that begin with # or ;. cp and rm accept no filters together with this option. sync applies its filters to the names.
+    /// The names are relative to SRC. For rm, the names are relative to URL. If no URL is given, each line is a whole URL. Laneway skips
+    /// empty lines and lines that begin with # or ;. cp and rm accept no filters together with this option. sync applies its filters to the
+    /// names.
     ///
     /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]

@@ -17,7 +17,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--delete-after", "--delete-before", "--delete-during", "--del"],
         SYNC,
-        "use --delete; it removes at the end, and only if nothing failed",
+        "use --delete; it removes items at the end, and only if nothing failed",
     ),
     (&["--delete-excluded"], SYNC, "not supported; --delete never removes items that the filters skip"),
     (&["--no-clobber", "--immutable"], SYNC, "use --ignore-existing"),
@@ -130,7 +130,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--filter", "--include-from", "--filter-from"],
         &[],
-        "use --include and --exclude, or --exclude-from FILE, in which '+ ' begins a rule to include",
+        "use --include and --exclude, or --exclude-from FILE, with '+ ' before each name to include",
     ),
     (&["-I", "--read-paths-from-stdin", "--files-from-raw"], &[], "use --files-from -"),
     (&["--manifest-path"], &[], "use --manifest FILE"),
@@ -146,7 +146,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--account", "--configuration", "--impersonate-service-account", "--credentials-file"],
         &[],
-        "not supported; `laneway help credentials` explains which credentials are used",
+        "not supported; `laneway help credentials` explains which credentials Laneway uses",
     ),
 ];
 
@@ -162,7 +162,7 @@ const VERB_ANSWERS: &[(&[&str], &str)] = &[
     (&["moveto", "rename"], "use mv"),
     (
         &["list", "dir", "lsf", "lsl", "lsd", "tree", "list-objects-v2", "list-buckets"],
-        "use ls, with -l for sizes and -r for everything below",
+        "use ls; -l shows sizes, and -r includes all folders",
     ),
     (&["lsjson"], "use ls -r --json"),
     (&["delete", "del", "remove", "deletefile", "unlink"], "use rm"),
@@ -224,7 +224,7 @@ const OF_PARSERS: &[&str] = &[
     "cannot parse float from empty string",
 ];
 
-/// Returns the message for an error of clap, in Laneway's words where they are clearer.
+/// Returns the message for an error of clap. It replaces some of clap's words by clearer ones.
 pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.clone(),
@@ -239,7 +239,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
         if let Some((_, _, answer)) = answer {
             return format!("{typed}: {answer}");
         }
-        // Clap also suggests passing the option as a value after `--`, which is never meant.
+        // Clap also suggests passing the option as a value after `--`, but users never mean that.
         error.remove(ContextKind::Suggested);
         let suggested = match error.get(ContextKind::SuggestedArg) {
             Some(ContextValue::String(suggested)) => suggested.clone(),
@@ -274,7 +274,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     OF_PARSERS.iter().fold(text.to_owned(), |text, words| text.replace(words, "expects a count of 0 or more"))
 }
 
-/// Returns whether an option is accepted by every verb.
+/// Returns whether every verb accepts an option.
 pub(super) fn is_common(command: &Command, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
     command.get_arguments().filter(|arg| arg.is_global_set()).any(|arg| {

@@ -1,11 +1,11 @@
-//! Every verb accepts the common options. This module says which of them have an effect on each verb, and
-//! arranges the help. `-h` shows a verb's most used options. `--help` shows all that have an effect, with examples.
+//! Every verb accepts the common options, but only some of them affect it. This module lists these for each verb, and arranges the help.
+//! `-h` shows a verb's most used options. `--help` shows all that have an effect, with examples.
 
 use clap::{Arg, Command};
 
 use super::topics;
 
-/// The heading of options for new objects. They have no effect on a verb that makes no objects.
+/// The heading of options for new objects. They have no effect on a verb that creates no objects.
 pub(crate) const NEW_OBJECTS: &str = "New objects";
 
 /// Returns the command line's definition with help arranged for each verb.
@@ -29,7 +29,7 @@ pub(crate) fn arranged(command: Command) -> Command {
 /// Kinds of verbs. The kind decides which of the common options have an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
-    /// Makes objects.
+    /// Creates objects.
     Writes,
     /// Sends requests to a store, but creates no objects: lists, reads metadata, compares, restores or removes objects, or
     /// manages buckets.
@@ -40,9 +40,9 @@ enum Effect {
     Measures,
     /// Sends no request to the user's stores: reads files, or uses a store in this process.
     Shows,
-    /// Serves, until it is stopped.
+    /// Runs a server until the user stops it.
     Serves,
-    /// Prints one text.
+    /// Prints help, the manual or a completion script.
     Prints,
 }
 

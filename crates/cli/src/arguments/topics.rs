@@ -20,19 +20,20 @@ URLs and paths
 Folders. A key can contain slashes, and a prefix that ends in a slash works like a folder. Commands refuse a folder or
 prefix unless -r is given. sync and verify always work on folders.
 
-Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its own name below DST:
+Destinations of cp and mv. DST is the name of the copy. If DST ends in a slash, the copy keeps its source's name below
+DST:
 
   laneway cp a.txt gs://b/c           makes gs://b/c
   laneway cp a.txt gs://b/c/          makes gs://b/c/a.txt
   laneway cp -r dir gs://b/c          makes gs://b/c/...
   laneway cp -r dir gs://b/c/         makes gs://b/c/dir/...
 
-Versions. In a bucket that keeps versions, gs://BUCKET/KEY#GENERATION and s3://BUCKET/KEY#VERSION_ID name one of them.
-`laneway ls -a` lists them. stat, cat, rm and cp accept them. To name a key that contains #, write it as [#].
+Versions. In a bucket that keeps versions, gs://BUCKET/KEY#GENERATION and s3://BUCKET/KEY#VERSION_ID name one version.
+`laneway ls -a` lists versions. stat, cat, rm and cp accept them. If a key contains #, write this # as [#].
 
 Characters. Write keys as they are, without percent-encoding. Quote URLs with *, ?, [, # or spaces in a shell.
 
-Other servers. --s3-endpoint sets the server for s3:// URLs, and --gcs-endpoint the one for gs:// URLs:
+Other servers. --s3-endpoint sets the server for s3:// URLs, and --gcs-endpoint the server for gs:// URLs:
 
   laneway --s3-endpoint http://localhost:9000 ls s3://";
 
@@ -77,7 +78,7 @@ Patterns
   ?        one character except /
   [a-z]    one character of a set; [!a-z] is one character outside the set
 
-In URLs. Patterns match keys, not names of buckets. Quote them, so that the shell leaves them alone:
+In URLs. Patterns match keys, not names of buckets. Quote them, so that the shell doesn't expand them:
 
   laneway ls 'gs://my-bucket/photos/*.jpg'
   laneway rm 's3://my-bucket/logs/**/2026-*.gz'
@@ -97,28 +98,29 @@ Rules apply in order and the first match wins. A name that matches no rule is in
   laneway sync --exclude '.git/' --exclude '*.tmp' site gs://my-bucket/site
   laneway rm -r --include keep.log --exclude '*.log' gs://my-bucket/old
 
---exclude-from FILE reads rules from a file, one per line. A line that begins with '+ ' includes.
-Any other line excludes, with or without '- ' in front.";
+--exclude-from FILE reads rules from a file, one per line. A line that begins with '+ ' is an --include rule.
+Any other line is an --exclude rule, with or without '- ' in front.";
 
 const JSON: &str = "\
 JSON output
 
---json prints one JSON object per line on standard output. `kind` names the record. Fields that don't apply are missing,
-and new ones may be added. Timestamps are in UTC; start_s and end_s are seconds since the program started.
+--json prints one JSON object per line on standard output. `kind` is the record's type. Fields that don't apply are
+missing, and later versions may add fields. Timestamps are in UTC; start_s and end_s are seconds since the program
+started.
 
   item        an object that cp, mv, sync, rm, setmeta, restore or verify finished: op, source, destination, bytes,
-              start_s, end_s, attempts, verified; skipped says why it was skipped, dry_run marks a plan, and error and
-              class describe a failure
+              start_s, end_s, attempts, verified; skipped is the reason why it was skipped, dry_run is true in a
+              dry run, and error and class describe a failure
   summary     the last record of such a command: files, failed, skipped, unchanged, removed, bytes, seconds,
               connections, requests, retries, and stats with --stats
-  object      an object of ls or stat: url, size, updated, etag, checksums in base64, headers, metadata
-  prefix      a prefix of ls: url
-  bucket      a bucket of ls, mb or rb: url, outcome
-  usage       a total of du or ls --summarize: url, objects, bytes
+  object      an object from ls or stat: url, size, updated, etag, checksums in base64, headers, metadata
+  prefix      a prefix from ls: url
+  bucket      a bucket from ls, mb or rb: url, outcome
+  usage       a total from du or ls --summarize: url, objects, bytes
   hash        the checksums of a file: source, size, crc32c, crc64nvme, md5
-  signed_url  a URL of sign: source, method, url, expires_at, headers
+  signed_url  a URL from sign: source, method, url, expires_at, headers
   commands    the last record of run: done, failed, skipped
-  warning     something that was skipped or done otherwise than requested: source, warning
+  warning     an item that was skipped, or treated differently than requested: source, warning
   error       a failure of the command or of one URL: url, error, class
   stats       the counters of --stats, for a command without a summary
 
@@ -186,7 +188,7 @@ const EXAMPLES: &[Examples] = &[
         "stat",
         &[
             ("Show an object's metadata", "laneway stat gs://my-bucket/photo.jpg"),
-            ("The same as JSON", "laneway stat --json 's3://my-bucket/*.jpg'"),
+            ("Show the metadata of many objects as JSON", "laneway stat --json 's3://my-bucket/*.jpg'"),
         ],
     ),
     (

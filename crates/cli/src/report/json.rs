@@ -64,7 +64,7 @@ pub(crate) struct SummaryRecord {
     /// Bytes that an earlier, interrupted run had already moved.
     #[serde(skip_serializing_if = "is_zero")]
     resumed_bytes: u64,
-    /// True if the job gave up early, because a failure would have struck all other items too.
+    /// True if the job gave up early, because a failure would have affected all other items too.
     #[serde(skip_serializing_if = "is_false")]
     stopped: bool,
     #[serde(skip_serializing_if = "is_false")]

@@ -121,7 +121,7 @@ pub(crate) fn shown(verified: Verified) -> Option<String> {
     (verified != Verified::NotApplicable).then(|| verified.to_string())
 }
 
-/// Returns the phrase that names the checksums of a `verify`. It is empty for jobs that compare nothing.
+/// Returns the phrase that names the checksums of a `verify`. The phrase is empty for jobs that compare nothing.
 fn compared(summary: &Summary, checksums: &BTreeSet<String>) -> String {
     let names = checksums.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
     match (summary.unverified, names.as_str()) {
@@ -168,7 +168,7 @@ pub(crate) fn archive_status(meta: &laneway::ObjectMeta) -> &'static str {
     }
 }
 
-/// Returns the line of a delete marker in a long listing. It has no size.
+/// Returns the line of a delete marker in a long listing. Delete markers have no size.
 pub(crate) fn delete_marker(updated: Option<SystemTime>, url: &str) -> String {
     let time = updated.and_then(timestamp).unwrap_or_default();
     format!("{:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}{DELETE_MARKER}", "-")

@@ -224,14 +224,14 @@ fn as_of() -> &'static str {
     lists.map(|can| can.prices.as_of).min().unwrap_or_default()
 }
 
-/// The end of the note on prices. It says which costs the figures leave out.
+/// The end of the note on prices, which says which costs the figures leave out.
 const LEFT_OUT: &str = "one region, egress and storage not included";
 
 /// Returns the price of requests in US dollars.
 ///
 /// The prices are those of one region and the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a region
-/// (<https://cloud.google.com/storage/pricing>). They leave out egress, storage, retrieval and discounts. The prices are wrong for other
-/// stores that speak one of these protocols.
+/// (<https://cloud.google.com/storage/pricing>). The prices leave out egress, storage, retrieval and discounts. The prices are wrong for
+/// other stores that speak one of these protocols.
 fn cost(provider: Provider, requests: &Requests) -> f64 {
     let prices = capabilities_of(provider).map_or(RequestPrices::FREE, |can| can.prices);
     let of = |requests: u64, price: f64| requests as f64 / 1000.0 * price;

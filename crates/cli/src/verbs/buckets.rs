@@ -71,8 +71,8 @@ const CONFLICT: u16 = 409;
 
 /// Remove buckets
 ///
-/// A bucket must be empty, unless --force removes its objects first, with all versions that the bucket keeps. --force asks first, as
-/// rm -r does.
+/// A bucket must be empty. With --force, Laneway first removes its objects and all their versions. Laneway asks before it removes objects,
+/// like rm -r.
 #[derive(Args, Debug)]
 pub(crate) struct Rb {
     /// Buckets, as gs://BUCKET or s3://BUCKET
@@ -175,9 +175,9 @@ enum SettingVerb {
     Lifecycle(LifecycleArguments),
 }
 
-/// Show whether a bucket keeps versions, or change it
+/// Show or change whether a bucket keeps versions
 ///
-/// Without on or off, it prints the setting as JSON in the store's own form.
+/// Without on or off, the command prints the setting as JSON in the store's own format.
 #[derive(Args, Debug)]
 struct VersioningArguments {
     /// Bucket, as gs://BUCKET or s3://BUCKET
@@ -190,14 +190,14 @@ struct VersioningArguments {
 
 /// Show, replace or clear the lifecycle rules of a bucket
 ///
-/// The rules are JSON in the store's own form: that of `gcloud storage buckets update --lifecycle-file` on GCS, and that of
-/// `aws s3api put-bucket-lifecycle-configuration` on S3. Without an option, lifecycle prints them.
+/// The rules are JSON in the store's own format. On GCS it is the format of `gcloud storage buckets update --lifecycle-file`. On S3 it is
+/// the format of `aws s3api put-bucket-lifecycle-configuration`. Without an option, the command prints the rules.
 #[derive(Args, Debug)]
 struct LifecycleArguments {
     /// Bucket, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL")]
     url: OsString,
-    /// Replace the rules by those in FILE; - is stdin
+    /// Replace all rules with the rules in FILE; - is stdin
     ///
     /// Example: laneway bucket lifecycle s3://my-bucket --set rules.json
     #[arg(long, value_name = "FILE", conflicts_with = "clear")]
@@ -246,7 +246,7 @@ impl BucketVerb {
     }
 }
 
-/// Returns the setting that turns versions on or off, in the form of the bucket's store.
+/// Returns the setting that turns versions on or off, in the format of the bucket's store.
 fn versioning(at: &Location, is_on: bool) -> String {
     let is_s3 = matches!(at, Location::Object { provider: Provider::S3, .. });
     match (is_s3, is_on) {

@@ -39,7 +39,7 @@ impl Cat {
             return Err(BadUsage::new(why).on(&places).into());
         }
         standard_streams::output()?;
-        // Write to the file descriptor. `Stdout` would search every chunk for line ends, and copy the bytes after the last one to its
+        // Write to the file descriptor. `Stdout` would search every chunk for line ends, and copy the bytes after the last line end to its
         // buffer.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;

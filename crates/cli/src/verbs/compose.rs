@@ -12,13 +12,14 @@ use crate::locations;
 use crate::report::json::class;
 use crate::report::object::ObjectRecord;
 
-/// Join objects of one bucket to a new object
+/// Join objects of one bucket into a new object
 ///
-/// The store joins them by itself, in the order of the command line. GCS takes up to 1024 objects of any size and of one storage class,
-/// which the new object gets. S3 takes objects of at least 5 MiB, except for the last one. The sources stay.
+/// The store joins the objects itself, in the order of the command line. GCS joins up to 1024 objects of any size. They must have the same
+/// storage class, and the new object gets this class too. On S3, each object except the last must have at least 5 MiB. The sources are
+/// kept.
 #[derive(Args, Debug)]
 pub(crate) struct Compose {
-    /// Objects to join, and last the new object
+    /// Objects to join, followed by the new object
     #[arg(value_name = "URL", required = true, num_args = 2..)]
     urls: Vec<OsString>,
     /// Fail if the new object exists
@@ -26,7 +27,7 @@ pub(crate) struct Compose {
     /// Example: laneway compose -n gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all
     #[arg(long, short)]
     no_clobber: bool,
-    /// Set the Content-Type, instead of that of the first object
+    /// Set the Content-Type [default: the Content-Type of the first object]
     ///
     /// Example: laneway compose --content-type text/csv gs://my-bucket/1 gs://my-bucket/2 gs://my-bucket/all
     #[arg(long, value_name = "TYPE")]
@@ -37,7 +38,7 @@ impl Compose {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut places = locations::versioned(&self.urls)?;
         let Some(destination) = places.pop().filter(|_| !places.is_empty()) else {
-            return Err(BadUsage::new("give the objects to join, and then the new object").into());
+            return Err(BadUsage::new("give the objects to join, followed by the new object").into());
         };
         let mut put = PutOptions::default();
         put.content_type = self.content_type;

@@ -18,16 +18,15 @@ use crate::{job, standard_streams};
 
 /// Copy files and objects
 ///
-/// DST is the name of the copy: an object, a prefix, a file or a folder. End DST with / to copy sources into it under
-/// their own names: `cp -r dir gs://b/p/` makes keys below p/dir/, and `cp -r dir gs://b/p` makes keys below p/. A DST
-/// of . or .. works as if it ended with /. So does a DST that is an existing local folder, unless the only source is a
-/// folder or prefix. The destination of a folder or prefix never depends on what exists at DST.
+/// DST is the name of the copy: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names: `cp
+/// -r dir gs://b/p/` makes keys below p/dir/, and `cp -r dir gs://b/p` makes keys below p/. A DST of . or .. works as if it ended with /.
+/// So does a DST that is an existing local folder, unless the only source is a folder or prefix. A folder or prefix gets the same
+/// destination whether or not DST exists.
 ///
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
-/// After an interruption, repeat the command. Large transfers continue where they stopped. With -n, Laneway also skips
-/// items that are done. For uploads to gs://, use -n only if the interrupted command had it. Otherwise large files
-/// start again.
+/// After an interruption, repeat the command. Large transfers continue where they stopped. With -n, Laneway also skips items that are done.
+/// For uploads to gs://, use -n only if the interrupted command had it. If you add -n, large files start from the beginning.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -54,7 +53,8 @@ pub(crate) struct Cp {
     inventory: InventoryOption,
     /// Decompress downloaded objects with Content-Encoding gzip or zstd
     ///
-    /// Laneway compares the stored bytes first. The file has the same name as the object. Objects with another encoding fail.
+    /// Laneway verifies the checksum of the compressed bytes, and then decompresses them. The file has the same name as the object. Objects
+    /// with another encoding fail.
     ///
     /// Example: laneway cp -r --decompress gs://my-bucket/logs logs
     #[arg(hide_short_help = true, long)]
@@ -163,7 +163,7 @@ pub(crate) struct NewObjectOptions {
     /// Example: --metadata team=data --metadata stage=raw
     #[arg(long, value_name = "K=V", value_parser = crate::arguments::metadata, help_heading = NEW_OBJECTS)]
     metadata: Vec<(String, String)>,
-    /// Set the storage class, by the store's name for it
+    /// Set the storage class, such as NEARLINE on GCS or STANDARD_IA on S3
     ///
     /// Example: --storage-class NEARLINE
     #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
@@ -253,8 +253,8 @@ const WORDING: Wording = Wording {
     resume: "Run the same command with -n to continue",
 };
 
-/// The wording for a store whose multipart uploads accept no condition. For such a store, `-n` selects another kind of upload. If a user
-/// repeated a command and added `-n`, large files would start again.
+/// The wording for a store whose multipart uploads accept no precondition. For such a store, `-n` selects another kind of upload. If a user
+/// repeated a command and added `-n`, large files would start from the beginning.
 const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {
@@ -308,7 +308,7 @@ impl CopyOptions {
 
 /// Move files and objects: copy, verify, then remove the source
 ///
-/// DST works as it does for cp. The destination of a folder or prefix never depends on what exists at DST.
+/// DST works as it does for cp. A folder or prefix gets the same destination whether or not DST exists.
 ///
 /// Laneway removes a source only after its copy is complete and verified. Sources that fail stay where they are.
 #[derive(Args, Debug)]

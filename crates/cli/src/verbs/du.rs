@@ -78,7 +78,7 @@ impl Sum {
 /// The folders around the current position of an ordered listing, innermost last, with their sums so far.
 #[derive(Debug)]
 struct FolderSums {
-    /// The length in bytes of the keys' common beginning above the counted folders.
+    /// The length in bytes of the prefix above the counted folders. All keys begin with this prefix.
     base: usize,
     open: Vec<(String, Sum)>,
     last: String,

@@ -25,7 +25,7 @@ use crate::{arguments, locations};
 ///
 /// -h prints help; with -l it means --readable-sizes, so `ls -lh` works as usual.
 #[derive(Args, Debug)]
-// The flag `short_h` below means --readable-sizes if -l is given. Otherwise it prints help.
+// The flag `short_h` below means --readable-sizes if -l is given. Without -l, the flag prints help.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
     /// Bucket, prefix, object or pattern; gs:// and s3:// list buckets
@@ -325,7 +325,7 @@ impl Stat {
         Ok(tally.exit())
     }
 
-    /// Requests the tags and the grants of an object, as far as the options ask for them.
+    /// Requests the tags and the grants of an object if the options ask for them.
     fn access(&self, client: &Client, at: &Location) -> Result<ObjectAccess, Error> {
         match self.tags || self.acl {
             true => client.access(at, self.tags, self.acl),

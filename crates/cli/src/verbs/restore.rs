@@ -15,12 +15,12 @@ use crate::{job, locations};
 /// Restore objects from S3's archives, or deleted objects on GCS
 ///
 /// S3: objects of the classes GLACIER and DEEP_ARCHIVE, and in the archive tiers of INTELLIGENT_TIERING, can't be read before they are
-/// restored. S3 takes minutes to two days for that. `stat` and `ls -l` show whether it is done.
-/// Laneway skips objects that aren't in an archive or are already being restored. If an object was already restored, --days keeps the
-/// restored copy for longer.
+/// restored. S3 restores an object within minutes to two days. `stat` and `ls -l` show whether the object is restored. Laneway skips
+/// objects that aren't in an archive or are already being restored. If an object was already restored, --days keeps the restored copy for
+/// longer.
 ///
 /// GCS: buckets with soft deletion keep deleted objects for at least a week, and `ls --soft-deleted` lists them. Without a generation, the
-/// newest deleted object of a name comes back. If a live object has the name, Laneway keeps it unless --overwrite is given.
+/// newest deleted object of a name comes back. If a live object has the same name, Laneway keeps it unless --overwrite is given.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreVerb {
     /// Objects, versions, patterns, or with -r prefixes
@@ -40,8 +40,8 @@ pub(crate) struct RestoreVerb {
     dry_run: bool,
     /// Keep the restored copies for N days
     ///
-    /// Objects in GLACIER and DEEP_ARCHIVE need this option. Don't use it for INTELLIGENT_TIERING, where the object itself leaves the
-    /// archive.
+    /// Objects in GLACIER and DEEP_ARCHIVE need this option. Don't use it for INTELLIGENT_TIERING, where S3 moves the object itself out of
+    /// the archive.
     ///
     /// Example: laneway restore --days 7 s3://my-bucket/2019/all.tar
     #[arg(long, short, value_name = "N")]
@@ -51,7 +51,7 @@ pub(crate) struct RestoreVerb {
     /// Example: laneway restore --days 7 --tier Bulk s3://my-bucket/2019/all.tar
     #[arg(long, alias = "priority", value_name = "TIER")]
     tier: Option<String>,
-    /// Replace objects that have the names of deleted ones, on GCS
+    /// Let restored objects replace live objects of the same name, on GCS
     ///
     /// Example: laneway restore --overwrite gs://my-bucket/photo.jpg
     #[arg(long, alias = "allow-overwrite")]

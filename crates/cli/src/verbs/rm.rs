@@ -17,8 +17,8 @@ use laneway_quantity as quantity;
 
 /// Remove objects
 ///
-/// With -r, -a or wildcards, Laneway asks first if more than 1000 objects match or if it cannot count them. It only asks on a terminal, and
-/// never inside `run`. Without a terminal, try --dry-run first.
+/// With -r, -a or wildcards, Laneway asks first if more than 1000 objects match or if it cannot count them. Laneway only asks on a
+/// terminal, and never inside `run`. Without a terminal, try --dry-run first.
 ///
 /// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. If you name a version,
 /// Laneway deletes it permanently. -a deletes all versions permanently, and a delete marker only after the versions that it hides. With a

@@ -230,7 +230,8 @@ impl CommandFile {
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
             return CommandOutcome::Before;
         }
-        // A command with its own --manifest records its outcomes there. So this manifest doesn't show whether the command did anything.
+        // A command with its own --manifest records its outcomes there. So the manifest of `run` doesn't show whether the command did
+        // anything.
         let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
         let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
         // An interrupted command has no outcome to record.

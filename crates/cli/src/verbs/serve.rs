@@ -17,8 +17,8 @@ use crate::job::Interrupt;
 
 /// Run a small object store for demos and tests
 ///
-/// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. It can imitate a distant or
-/// failing store. Don't keep data that matters in it: everybody who can reach the store can read and write everything. The store therefore
+/// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. The server can imitate a distant
+/// or failing store. Don't keep important data in this store: anyone who can reach the store can read and write all objects. The store therefore
 /// listens on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
@@ -36,8 +36,8 @@ pub(crate) struct Serve {
     root: Option<PathBuf>,
     /// Start with the files below this folder as objects: DIR/BUCKET/KEY
     ///
-    /// Each folder in DIR becomes a bucket, and the files below it become its objects. They replace objects of the same name in --root. A
-    /// reset of the store (POST /_laneway/reset) reads DIR again.
+    /// Each folder in DIR becomes a bucket, and the files below it become its objects. The files replace objects of the same name in
+    /// --root. A reset of the store (POST /_laneway/reset) reads DIR again.
     ///
     /// Example: laneway serve --seed fixtures
     #[arg(long, value_name = "DIR")]
@@ -49,7 +49,7 @@ pub(crate) struct Serve {
     listen: SocketAddr,
     /// Keep versions in every new bucket
     ///
-    /// Without this, a bucket keeps versions only if a client turns them on.
+    /// Without --versions, a bucket keeps versions only if a client turns them on.
     ///
     /// Example: laneway serve --versions --bucket demo
     #[arg(long)]
@@ -57,7 +57,7 @@ pub(crate) struct Serve {
 
     /// Accept access control lists, bucket policies and lifecycles, without enforcing them
     ///
-    /// Without this, the server refuses requests for them with status 501.
+    /// Without this option, the server refuses requests for such settings with status 501.
     ///
     /// Example: laneway serve --accept-unenforced --bucket demo
     #[arg(hide_short_help = true, long)]
@@ -131,7 +131,7 @@ pub(crate) struct Serve {
     /// Limit each connection to this rate, such as 90MB/s
     ///
     /// S3 limits a connection to about 90 MB/s, so a client needs several connections for one object to fill a fast link. The limit applies
-    /// to each direction, and includes TLS and framing. It works without --rtt and --bandwidth.
+    /// to each direction, and includes TLS and framing. The option works without --rtt and --bandwidth.
     ///
     /// Example: laneway serve --connection-bandwidth 90MB/s
     #[arg(hide_short_help = true, long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
@@ -308,10 +308,10 @@ impl ServerAddress {
     fn advice(&self, loopback: bool) -> String {
         let ca = self.ca.as_deref().map(|ca| format!(" --ca-cert {}", quoted(ca))).unwrap_or_default();
         let mut text = String::from(
-            "This store is for demos and tests; don't keep data that matters in it. Press Ctrl-C to stop it.\n",
+            "This store is for demos and tests; don't keep important data here. Press Ctrl-C to stop it.\n",
         );
         if !loopback {
-            text += "The store listens on more than the loopback interface: everybody who reaches it can read and write everything.\n";
+            text += "The store listens on more than the loopback interface: anyone who can reach it can read and write all objects.\n";
         }
         text += "To use the store:\n";
         let (url, key, secret) = (&self.url, &self.access_key, &self.secret_key);

@@ -18,10 +18,10 @@ use crate::{job, locations};
 ///
 /// Fields you don't name are kept. An empty value clears a field.
 ///
-/// GCS changes its objects in place. Only a change of storage class rewrites the object; this resets the access control list to the
+/// GCS changes metadata in place. Only a new storage class makes GCS rewrite the object, which resets its access control list to the
 /// bucket's default. On S3, Laneway copies each object onto itself inside the store, in parts if it is larger than 5 GiB. The object keeps
-/// its tags. Its time of change and access control list become those of a new object. If the bucket keeps versions, this adds a version.
-/// --acl, --tags and --clear-tags alone need no copy.
+/// its tags. The object gets a new modification time, and the access control list of a new object. If the bucket keeps versions, this adds
+/// a version. --acl, --tags and --clear-tags alone need no copy.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes
@@ -78,7 +78,7 @@ struct MetadataOptions {
     expires: Option<SystemTime>,
     /// Set the custom time on GCS to TIME, such as 2027-01-31
     ///
-    /// It can't be set to an earlier time. Lifecycle rules can depend on it.
+    /// The custom time can't be set to an earlier time. Lifecycle rules can depend on it.
     ///
     /// Example: --custom-time 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -98,7 +98,7 @@ struct MetadataOptions {
     /// Example: --clear-metadata
     #[arg(long, visible_alias = "clear-custom-metadata")]
     clear_metadata: bool,
-    /// Set a predefined access control list, by the store's name for it
+    /// Set a predefined access control list, such as private or public-read
     ///
     /// Buckets with uniform access, and most buckets on Amazon S3, have no such lists and refuse this option.
     ///
@@ -115,7 +115,7 @@ struct MetadataOptions {
     /// Example: --clear-tags
     #[arg(long)]
     clear_tags: bool,
-    /// Set the storage class, by the store's name for it
+    /// Set the storage class, such as NEARLINE on GCS or STANDARD_IA on S3
     ///
     /// Example: --storage-class NEARLINE
     #[arg(long, value_name = "CLASS")]

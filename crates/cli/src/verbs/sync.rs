@@ -1,4 +1,4 @@
-//! `laneway sync`: makes one place equal to another.
+//! `laneway sync`: makes a folder or prefix equal to another.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -16,15 +16,15 @@ use crate::verbs::cp::NewObjectOptions;
 
 /// Make DST equal to SRC
 ///
-/// Laneway copies a file or object if DST lacks it, if the sizes differ, or if the one at DST is older. If both sides record the file's
-/// modification time, Laneway also copies if the two times differ. Local files record it. Objects on gs:// record it if --preserve, gcloud
-/// storage rsync or rclone wrote them. --checksum compares contents instead of times.
+/// Laneway copies a file or object if DST lacks it, if the sizes differ, or if the item at DST is older. If both sides record the file's
+/// modification time, Laneway also copies if the two times differ. Local files record this time. Objects on gs:// record it if --preserve,
+/// gcloud storage rsync or rclone wrote them. --checksum compares contents instead of times.
 ///
-/// --delete removes items from DST that SRC lacks. It does so at the end, and only if nothing failed. It never removes items that the
-/// filters skip. --inventory and --delete cannot be combined: SRC may have changed since the inventory was made.
+/// --delete removes items from DST that SRC lacks. Laneway removes them at the end, and only if nothing failed. Laneway never removes items
+/// that the filters skip. --inventory and --delete cannot be combined: SRC may have changed since the inventory was made.
 ///
-/// With --files-from, Laneway looks up each name on both sides, and lists neither side. A name that SRC lacks is an error. With --delete it
-/// is no error, and Laneway removes it from DST.
+/// With --files-from, Laneway looks up each name on both sides, and lists neither side. A name that SRC lacks is an error. With --delete,
+/// Laneway instead removes this name from DST.
 ///
 /// After an interruption, run the same command to continue.
 #[derive(Args, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Sync {
     /// Example: laneway sync -n --delete site gs://my-bucket/site
     #[arg(long, short = 'n', alias = "dryrun")]
     dry_run: bool,
-    // The option exists for users of other tools. It has no effect, because a sync always includes all folders.
+    // The option exists for users of other tools. The option has no effect, because a sync always includes all folders.
     #[arg(long, short, short_alias = 'R', hide = true)]
     recursive: bool,
     /// Compare contents by checksum, not times
@@ -92,8 +92,8 @@ pub(crate) struct Sync {
     allow_empty: bool,
     /// Let --delete run on a DST that contains only a folder named like SRC, and remove that folder
     ///
-    /// Such a folder is usually a copy of SRC that `cp -r` made with a slash at the end of DST. So the DST of sync was probably meant to be
-    /// that folder.
+    /// Such a folder is usually a copy of SRC that `cp -r` made with a slash at the end of DST. So that folder was probably meant as the
+    /// DST of sync.
     ///
     /// Example: laneway sync --delete --force site gs://my-bucket/site
     #[arg(hide_short_help = true, long, requires = "delete")]

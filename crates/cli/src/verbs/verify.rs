@@ -1,4 +1,4 @@
-//! `laneway verify`: compares two places.
+//! `laneway verify`: compares two folders or prefixes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::report::line::Wording;
 
 /// Compare two folders or prefixes by name, size and checksum
 ///
-/// Laneway compares objects by the checksums or ETags in the listings. It reads and hashes local files. Each name that differs, or that one
-/// side lacks, is an error, and the exit status is then 1. The last line names the checksums that were compared.
+/// Laneway compares objects by the checksums or ETags in the listings. Laneway reads and hashes local files. Each name that differs, or
+/// that one side lacks, is an error, and the exit status is then 1. The last line names the checksums that were compared.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// Folder, or prefix such as gs://bucket/prefix
@@ -25,7 +25,7 @@ pub(crate) struct Verify {
     /// Folder or prefix to compare with SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    // The option exists for users of other tools. It has no effect, because checksums are always compared.
+    // The option exists for users of other tools. The option has no effect, because checksums are always compared.
     #[arg(long, short, hide = true, conflicts_with = "no_read")]
     checksum: bool,
     /// Compare local files by name and size only

@@ -113,14 +113,14 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
         let (run, calls) = below().run(&scene.program(), &scene.arguments);
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         let growing = calls.iter().filter(|call| GROWING.contains(&&*call.name)).count() as u64;
-        // After the first few, all writes are alike.
+        // After the first eight writes, all writes are alike, so test only each 25th.
         for nth in (1..=growing).filter(|nth| *nth <= 8 || nth.is_multiple_of(25)) {
             let when = format!("{:?} full from write {nth} on", scene.arguments);
             scene.reset();
             let full = below().strike_from(GROWING, nth, u64::from(u32::MAX), Blow::Error(ENOSPC));
             let run = full.run(&scene.program(), &scene.arguments).0;
             match run.status {
-                // The last writes are to the journal. The download can do without them.
+                // The last writes are to the journal. The download succeeds without them.
                 Some(0) => scene.assert_changed(&when),
                 _ => {
                     assert!(
@@ -225,7 +225,7 @@ fn a_folder_that_is_removed_under_a_download_is_an_error_that_names_it() {
         server.set_faults(Faults::parse(["get stall@1KiB"]).expect("a rule"));
         let changes = Changes::of(&path);
         let running = scene.program().start(&scene.arguments);
-        // The large download has its file at once. The small one creates nothing until all bytes have arrived.
+        // The large download creates its file at once. The small download creates nothing until all bytes have arrived.
         if folder == "out" {
             changes.wait_until(|| !scene.temporary().is_empty());
         }

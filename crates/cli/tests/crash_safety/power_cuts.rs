@@ -56,7 +56,7 @@ fn cut(scene: &Scene, step: Option<&Step>, loss: Loss) {
     let (run, _) = calls("second").run(&scene.program(), &scene.arguments);
     assert_eq!(run.status, Some(0), "{when}, the next run: {}", run.stderr);
     scene.assert_changed(&when);
-    // A partial file whose name was lost is gone. The next run has found and reused one whose name survived.
+    // If the power cut lost a partial file's name, the file is gone. Otherwise the next run has found and reused the file.
     scene.assert_tidy(&when);
 }
 

@@ -9,7 +9,7 @@ use laneway_server::{Config, GcsConfig, S3Config};
 use laneway_testkit::{Endpoint, Program, Run, Running, Wire, random_bytes};
 
 pub(crate) const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
-/// Exit status of a killed program: it has none.
+/// A killed program has no exit status.
 pub(crate) const KILLED: Option<i32> = None;
 
 pub(crate) type Bytes = Rc<Vec<u8>>;
@@ -242,7 +242,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A size that moves in several requests, in either direction.
+/// A size that takes several requests, in a download and in an upload.
 const LARGE: usize = (17 << 20) + 5;
 /// Number of small files in a tree, beside its large one.
 const FILES: usize = 24;

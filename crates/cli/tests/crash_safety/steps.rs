@@ -17,7 +17,7 @@ pub(crate) struct Step {
     pub(crate) nth: u64,
 }
 
-/// Returns every call of a run, but only a sample of reads, writes, looks and seeks.
+/// Returns the calls of a run, but only a sample of its many reads, writes, seeks and looks (`stat` and similar calls).
 pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     let mut counts = BTreeMap::<&str, u64>::new();
     for call in calls {
@@ -131,7 +131,7 @@ fn killed_at_random_moments(scene: &Scene, seed: u64) {
         scene.reset();
         let strike = SystemCalls::all().strike(moment, Blow::Kill);
         let (run, _) = strike.run(&scene.program(), &scene.arguments);
-        // A run that needs fewer calls than the first one ends before its kill.
+        // If a run needs fewer calls than the first run, it may end before the kill.
         assert!(matches!(run.status, KILLED | Some(0)), "{when}: {:?} {}", run.status, run.stderr);
         killed += usize::from(run.status == KILLED);
         scene.assert_old_or_new(&when);

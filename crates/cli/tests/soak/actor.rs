@@ -33,7 +33,7 @@ pub(crate) struct Actor<'a> {
     client: Box<dyn Client>,
     server: &'a Server,
     number: usize,
-    /// The prefix of its keys.
+    /// The prefix of the actor's keys.
     own: String,
     folder: PathBuf,
     model: Model,
@@ -90,7 +90,7 @@ impl<'a> Actor<'a> {
         let mut rounds = 0;
         while goes_on(rounds) {
             for op in Operation::round(rounds, &mut self.random) {
-                // The weather runs longer than the actors.
+                // The disturbances last longer than the actors.
                 let _ = self.log.send((self.number, format!("{}: {op:?}", self.client.name())));
                 let outcome = self.carry_out(op);
                 let count = self.counts.entry(op).or_default();

@@ -33,7 +33,7 @@ pub(crate) const COLOUR: &str = "colour";
 /// The operations of every client. Keys are relative to the bucket. A folder in a store is a prefix that ends
 /// in a slash.
 pub(crate) trait Client: Send {
-    /// Returns its name, for messages.
+    /// Returns the client's name, for messages.
     fn name(&self) -> String;
 
     fn put(&mut self, file: &Path, key: &str) -> Result<(), Failure>;
@@ -89,7 +89,7 @@ fn found<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Failure> {
 
 pub(crate) struct Programs {
     program: Program,
-    /// The URL that its keys are appended to.
+    /// The URL to which the client appends keys.
     bucket: String,
     name: String,
     home: PathBuf,

@@ -1,5 +1,6 @@
-//! A day in one scenario. The program does mixed work under these disturbances: credentials expire after a minute, their server sometimes
-//! hangs, the network is cut, and the store is restarted. One object is hot, and connections are limited.
+//! A working day, compressed into one scenario. The program does mixed work under these disturbances: credentials expire after a minute,
+//! their server sometimes hangs, the network is cut, and the store is restarted. The store also limits the requests to one object (the hot
+//! object), and the number of connections.
 //!
 //! Every command must succeed. At the end the store holds exactly the written objects, and each write is one version.
 
@@ -155,7 +156,7 @@ fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -
     over.fetch_or(worker.is_finished(), Relaxed) || worker.is_finished()
 }
 
-// The store of a day. It is on disk, so that it survives a restart. It keeps versions, so that each write can be checked.
+// The store of a day. The store is on disk, so that it survives a restart. The store keeps versions, so that each write can be checked.
 
 const BUCKET: &str = Endpoint::BUCKET;
 /// Limits the requests to the hot object. Beyond that the answer is 429, or 503 `SlowDown` in S3's dialect.
@@ -297,7 +298,7 @@ impl Tokens {
         format!("{}/credentials", self.server.url())
     }
 
-    /// Returns the number of requests at which it hung.
+    /// Returns the number of requests at which the server hung.
     fn hung(&self) -> usize {
         self.server.asked().len() / HANGS_EACH
     }

@@ -5,8 +5,8 @@
 //! a successful read must return the stored bytes. A failed operation may leave the old content or the new. The seed `LANEWAY_SOAK_SEED`
 //! decides the sequence of faults. The machine's timing decides which request meets which fault.
 //!
-//! `make soak` runs for `LANEWAY_SOAK_MINUTES`, and then checks that memory, descriptors and threads have not grown. Without it, each
-//! client performs each operation twice. `LANEWAY_OTHER` names the program of another version to run beside this one.
+//! `make soak` runs for `LANEWAY_SOAK_MINUTES`, and then checks that memory, descriptors and threads have not grown. Without this variable,
+//! each client performs each operation twice. `LANEWAY_OTHER` names the program of another version to run beside this one.
 
 mod actor;
 mod clients;
@@ -38,7 +38,7 @@ fn seed() -> u64 {
     std::env::var("LANEWAY_SOAK_SEED").map_or(1, |seed| seed.parse().expect("LANEWAY_SOAK_SEED is a number"))
 }
 
-/// Returns the protocol of each season.
+/// Returns the protocols of the two soaks: under faults, and under network cuts.
 fn wires() -> [Wire; 2] {
     if seed().is_multiple_of(2) { [Wire::Plain, Wire::TlsH2] } else { [Wire::TlsH2, Wire::Plain] }
 }

@@ -47,7 +47,7 @@ const FAULTS: [&str; 32] = [
 ];
 /// Most faults at a time.
 const FAULTS_MAX: usize = 4;
-/// If no operation begins for this long, the soak hangs.
+/// If no operation begins for this long, the soak counts as hanging and fails.
 const STANDSTILL_MAX: Duration = Duration::from_secs(240);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ impl Weather {
         self.log.clone()
     }
 
-    /// Changes the weather until all actors end, and then restores calm.
+    /// Changes the disturbances until all actors end, and then removes them.
     pub(crate) fn pass(mut self, server: &Server, network: &Network, mut is_over: impl FnMut() -> bool) {
         let mut under_way = BTreeMap::new();
         let mut moved = Instant::now();

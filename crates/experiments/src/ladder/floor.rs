@@ -12,15 +12,13 @@ pub(super) struct Path {
     pub(super) rtt: Duration,
     /// `true` if there is a TLS 1.3 handshake.
     pub(super) tls: bool,
-    /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` means that slow start
-    /// delays nothing. This is the case on the embedded server's simulated path without a bandwidth: it lets any number
-    /// of bytes through at once.
+    /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` means that slow start delays nothing. On
+    /// the embedded server's simulated path without a bandwidth, any number of bytes passes at once.
     pub(super) segment: Option<u32>,
 }
 
-/// Returns the time from the client's start to the last answer. It counts a round trip for TCP, one for TLS and one for
-/// each flight of the largest object. It assumes a separate connection for every object, which is the fastest possible
-/// choice.
+/// Returns the time from the client's start to the last answer. Counts a round trip for TCP, one for TLS and one for each flight of the
+/// largest object. Assumes a separate connection for every object, which is the fastest possible choice.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)

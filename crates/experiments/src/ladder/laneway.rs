@@ -1,8 +1,8 @@
 //! Uploads the folder with Laneway's library, as a program that has just started does. The measured time covers
 //! creating the client and copying the folder.
 //!
-//! It calls the library in this process, and doesn't start the program `laneway`. The rivals here don't start a process
-//! either, so the start would count against Laneway alone. Installed programs are compared with the program `laneway`.
+//! This method calls the library in this process, and doesn't start the program `laneway`. The rivals here don't start a process either, so
+//! the start would count against Laneway alone. Installed programs are compared with the program `laneway`.
 
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 

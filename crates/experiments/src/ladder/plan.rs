@@ -21,7 +21,7 @@ pub struct Plan {
     pub size: u64,
     /// Runs of each method. The methods take turns.
     pub runs: Repeats,
-    /// True if the slowest methods take part. They open a connection for each file, one file after another.
+    /// True if the slowest methods take part. The slowest methods open a connection for each file, one file after another.
     pub one_by_one: bool,
     /// True if installed programs take part, which requires the embedded store.
     pub programs: bool,

@@ -57,7 +57,7 @@ impl Files {
         self.size
     }
 
-    /// Reads a file. It is in the page cache, so a blocking read takes only microseconds.
+    /// Reads a file. The file is in the page cache, so a blocking read takes only microseconds.
     ///
     /// # Errors
     /// Returns the file system's error.

@@ -13,7 +13,7 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::trace::Trace;
 
-/// A client with a separate call for each object, as programs use it: they call when they need the object.
+/// A client that makes a separate call for each object, as a program does when it needs this object.
 pub(super) enum Client {
     Pooled(Pooled),
     Http2(Http2),

@@ -1,4 +1,4 @@
-//! The objects of an experiment. Their sizes are random numbers from the plan's seed.
+//! The objects of an experiment. The objects' sizes are random numbers from the plan's seed.
 
 use serde::{Deserialize, Serialize};
 

@@ -25,9 +25,9 @@ pub struct Mixed {
     pub what: String,
     /// `true` if the objects were uploaded.
     pub puts: bool,
-    /// The lowest possible median time of small objects that are requested together with large ones, in seconds. It is
-    /// the time to open a connection and make a request. If the bandwidth is known, the time to move the smaller half
-    /// of the small objects is added.
+    /// The lowest possible median time of small objects that are requested together with large ones, in seconds. This time consists of
+    /// opening a connection and making a request. If the bandwidth is known, the time to move the smaller half of the small objects is
+    /// added.
     pub floor_s: f64,
     /// The shortest possible time of each small object, in seconds, if the smallest are moved first.
     pub floors: Latencies,
@@ -39,7 +39,7 @@ pub struct Mixed {
     pub arrivals: Vec<Row<ArrivalFigures>>,
 }
 
-/// Figures of a run in which all objects were requested at once. Latencies count from that moment.
+/// Figures of a run in which all objects were requested at once. Latencies count from the moment of these requests.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// Median of the small objects, in seconds.
@@ -59,7 +59,7 @@ pub struct Figures {
     /// All latencies of small objects.
     #[serde(skip)]
     pub latencies: Latencies,
-    /// The requests on each connection. It is empty for an installed program.
+    /// The requests on each connection. Empty for an installed program.
     #[serde(skip)]
     pub trace: Trace,
 }

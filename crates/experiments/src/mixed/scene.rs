@@ -12,8 +12,7 @@ use crate::Failure;
 use crate::latency::Latencies;
 use crate::site::Site;
 
-/// Executes a run. It requests all objects at once. With arrivals, it moves large objects for as long as small ones
-/// arrive.
+/// Executes a run: requests all objects at once. With arrivals, it moves large objects for as long as small ones arrive.
 pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failure> {
     std::fs::create_dir_all(&errand.folder).map_err(Failure::File)?;
     let started = Instant::now();

@@ -204,8 +204,8 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
     Command { program: place.laneway.into(), arguments, variables }
 }
 
-/// Returns the command for obstore, which has no option for a CA file. The script therefore accepts any certificate.
-/// This doesn't change the messages of the handshake.
+/// Returns the command for obstore, which has no option for a CA file. The script therefore accepts any certificate. Accepting any
+/// certificate doesn't change the messages of the handshake.
 fn obstore(job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
     let account = place.scratch.join("obstore.json");
     let content = serde_json::json!({

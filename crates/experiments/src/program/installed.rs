@@ -40,8 +40,8 @@ fn find(program: Program) -> Option<Installed> {
         .then(|| Installed { program, version: format!("{name} {number}").trim_end().to_owned() })
 }
 
-/// Returns the version in a line such as `rclone v1.73.1`, `aws-cli/2.27.1 Python/3.13` or `Google Cloud SDK 561.0.0`.
-/// It is the first number with a dot.
+/// Returns the version in a line such as `rclone v1.73.1`, `aws-cli/2.27.1 Python/3.13` or `Google Cloud SDK 561.0.0`. The version is the
+/// first number with a dot.
 fn number(line: &str) -> &str {
     let words = line.split([' ', '/', '-']).map(|word| word.trim_start_matches('v'));
     let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');

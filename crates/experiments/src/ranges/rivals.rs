@@ -108,8 +108,8 @@ async fn one(site: &Site, key: &str, range: &Range<u64>, connection: &mut Http1)
 /// Cuts a range out of the bodies that contain it. The bodies are sorted by position. If bytes are missing, the result
 /// is too short, and the later comparison with the expected bytes fails.
 fn cut(bodies: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Bytes {
-    // If there was one request for each range, requests may overlap. But then one of them is for exactly this range:
-    // use its body. Merged requests and slices never overlap, and the search below relies on that.
+    // If each range had its own request, bodies may overlap. Use the body of the request for exactly this range. Merged requests and slices
+    // never overlap, and the search below relies on that.
     if let Ok(at) = bodies.binary_search_by_key(&ends(range), |(request, _)| ends(request)) {
         return bodies[at].1.clone();
     }

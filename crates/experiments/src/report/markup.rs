@@ -87,7 +87,7 @@ pub(super) fn in_seconds(value: f64) -> String {
     format!("{} s", seconds(value))
 }
 
-/// Escapes text for HTML. This is needed for safety, because a failure can contain text from a server.
+/// Escapes text for HTML. Escaping is needed for safety, because a failure can contain text from a server.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -49,7 +49,7 @@ impl Score {
         groups.into_iter().map(score).collect()
     }
 
-    /// Returns the verdict. It is unclear if there are no figures.
+    /// Returns the verdict. The verdict is unclear if there are no figures.
     pub fn verdict(&self) -> Verdict {
         self.found.map_or(Verdict::Unclear, |found| found.verdict)
     }

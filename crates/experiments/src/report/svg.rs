@@ -156,7 +156,7 @@ impl Axis {
         (part.min(1.0) * f64::from(self.pixels)).round() as i32
     }
 
-    /// Returns round values on the axis as pixels and texts. They are far enough apart that the texts don't overlap.
+    /// Returns round values on the axis as pixels and texts. The values are far enough apart that the texts don't overlap.
     pub(super) fn ticks(&self) -> Vec<(i32, String)> {
         let values: Vec<f64> = match self.is_logarithmic {
             false => ticks(self.to, self.pixels as usize / 110),

@@ -86,7 +86,7 @@ impl<S: Sender> Connection<S> {
         .await
     }
 
-    /// Sends a request with a file as its body, and reads the answer. It has no time limit.
+    /// Sends a request with a file as its body, and reads the answer. The exchange has no time limit.
     ///
     /// # Errors
     /// Returns the error that ended the exchange.

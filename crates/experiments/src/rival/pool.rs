@@ -19,7 +19,7 @@ struct Inner {
     idle: Mutex<Vec<Http1>>,
 }
 
-/// A connection that was taken out of the pool. It is closed unless it is [given back](Self::give_back).
+/// A connection that was taken out of the pool. Dropping the value closes the connection, unless it was [given back](Self::give_back).
 pub(crate) struct Taken<'a> {
     pub(crate) connection: Http1,
     /// True if the connection has carried a request before. The server may have closed it meanwhile, so a failed

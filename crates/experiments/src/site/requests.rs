@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::Site;
 use crate::rival::{Answer, Error};
 
-/// The boundary between metadata and content in an upload of one request. It can't occur in the content, which consists
-/// of random bytes.
+/// The boundary between metadata and content in an upload of one request. The content consists of random bytes, so it can't contain the
+/// boundary.
 const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
 /// Characters that S3 doesn't encode in a signed path.
@@ -125,8 +125,8 @@ impl Site {
         self.signed(self.request(Method::DELETE, &self.object_target(key), Bytes::new())?).await
     }
 
-    /// Builds a request to delete at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS
-    /// batch. It doesn't escape the keys, because keys of an experiment have no special characters.
+    /// Builds a request to delete at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS batch. Doesn't escape
+    /// the keys, because keys of an experiment have no special characters.
     ///
     /// # Errors
     /// Fails if the request can't be built.
@@ -173,8 +173,8 @@ impl Site {
         self.signed(self.request(Method::GET, &target, Bytes::new())?).await
     }
 
-    /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. It doesn't unescape
-    /// the keys, because keys of an experiment have no special characters.
+    /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. Doesn't unescape the keys, because keys of
+    /// an experiment have no special characters.
     ///
     /// # Errors
     /// Returns [`Error::Answer`] if the answer can't be parsed.

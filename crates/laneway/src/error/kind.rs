@@ -107,22 +107,22 @@ impl ErrorKind {
             Self::Unauthenticated => {
                 ("unauthenticated", "there are no credentials, or the store doesn't accept them")
             }
-            Self::Throttled => ("throttled", "the store asked to slow down at every attempt"),
-            Self::Server => ("server", "the store failed, or its answer makes no sense"),
-            Self::Transport => ("transport", "no answer came, or an incomplete one"),
+            Self::Throttled => ("throttled", "at every attempt, the store asked Laneway to slow down"),
+            Self::Server => ("server", "the store failed, or sent an invalid answer"),
+            Self::Transport => ("transport", "the store sent no answer, or only a part of it"),
             Self::Timeout => ("timeout", "the deadline of the call passed"),
             Self::Integrity => ("integrity", "bytes or checksums differ from the expected ones"),
             Self::InvalidRange => ("invalid_range", "the range lies outside the object"),
             Self::Invalid => ("invalid", "the store refuses the request as invalid"),
             Self::Usage => ("usage", "the command as a whole is invalid, so nothing was done"),
-            Self::Refused => ("refused", "a name or a combination that would be unsafe or ambiguous"),
-            Self::Unsupported => ("unsupported", "the store can't do this"),
+            Self::Refused => ("refused", "Laneway refuses an unsafe or ambiguous name, file or combination"),
+            Self::Unsupported => ("unsupported", "the store doesn't support this request"),
             Self::Archived => ("archived", "the object has to be restored from an archive first"),
             Self::Source => ("source", "the source changed, vanished or can't be read"),
             Self::Destination => ("destination", "writing to the destination failed"),
             Self::Local => ("local", "a file operation failed"),
             Self::Cancelled => ("cancelled", "interrupted before it was done"),
-            Self::Internal => ("internal", "the engine itself failed"),
+            Self::Internal => ("internal", "Laneway itself failed"),
         }
     }
 

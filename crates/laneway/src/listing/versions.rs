@@ -68,7 +68,7 @@ impl PageChain {
             }
         }
         match next.is_some_and(|token| !self.tokens.insert(token.to_owned())) {
-            true => Err("the listing repeats a page that has come before".to_owned()),
+            true => Err("the listing repeats an earlier page".to_owned()),
             false => Ok(()),
         }
     }

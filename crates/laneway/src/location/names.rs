@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 /// The reason why a job refuses a name that the destination's file system treats as equal to another one.
 pub(crate) const FOLDED: &str =
-    "the destination has a name that differs only in case, and its file system treats both as one";
+    "the destination has a name that differs only in case, and its file system treats both names as the same";
 
 /// The names already used as destinations. To save memory, a name is stored as a keyed hash of 64 bits, which
 /// takes 8 to 16 bytes. The chance that two of ten million names have the same hash is about 1 in 400,000.

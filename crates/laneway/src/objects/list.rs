@@ -338,7 +338,7 @@ async fn few(
             match page.next.filter(|_| is_heard) {
                 Some(next) if seen.insert(next.clone()) => list.token = Some(next),
                 Some(_) => {
-                    let message = "the listing's next page is one that has come before";
+                    let message = "the listing repeats an earlier page";
                     return Err(Error::integrity(bucket.url(), message));
                 }
                 None => break,

@@ -237,7 +237,7 @@ impl BeginMultipart {
         let Self { bucket, deadline, key, mut options } = self;
         let url = bucket.url_of(&key);
         if !options.condition.is_none() {
-            return Err(Error::usage(url, "a multipart upload takes no condition; use put or writer"));
+            return Err(Error::usage(url, "a multipart upload supports no preconditions; use put or writer"));
         }
         if options.content_type.is_none() {
             options.content_type = content_type::guess(&key).map(str::to_owned);

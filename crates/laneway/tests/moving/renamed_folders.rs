@@ -113,7 +113,8 @@ fn an_object_with_the_name_of_an_empty_folder_is_the_one_that_moves() {
 #[test]
 fn a_rename_that_cannot_be_followed_warns_that_it_may_go_on() {
     // The third request for a folder asks for the state of the rename. The second listing is that of the new folder.
-    let rules = [("bucket:3 status 400", "may go on"), ("list:2 status 400", "can't be listed")];
+    let rules =
+        [("bucket:3 status 400", "may still complete the rename"), ("list:2 status 400", "can't be listed")];
     for (rule, said) in rules {
         let stage = hierarchical(&[rule], Duration::ZERO);
         let report = moved(&stage, "t", "new");

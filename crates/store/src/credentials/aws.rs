@@ -106,7 +106,7 @@ impl Aws {
             }
             None => {
                 let Found { credential, .. } = self.credential().await?.ok_or_else(|| {
-                    let message = "an anonymous request has no signature that a URL could carry";
+                    let message = "URLs can't be signed without credentials";
                     Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
                 })?;
                 let end = credential.expires_at;

@@ -220,7 +220,7 @@ impl<S: Source> Cache<S> {
             if matches!(cache.look(), Use::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {
-                tracing::debug!(cause = %lacking.into_error(), "the credentials in use can't be replaced yet");
+                tracing::debug!(cause = %lacking.into_error(), "Laneway can't get new credentials yet, and keeps the current ones");
             }
             drop(alone);
         };

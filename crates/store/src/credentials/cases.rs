@@ -372,7 +372,7 @@ fn the_table_of_cases_is_up_to_date() {
 
 fn table(cases: &Cases) -> String {
     let mut text = String::from(
-        "# Whose credentials\n\n\
+        "# Credentials in each case\n\n\
          This page shows which credentials Laneway, botocore and google-auth find in the same files and variables.\n\
          `crates/store/tests/credentials/cases.json` holds the files and variables of each case. The test\n\
          `cargo test -p laneway-store credentials::cases` checks Laneway's answers and this page. `interop/credentials.py` checks the answers\n\

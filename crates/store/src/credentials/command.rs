@@ -39,7 +39,7 @@ pub(super) async fn run(
         .spawn(move || {
             let _ = done.send(child.wait_with_output());
         })
-        .map_err(|e| format!("{program} can't be waited for: {e}"))?;
+        .map_err(|e| format!("no thread can start to wait for {program}: {e}"))?;
     let output = match limit {
         None => output.await,
         Some(limit) => match within(limit, output).await {
@@ -50,7 +50,9 @@ pub(super) async fn run(
             }
         },
     };
-    let output = output.map_err(|_| format!("{program} was lost"))?.map_err(|e| format!("{program}: {e}"))?;
+    let output = output
+        .map_err(|_| format!("the thread that waited for {program} ended early"))?
+        .map_err(|e| format!("{program}: {e}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -175,7 +175,7 @@ impl Google {
     /// `Unauthenticated` if there are no credentials, or none that can sign.
     pub(crate) async fn signer(&self) -> Result<Signer, Error> {
         let Some(found) = &self.found else {
-            let message = "an anonymous request has no signature that a URL could carry";
+            let message = "URLs can't be signed without credentials";
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
         let chain = &found.source;
@@ -215,7 +215,7 @@ impl Google {
             }
             Identity::User(_) | Identity::ExternalUser(_) | Identity::External(_) => {
                 return Err(unusable(
-                    "only service accounts can sign URLs: name the key file of one in GOOGLE_APPLICATION_CREDENTIALS, or impersonate one \
+                    "only service accounts can sign URLs: set GOOGLE_APPLICATION_CREDENTIALS to the key file of a service account, or impersonate one \
                      (gcloud auth application-default login --impersonate-service-account=EMAIL)"
                         .to_owned(),
                 ));

@@ -35,7 +35,7 @@ impl Deletes for Gcs {
             Ok(sent) if says_nothing(&sent.response.body) => Ok(()),
             Ok(sent) => {
                 let error = exchange
-                    .nonsense(&sent, "the answer to DELETE has a body, which a store's answer never has");
+                    .nonsense(&sent, "the answer to DELETE has a body, so it doesn't come from a store");
                 gone(error, Box::pin(self.head(id, None))).await
             }
             Err(error) => removed(error, Box::pin(self.head(id, None))).await,

@@ -134,7 +134,7 @@ impl Gcs {
         }
         let next = answer.next_page_token.filter(|next| !next.is_empty());
         if next.is_some() && next.as_deref() == token {
-            return Err(exchange.nonsense(&sent, "the page of folders is followed by itself".to_owned()));
+            return Err(exchange.nonsense(&sent, "the list of folders repeats a page".to_owned()));
         }
         Ok(FolderPage { names: answer.items.into_iter().map(|folder| folder.name).collect(), next })
     }

@@ -50,7 +50,7 @@ impl Deletes for S3 {
                 Ok(sent) if sent.response.body.is_empty() => return Ok(()),
                 Ok(sent) => {
                     let error = exchange
-                        .nonsense(&sent, "the answer to DELETE has a body, which a store's answer never has");
+                        .nonsense(&sent, "the answer to DELETE has a body, so it doesn't come from a store");
                     return gone(error, Box::pin(self.head(id, None))).await;
                 }
                 Err(error) => error,

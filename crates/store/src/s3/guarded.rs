@@ -87,7 +87,7 @@ impl S3 {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::debug!(%error, "the answer to a second put that tests if the store enforces conditions");
+                tracing::debug!(%error, "Laneway has put the object again, to test if the store enforces preconditions");
                 self.conditions.learn(write, &error);
             }
         }

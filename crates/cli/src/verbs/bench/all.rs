@@ -18,8 +18,8 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// This takes about five minutes on the store in this process, and longer with installed programs or --full. The page begins with a
-/// summary. It is one HTML file without other files.
+/// By default, the benchmarks use a store inside this process and take about five minutes. Installed programs and --full take longer. The
+/// page is a single HTML file and begins with a summary.
 #[derive(Args, Debug)]
 pub(super) struct AllBench {
     #[command(flatten)]

@@ -49,7 +49,7 @@ impl Findings for Counted {
 /// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
 /// The methods are Laneway, single deletes over a pool of 50 HTTP/1.1 connections, and batches that are all sent at once (DeleteObjects on
-/// S3). Methods that know the keys are compared with each other, and so are methods that first list a prefix. By default, the store runs in
+/// S3). There are two separate comparisons: with known keys, and with a prefix that must be listed first. By default, the store runs in
 /// this process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud and obstore
 /// if they are installed.
 #[derive(Args, Debug)]
@@ -74,10 +74,11 @@ impl CleanBench {
     }
 }
 
-/// Change hundreds of objects: read, change, write back if unchanged
+/// Change hundreds of objects: read each, and write it back with a precondition
 ///
-/// Commits to lakehouse tables do this. The methods are: one object after another on a kept-alive connection, a pool of 50 connections, and
-/// Laneway's library. The store runs in this process, unless you give an endpoint or a URL.
+/// Commits to lakehouse tables do this. The precondition is that no other writer has changed the object meanwhile. The methods are: one
+/// object after another on a kept-alive connection, a pool of 50 connections, and Laneway's library. The store runs in this process, unless
+/// you give an endpoint or a URL.
 #[derive(Args, Debug)]
 pub(super) struct CommitBench {
     #[command(flatten)]
@@ -105,11 +106,11 @@ impl CommitBench {
     }
 }
 
-/// Upload many small files by five other methods and with Laneway
+/// Upload many small files with Laneway and by five other methods
 ///
-/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
-/// per file. Two of them upload one file after another: on a new connection for each file, or on a single kept-alive connection. Two
-/// upload all files at once: on a new connection for each file, or on a single HTTP/2 connection. The store runs in this process, with
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The other methods send one
+/// request per file. Two of these upload one file after another: on a new connection for each file, or on a single kept-alive connection.
+/// Two upload all files at once: on a new connection for each file, or on a single HTTP/2 connection. The store runs in this process, with
 /// TLS and a delay, unless you give an endpoint or a gs:// URL. Laneway removes the files that it uploads to another store. Only these
 /// common options have an effect: those for output, --ca-cert, --anonymous and --gcs-endpoint.
 #[derive(Args, Debug)]
@@ -157,10 +158,10 @@ pub(super) fn speaks(target: &Target) -> bool {
 /// List hundreds of thousands of keys: page by page, folder by folder, and with Laneway
 ///
 /// Half of the keys lie in one folder, a quarter in folders named after days, and the rest in many small folders. The first method fetches
-/// one page after another. The second also does, but requests the next page early. The third lists all folders at once, and is given their
-/// names. Laneway is given only the prefix. It lists once in key order, and once in the order in which keys arrive. By default, the store
-/// runs in this process. The benchmark then measures it with both protocols, and also measures the programs s5cmd, rclone, aws, gcloud
-/// and obstore if they are installed.
+/// one page after another. The second does too, but requests the next page before it has parsed the current one. The third is given the
+/// names of all folders, and lists them at once. Laneway is given only the prefix. It lists once in key order, and once in the order in
+/// which keys arrive. By default, the store runs in this process. The benchmark then measures it with both protocols, and also measures the
+/// programs s5cmd, rclone, aws, gcloud and obstore if they are installed.
 #[derive(Args, Debug)]
 pub(super) struct ListBench {
     #[command(flatten)]

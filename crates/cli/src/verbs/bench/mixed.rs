@@ -18,11 +18,11 @@ use crate::exit::Exit;
 /// Move small and large objects at once, and measure how long the small ones wait
 ///
 /// Each method starts to move a few large and hundreds of small objects at the same time. The methods are a pool of 50 HTTP/1.1
-/// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, they also request small objects at random times
-/// while large ones are moved, and the same small objects on an idle link. A latency is the time from an object's request until the
-/// object is complete. The other methods download large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one
-/// stream. The store runs in this process, unless you give an endpoint or a URL. The store in this process imitates a bottleneck with a
-/// queue in each direction. Its connections have a slow start, and then send as TCP with BBR does.
+/// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, each method also requests small objects at random
+/// times, first on an idle link, and then while large objects are moved. A latency is the time from an object's request until the object is
+/// complete. The other methods download large objects in ranges of 8 MiB, as the transfer managers of SDKs do. The other methods upload
+/// each large object as one stream. The store runs in this process, unless you give an endpoint or a URL. The store in this process
+/// imitates a bottleneck with a queue in each direction. Its connections begin with TCP's slow start, and then send as TCP with BBR does.
 #[derive(Args, Debug)]
 pub(super) struct MixedBench {
     #[command(flatten)]

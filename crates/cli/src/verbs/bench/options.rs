@@ -213,8 +213,11 @@ impl BenchOptions {
 const SECRET: &str = "--header";
 
 /// The kind of build, which a page names because an unoptimised build is slower.
-const BUILD: &str =
-    if cfg!(debug_assertions) { "a debug build, so the times say little" } else { "release build" };
+const BUILD: &str = if cfg!(debug_assertions) {
+    "a debug build, which is much slower than a release build"
+} else {
+    "release build"
+};
 
 /// The option to write a page.
 #[derive(Args, Clone, Default, Debug)]

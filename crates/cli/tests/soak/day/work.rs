@@ -22,8 +22,8 @@ const SYNCED_FILES: usize = 12;
 const LARGE_BYTES: usize = 17 << 20;
 const SMALL_BYTES: usize = 30_000;
 const SLOW_BYTES: usize = 64 << 10;
-/// Number of concurrent readers of the hot object. With three or four, one reader could send the third
-/// request for credentials twice.
+/// Number of concurrent readers of the hot object. The credential server hangs at every third request. With three or four readers, one
+/// reader could send two requests at which the server hangs.
 const READERS: usize = 2;
 
 /// A kind of work.
@@ -67,7 +67,7 @@ pub(super) struct Write {
 pub(super) struct Worker {
     kind: WorkKind,
     program: Program,
-    /// Its own credential server. It hangs at every third request, so a command meets at most one hang.
+    /// The worker's own credential server. The server hangs at every third request, so it hangs at most once during a command.
     tokens: Tokens,
     folder: PathBuf,
     retry_for: &'static str,
@@ -124,12 +124,12 @@ impl Worker {
         self
     }
 
-    /// Returns how often its credential server hung.
+    /// Returns how often the worker's credential server hung.
     pub(super) fn hung(&self) -> usize {
         self.tokens.hung()
     }
 
-    /// Returns the writes to its keys.
+    /// Returns the writes to the worker's keys.
     pub(super) fn writes(&self) -> impl Iterator<Item = (&String, &Vec<Write>)> {
         self.writes.iter()
     }

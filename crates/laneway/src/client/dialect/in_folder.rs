@@ -182,7 +182,7 @@ impl InFolder {
         let why = match is_kept {
             false => "a folder keeps only bytes: no attributes, metadata, tags or access control",
             true if !self.keeps(operation, &options.condition) => {
-                "a folder can't replace an object only if it is in a certain state"
+                "a folder supports only one precondition for writes: that the object doesn't exist"
             }
             true => return Ok(()),
         };
@@ -270,7 +270,7 @@ impl Dialect for InFolder {
             Condition::None => None,
             Condition::Matches(version) => Some(version.clone()),
             _ => {
-                let why = "a delete can't keep this condition";
+                let why = "a folder supports only one precondition for deletes: the object's version";
                 return Err(self.error(ErrorKind::Unsupported, Operation::Delete, id, why));
             }
         };
@@ -420,7 +420,7 @@ impl Dialect for InFolder {
             let meta = place.commit(&staged, digest.finalize() as u32, known, only_absent)?;
             // The object is complete, so leftover parts are no reason to report a failure.
             if let Err(error) = forget(&stored) {
-                tracing::warn!(%error, parts = %stored.display(), "the parts of a completed upload stay");
+                tracing::warn!(%error, parts = %stored.display(), "the parts of a completed upload could not be removed");
             }
             Ok(meta)
         };

@@ -168,10 +168,7 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
     }
 
     fn too_small(&self, place: usize) -> Error {
-        Error::usage(
-            &*self.url,
-            format!("the memory for range {place} has less room than the range has bytes"),
-        )
+        Error::usage(&*self.url, format!("the memory for range {place} is smaller than the range"))
     }
 }
 
@@ -343,8 +340,9 @@ impl GetRanges {
             let cut = within(range, self.size).map_err(|why| fetch.unreadable(why, self.size))?;
             let room = buffer.as_mut().len();
             usize::try_from(cut.end - cut.start).ok().filter(|len| *len <= room).ok_or_else(|| {
-                let message =
-                    format!("the memory for range {place} has {room} bytes, and the range has more");
+                let message = format!(
+                    "the memory for range {place} has only {room} bytes, which are too few for the range"
+                );
                 Error::usage(self.bucket.url_of(&self.key), message)
             })
         };

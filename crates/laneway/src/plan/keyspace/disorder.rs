@@ -13,9 +13,9 @@ pub(crate) enum Disorder {
     Unbegun(String),
     #[error("the store lists this key, which doesn't begin with the requested prefix")]
     Outside(String),
-    #[error("the store's listing repeats a page that has come before")]
+    #[error("the store's listing repeats an earlier page")]
     Repeated(Option<String>),
-    #[error("the store's listing goes on, but has brought no key in {EMPTY_PAGES_MAX} pages")]
+    #[error("the store's listing doesn't end, and its last {EMPTY_PAGES_MAX} pages contain no key")]
     Endless(Option<String>),
 }
 

@@ -56,7 +56,10 @@ pub(super) async fn rename(
         state = match job.unless_cancelled(next).await.flatten() {
             Ok(state) => state,
             Err(error) => {
-                warn(format!("the store has begun to rename this folder to {prefix}, and may go on")).await;
+                warn(format!(
+                    "the store has begun to rename this folder to {prefix}, and may still complete the rename"
+                ))
+                .await;
                 return Err(error);
             }
         };

@@ -189,7 +189,7 @@ impl<O: Output> GetSink for RangeSink<O> {
         let start = self.at.unwrap_or(state.start);
         if range.start != start {
             let message = format!(
-                "the request was for bytes from {start} on, but the store sends them from {} on",
+                "bytes from {start} on were requested, but the store sends bytes from {} on",
                 range.start
             );
             return Err(Error::integrity(meta.id.to_string(), message).into());

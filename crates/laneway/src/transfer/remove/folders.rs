@@ -98,7 +98,8 @@ async fn remove_all(
                 Err(error) if error.is_not_found() || error.is_precondition() || error.is_invalid() => {}
                 Err(error) => {
                     let target = url(store.provider(), &ObjectId::new(bucket, name));
-                    job.warn(Warning { target, message: format!("the folder stays: {error}") }).await;
+                    job.warn(Warning { target, message: format!("the folder was not removed: {error}") })
+                        .await;
                 }
             }
         }
@@ -116,7 +117,7 @@ pub(crate) async fn remove_of(job: &JobState, targets: &[Location]) {
         match remove(job, store, &id).await {
             Err(_) if job.cancel.is_set() => return,
             Err(error) => {
-                let message = format!("its folders stay: {error}");
+                let message = format!("its folders were not removed: {error}");
                 job.warn(Warning { target: target.to_string(), message }).await;
             }
             Ok(_) => {}

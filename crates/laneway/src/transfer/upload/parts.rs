@@ -132,7 +132,7 @@ impl PartsUpload<'_> {
             if *count > max || !input.rewind() {
                 break;
             }
-            tracing::info!(object = %self.id, %error, "the upload begins anew");
+            tracing::info!(object = %self.id, %error, "Laneway starts the upload again from its beginning");
             self.job.progress.taken_back(self.done.swap(0, Ordering::Relaxed));
             self.unfinished.inspect(|unfinished| unfinished.starts_over(self.job));
             sent = self.send_anew(size, input).await;

@@ -116,11 +116,11 @@ impl PartsUpload<'_> {
                 Appended::Finished(meta) if is_last => return Ok(Some(*meta)),
                 Appended::Ended if is_last => return self.made(whole).await.map(Some),
                 Appended::Finished(_) | Appended::Ended => {
-                    return Err(self.wrong("was finished before all of it was sent"));
+                    return Err(self.wrong("ended before Laneway had sent all of its bytes"));
                 }
                 Appended::Continue { next_offset } if next_offset == end && !is_last => return Ok(None),
                 Appended::Continue { next_offset } if next_offset < at || next_offset > end => {
-                    return Err(self.wrong("lost bytes that the store had already taken"));
+                    return Err(self.wrong("lost bytes that the store had already confirmed"));
                 }
                 Appended::Continue { next_offset } => {
                     let next = aligned(next_offset);
@@ -143,7 +143,7 @@ impl PartsUpload<'_> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
             true => Ok(meta),
-            false => Err(self.wrong("has ended, but the object isn't the one that was sent")),
+            false => Err(self.wrong("has ended, but the object differs from the bytes that Laneway sent")),
         }
     }
 }

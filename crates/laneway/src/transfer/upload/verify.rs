@@ -29,7 +29,7 @@ impl ExpectedChecksum {
                 let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
                 Err(Error::integrity(
                     &self.url,
-                    format!("the crc32c of the bytes is {is}, but {given} was given"),
+                    format!("the crc32c of the bytes is {is}, but the caller gave {given}"),
                 ))
             }
             _ => Ok(()),

@@ -171,14 +171,14 @@ impl Chain {
                     let _ = done.send(prompt(&serial));
                 });
                 let answer = answer.await.map_err(
-                    |_| "the code of its mfa_serial can't be asked for, because no thread can start",
+                    |_| "Laneway can't ask for the code of its mfa_serial, because no thread can start",
                 )?;
-                Some(answer.map_err(|e| format!("the code of its mfa_serial can't be asked for: {e}"))?)
+                Some(answer.map_err(|e| format!("Laneway can't ask for the code of its mfa_serial: {e}"))?)
             }
             (Some(serial), None) => {
                 return Err(format!(
-                    "its mfa_serial {serial} wants a code, and there is no terminal to ask for one; \
-                     aws configure export-credentials asks for it and prints temporary keys"
+                    "its mfa_serial {serial} requires a code, and there is no terminal to ask for it; \
+                     aws configure export-credentials asks for the code and prints temporary keys"
                 ));
             }
         };

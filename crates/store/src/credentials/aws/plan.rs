@@ -164,7 +164,7 @@ impl Landscape<'_> {
 
     fn credential_source(&self, source: &str, name: &str) -> Result<Planned, Lacking> {
         let unset =
-            |what: &str| Lacking::unusable(name, format!("its credential_source is {source}, and {what}"));
+            |what: &str| Lacking::unusable(name, format!("its credential_source is {source}, but {what}"));
         match source {
             "Environment" => self.keys_of_variables()?.ok_or_else(|| unset("AWS_ACCESS_KEY_ID is not set")),
             "EcsContainer" => self.container()?.ok_or_else(|| {

@@ -135,7 +135,7 @@ pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Res
         (Some((_, false)), _) => None,
         (Some((name, true)), location) => {
             let (by, path) =
-                location.ok_or_else(|| format!("{name} is true, and no certificate is set up"))?;
+                location.ok_or_else(|| format!("{name} is true, but no certificate is set up"))?;
             let found = read(by, &path).map_err(|cause| format!("{name} is true: {cause}"))?;
             let none = || format!("{name} is true: {}: it has no cert_configs.workload", named(by, &path));
             Some(found.ok_or_else(none)?)

@@ -30,7 +30,7 @@ impl Finding {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Same(Verified::Unverified) => {
-                "the sizes are equal, but the sides have no kind of checksum in common".to_owned()
+                "the sizes are equal, but source and destination have no kind of checksum in common".to_owned()
             }
             Self::Same(verified) => format!("size and {verified} are equal"),
             Self::Missing => "the source has it, but the destination doesn't".to_owned(),

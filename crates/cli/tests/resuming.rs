@@ -232,7 +232,7 @@ impl Scene {
     fn all_is_quiet(&self) {
         self.faults(&[]);
         let server = self.endpoint.server();
-        assert!(server.wait_until(Running::TIME_MAX, |counters| counters.connections_open == 0));
+        assert!(server.wait_until_idle(Running::TIME_MAX));
     }
 
     /// Returns the number of parts in the journal.

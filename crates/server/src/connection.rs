@@ -34,7 +34,7 @@ const H1_BUFFER_BYTES: usize = 256 << 10;
 /// The default time limit of the TLS handshake and, on HTTP/1.1, of a request's head.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves a connection until it ends. Errors are reported only to the client.
+/// Serves an accepted connection, which is already counted, until it ends. Errors are reported only to the client.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     // Turn off Nagle's algorithm. Otherwise the second answer on a connection would wait for the acknowledgement of the
     // first.
@@ -44,9 +44,6 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
         Some(link) => Transport::Delayed(Box::new(link.connect(stream))),
         None => Transport::Plain(stream),
     };
-    shared.tally.connections.fetch_add(1, Relaxed);
-    let open = shared.tally.connections_open.fetch_add(1, Relaxed) + 1;
-    shared.tally.connections_peak.fetch_max(open, Relaxed);
     let cap = shared.connection_bandwidth;
     let socket = Socket::new(transport, cap, shared.tally.clone(), control.clone());
 

@@ -68,6 +68,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Counts an accepted connection.
+    pub(crate) fn accepted(&self) {
+        self.connections.fetch_add(1, Relaxed);
+        let open = self.connections_open.fetch_add(1, Relaxed) + 1;
+        self.connections_peak.fetch_max(open, Relaxed);
+    }
+
     /// Wakes the threads that wait for changes of the counters.
     pub(crate) fn tell(&self) {
         // Another thread may have checked the counters but not yet begun to wait. That thread holds the lock until it

@@ -1,6 +1,7 @@
 //! A running server.
 
-use std::net::SocketAddr;
+use std::io::{ErrorKind, Read as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
@@ -180,6 +181,22 @@ impl Server {
         self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }
 
+    /// Waits until no connection is open. Connections that clients have opened and the server hasn't accepted yet count
+    /// as open. Returns false if `timeout` passes first. The call blocks the thread, and opens a connection of its own,
+    /// which the counters include.
+    pub fn wait_until_idle(&self, timeout: Duration) -> bool {
+        // Connections are accepted in the order of their arrival. So once this one has ended, all earlier ones are
+        // counted.
+        let ended = TcpStream::connect(self.addr).and_then(|mut last| {
+            last.set_read_timeout(Some(timeout))?;
+            last.shutdown(Shutdown::Write)?;
+            last.read(&mut [0])
+        });
+        let is_accepted =
+            ended.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |len| len == 0);
+        is_accepted && self.wait_until(timeout, |counters| counters.connections_open == 0)
+    }
+
     /// Replaces the faults for future requests. Transfers that a fault stalls are reset.
     pub fn set_faults(&self, faults: Faults) {
         self.shared.draws.replace(faults);
@@ -249,6 +266,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                shared.tally.accepted();
                 tokio::spawn(connection::serve(shared.clone(), stream));
             }
             // Either there are no more file descriptors, or a client has disconnected. Both are temporary, so try again

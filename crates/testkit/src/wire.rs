@@ -183,6 +183,6 @@ impl Endpoint {
 
     /// Waits until all connections of clients are closed. Returns false if that takes too long.
     pub fn becomes_quiet(&self) -> bool {
-        self.server().wait_until(WAIT_MAX, |counters| counters.connections_open == 0)
+        self.server().wait_until_idle(WAIT_MAX)
     }
 }

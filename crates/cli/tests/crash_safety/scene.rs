@@ -109,7 +109,7 @@ impl Scene {
     /// Waits until the server has read everything that an ended program sent.
     pub(crate) fn quiet(&self) {
         let server = self.endpoint.server();
-        assert!(server.wait_until(Running::TIME_MAX, |counters| counters.connections_open == 0));
+        assert!(server.wait_until_idle(Running::TIME_MAX));
     }
 
     /// Panics unless every file and object is either old or new. Temporary files are allowed. A journal must name each open upload that

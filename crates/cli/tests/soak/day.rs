@@ -242,7 +242,7 @@ impl DayStore {
         let files = files_below(&self.folder("."));
         let left = files.iter().filter(|name| name.contains(".laneway-") || name.contains("laneway/uploads"));
         assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "temporary files are left");
-        let is_idle = self.server().wait_until(REST, |counters| counters.connections_open == 0);
+        let is_idle = self.server().wait_until_idle(REST);
         assert!(is_idle, "connections stay open: {:?}", self.server().counters());
     }
 

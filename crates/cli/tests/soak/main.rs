@@ -96,7 +96,7 @@ fn soak(wire: Wire, season: Season) {
     drop(network);
     let rest = Duration::from_secs(120);
     assert!(
-        endpoint.server().wait_until(rest, |counters| counters.connections_open == 0),
+        endpoint.server().wait_until_idle(rest),
         "connections stay open: {:?}",
         endpoint.server().counters()
     );

@@ -133,7 +133,7 @@ impl Stage {
     /// connections close.
     pub(crate) fn renew(&mut self) {
         self.client = self.settings.clone().engine(self.engine.clone().build()).build().unwrap();
-        assert!(self.server.wait_until(WAIT_MAX, |counters| counters.connections_open == 0));
+        assert!(self.server.wait_until_idle(WAIT_MAX));
     }
 
     /// Like [`renew`](Self::renew), with changed settings.

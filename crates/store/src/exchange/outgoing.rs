@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use laneway_lanes::{Body, Origin};
 
-use crate::encryption::Keyed;
+use crate::encryption::KeyUse;
 
 /// A request from which each attempt is made. The dialect adds the origin and the credentials.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
     /// True if a conflict with another conditional write is final, because a retry can't succeed.
     pub(crate) conflict_is_final: bool,
     /// The encryption headers that the request needs.
-    pub(crate) keyed: Keyed,
+    pub(crate) key_use: KeyUse,
 }
 
 impl Outgoing {
@@ -43,13 +43,13 @@ impl Outgoing {
             also: None,
             doubtful: false,
             conflict_is_final: false,
-            keyed: Keyed::Nothing,
+            key_use: KeyUse::Nothing,
         }
     }
 
     /// Sets the encryption headers that the request needs.
-    pub(crate) fn keyed(self, keyed: Keyed) -> Self {
-        Self { keyed, ..self }
+    pub(crate) fn key_use(self, key_use: KeyUse) -> Self {
+        Self { key_use, ..self }
     }
 
     /// Adds a header.

@@ -7,29 +7,29 @@ use flate2::read::GzDecoder;
 use laneway_lanes::Head;
 use serde_json::Value;
 
-use super::lenient::text_of;
+use super::text_fields::text_of;
 use crate::ErrorKind;
-use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
+use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
 /// Reads an error answer.
-pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
+pub(crate) fn read(head: &Head, body: &[u8]) -> ErrorResponse {
     let (code, message) = match head.header("content-encoding") {
         Some("gzip") => describe(&unpacked(body)),
         _ => describe(body),
     };
-    Failure {
+    ErrorResponse {
         status: head.status,
         code,
         message: message.unwrap_or_else(|| head.status.canonical_reason().unwrap_or_default().to_owned()),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
-        ..Failure::default()
+        ..ErrorResponse::default()
     }
 }
 
 /// Returns the kind of a failure. Its status isn't enough: GCS throttles with 403 as well as 429, and reports a wrong
 /// checksum with 400.
-pub(crate) fn kind(failure: &Failure) -> ErrorKind {
+pub(crate) fn kind(failure: &ErrorResponse) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
         (_, Some("SlowDown")) => ErrorKind::Throttled,
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn failure(status: u16, body: &str) -> Failure {
+    fn failure(status: u16, body: &str) -> ErrorResponse {
         let status = StatusCode::from_u16(status).expect("a status");
         read(&Head { status, headers: HeaderMap::new() }, body.as_bytes())
     }

@@ -8,10 +8,10 @@ use laneway_lanes::{Body, Head, Origin};
 use super::Gcs;
 use super::head::read;
 use super::put::{OCTETS, upload_query};
-use super::resource::NewResource;
+use super::resource::NewObjectResource;
 use crate::encode::component;
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Question, Sent};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, OffsetQuery, Outgoing};
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
 
 /// The status with which GCS answers a successful cancellation of a session.
@@ -26,11 +26,11 @@ fn begin_request(
 ) -> Result<Outgoing, String> {
     let query = upload_query("resumable", id, options, kms_key)?;
     let content_type = options.content_type.as_deref().unwrap_or(OCTETS);
-    let mut resource = NewResource::new(options, sums);
+    let mut resource = NewObjectResource::new(options, sums);
     resource.content_type = Some(content_type);
     let target = format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket));
     let mut outgoing = Outgoing::new(Method::POST, target)
-        .keyed(Keyed::New)
+        .key_use(KeyUse::New)
         .header("content-type", "application/json; charset=UTF-8")
         .and_then(|outgoing| outgoing.header("x-upload-content-type", content_type))
         .and_then(|outgoing| {
@@ -107,11 +107,11 @@ impl Gcs {
             })
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         outgoing.body = body;
-        outgoing.keyed = Keyed::Object;
+        outgoing.key_use = KeyUse::Object;
         let question = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let wants_all =
             |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
-        let question = Question { outgoing: &question, wants_all: &wants_all };
+        let question = OffsetQuery { outgoing: &question, wants_all: &wants_all };
         match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
             // The answer said that the session is finished, but the object's description in its body couldn't be read.
             // Asking for the session's state may return the description.
@@ -151,7 +151,7 @@ impl Gcs {
 fn appended(
     exchange: &Exchange<'_, Gcs>,
     session: &Resumable,
-    sent: &Sent,
+    sent: &ExchangeResponse,
     total: Option<u64>,
 ) -> Result<Appended, Error> {
     if sent.response.head.status == StatusCode::PERMANENT_REDIRECT {

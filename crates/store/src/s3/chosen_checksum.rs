@@ -14,7 +14,7 @@ use ring::digest::{Context, SHA256};
 use super::S3;
 use crate::checksum::{PartsAlgorithm, each_segment, on_a_thread};
 use crate::exchange::{Exchange, Outgoing, Unsendable};
-use crate::multipart::SpeaksMultipart as _;
+use crate::multipart::MultipartDialect as _;
 use crate::{
     ChecksumAlgorithm, Checksums, Error, ErrorKind, Multipart, ObjectMeta, Operation, Part, PartChecksums,
     PartsDigest,

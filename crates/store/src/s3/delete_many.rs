@@ -14,12 +14,12 @@ use super::conditions::{NO_GENERATIONS, quoted};
 use super::delete::is_weak;
 use super::failure;
 use super::headers::checked;
-use super::write_conditions::{Treatment, Write};
+use super::write_conditions::{ConditionSupport, ConditionalWrite};
 use crate::checksum::{crc32c_of, encode_md5};
-use crate::delete_many::{DeletesMany, FailedTogether, Fate, fate};
-use crate::encode::{Query, xml_text};
-use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::judge::Failure;
+use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteOutcome, fate};
+use crate::encode::{QueryString, xml_text};
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
+use crate::judge::ErrorResponse;
 use crate::{Deletion, ErrorKind, Version, xml};
 
 /// Builds the request for the keys that XML can contain.
@@ -43,7 +43,7 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
         document.push_str("</Object>");
     }
     document.push_str("</Delete>");
-    let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
+    let mut outgoing = Outgoing::new(Method::POST, QueryString::new().and("delete", "").to_string());
     // S3 requires one of the two checksum headers, even if the settings turn checksums off. Older servers know only
     // `Content-MD5`.
     let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
@@ -62,7 +62,7 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Answer {
+struct DeleteResult {
     #[serde(rename = "Error")]
     errors: Vec<KeyError>,
 }
@@ -80,7 +80,7 @@ pub(super) struct KeyError {
 }
 
 impl KeyError {
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> ErrorResponse {
         let status = match self.code.as_str() {
             "AccessDenied" => http::StatusCode::FORBIDDEN,
             "NoSuchKey" | "NoSuchVersion" => http::StatusCode::NOT_FOUND,
@@ -90,7 +90,12 @@ impl KeyError {
             "InternalError" => http::StatusCode::INTERNAL_SERVER_ERROR,
             _ => http::StatusCode::BAD_REQUEST,
         };
-        Failure { status, code: Some(self.code.clone()), message: self.message.clone(), ..Failure::default() }
+        ErrorResponse {
+            status,
+            code: Some(self.code.clone()),
+            message: self.message.clone(),
+            ..ErrorResponse::default()
+        }
     }
 }
 
@@ -99,7 +104,7 @@ impl KeyError {
 pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
 
 pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
-    let answer: Answer = xml::answer(body, &["DeleteResult"])?;
+    let answer: DeleteResult = xml::answer(body, &["DeleteResult"])?;
     let named = |error: KeyError| {
         let version = error.version_id.clone().filter(|version| !version.is_empty());
         ((error.key.clone(), version), error)
@@ -120,23 +125,25 @@ fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
 }
 
 /// Returns the outcome for one object.
-fn settled(object: &Deletion, errors: &Errors) -> Fate {
+fn settled(object: &Deletion, errors: &Errors) -> DeleteOutcome {
     if xml_text(&object.key).is_none() {
-        return Fate::Alone { may_be_gone: false };
+        return DeleteOutcome::RetrySeparately { may_be_gone: false };
     }
-    let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
+    let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else {
+        return DeleteOutcome::Deleted;
+    };
     match failure::kind(&failure) {
         // Perhaps the store refused only the condition, not the delete itself. So Laneway deletes this object with a
         // separate request. If the store refuses the condition again, Laneway compares the object's state itself and sends no
         // condition.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
-            Fate::Alone { may_be_gone: false }
+            DeleteOutcome::RetrySeparately { may_be_gone: false }
         }
         kind => fate(kind, failure),
     }
 }
 
-impl DeletesMany for S3 {
+impl BatchDeleteDialect for S3 {
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html>
     const OBJECTS_MAX: usize = 1000;
 
@@ -148,14 +155,15 @@ impl DeletesMany for S3 {
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {
         let is_bound = objects.iter().any(|object| object.version.is_some());
         let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));
-        !is_bound || (can_be_bound && self.conditions.treatment(Write::Delete) == Treatment::Kept)
+        !is_bound
+            || (can_be_bound && self.conditions.treatment(ConditionalWrite::Delete) == ConditionSupport::Kept)
     }
 
     async fn delete_together(
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
+    ) -> Result<(Vec<DeleteOutcome>, ExchangeResponse), BatchFailure> {
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
             let sent = match request(objects, climb.rung()) {
@@ -168,7 +176,7 @@ impl DeletesMany for S3 {
             }
         };
         let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects));
-        let errors = errors.ok_or(FailedTogether { may_be_gone: true })?;
+        let errors = errors.ok_or(BatchFailure { may_be_gone: true })?;
         Ok((objects.iter().map(|object| settled(object, &errors)).collect(), sent))
     }
 }

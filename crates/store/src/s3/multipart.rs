@@ -15,13 +15,13 @@ use super::chosen_checksum::PartSha256s;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
 use super::headers::{check_options, checked, checksums, describe, md5, reported};
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::multipart::{
-    self, BEGINNINGS_MAX, SpeaksMultipart, damaged, in_order, part_of, part_request, upload_id,
+    self, BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
 };
 use crate::reconcile::{compared, landed, unread};
 use crate::{
@@ -35,8 +35,9 @@ pub(super) fn begin_request(
     kms_key: Option<&str>,
     wish: PartChecksums,
 ) -> Result<Outgoing, Unsendable> {
-    let outgoing = describe(S3::about(Method::POST, id, &Query::new().and("uploads", "")), options, kms_key)?
-        .keyed(Keyed::New);
+    let outgoing =
+        describe(S3::about(Method::POST, id, &QueryString::new().and("uploads", "")), options, kms_key)?
+            .key_use(KeyUse::New);
     match wish {
         PartChecksums::FullObject => outgoing
             .header("x-amz-checksum-algorithm", "CRC32C")?
@@ -91,7 +92,7 @@ fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums 
 }
 
 #[derive(Deserialize)]
-struct Completed {
+struct CompleteMultipartUploadResult {
     #[serde(rename = "ETag")]
     etag: Option<String>,
     #[serde(rename = "ChecksumCRC32C")]
@@ -104,7 +105,7 @@ struct Completed {
     kind: Option<String>,
 }
 
-impl Completed {
+impl CompleteMultipartUploadResult {
     fn checksums(&self) -> Checksums {
         let is_composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
         let value = |algorithm| match algorithm {
@@ -212,12 +213,13 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Complete, &upload.id);
         let sha256s = Box::pin(self.part_sha256s(upload, parts)).await?;
         let sent = loop {
-            self.look_before(&exchange, Write::Complete, &upload.id, condition).await?;
-            let sendable = self.sendable(Write::Complete, condition);
+            self.look_before(&exchange, ConditionalWrite::Complete, &upload.id, condition).await?;
+            let sendable = self.sendable(ConditionalWrite::Complete, condition);
             let outgoing = complete_request(upload, parts, whole, &sha256s, sendable)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
-                Err(error) if !sendable.is_none() && self.conditions.learn(Write::Complete, &error) => {}
+                Err(error)
+                    if !sendable.is_none() && self.conditions.learn(ConditionalWrite::Complete, &error) => {}
                 sent => break sent,
             }
         };
@@ -226,7 +228,10 @@ impl S3 {
         let head = || async { self.head(&upload.id, None).await.map(|meta| sha256s.prove(meta, whole)) };
         let meta = match sent {
             Ok(sent) => {
-                match xml::answer::<Completed>(&sent.response.body, &["CompleteMultipartUploadResult"]) {
+                match xml::answer::<CompleteMultipartUploadResult>(
+                    &sent.response.body,
+                    &["CompleteMultipartUploadResult"],
+                ) {
                     Ok(answer) => {
                         let mut meta = ObjectMeta::new(upload.id.clone(), size);
                         meta.etag = answer.etag.as_deref().map(unquoted);
@@ -255,20 +260,20 @@ impl S3 {
         }
         let meta = sha256s.prove(meta, whole);
         let written = compared(&exchange, meta, size, &sums)?;
-        self.look_after(&exchange, Write::Complete, condition, written).await
+        self.look_after(&exchange, ConditionalWrite::Complete, condition, written).await
     }
 }
 
-impl SpeaksMultipart for S3 {
+impl MultipartDialect for S3 {
     const NAMESPACE: &str = " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
 
     const REPEATS_CHECKSUMS: bool = true;
 
-    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
+    fn about(method: Method, id: &ObjectId, query: &QueryString) -> Outgoing {
         Outgoing::new(method, object_target(id, query))
     }
 
-    fn about_all(_bucket: &str, query: &Query) -> Outgoing {
+    fn about_all(_bucket: &str, query: &QueryString) -> Outgoing {
         Outgoing::new(Method::GET, query.to_string())
     }
 
@@ -385,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_completed_uploads_checksum_is_of_the_kind_it_says() {
-        let read = |body: &[u8]| xml::read::<Completed>(body).expect("an answer").checksums();
+        let read =
+            |body: &[u8]| xml::read::<CompleteMultipartUploadResult>(body).expect("an answer").checksums();
         let body = b"<CompleteMultipartUploadResult><Location>l</Location><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C><ChecksumType>FULL_OBJECT</ChecksumType></CompleteMultipartUploadResult>";
         assert_eq!(read(body).crc32c, Some(0xe306_9283));
         let body = b"<CompleteMultipartUploadResult><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==-2</ChecksumCRC32C></CompleteMultipartUploadResult>";

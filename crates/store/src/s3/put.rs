@@ -8,10 +8,10 @@ use super::checksum_support::Guard;
 use super::conditions::on_write;
 use super::head::object_target;
 use super::headers::{check_options, checked, describe, meta};
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use crate::checksum::{encode_md5, md5_of};
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed, unread};
 use crate::{
@@ -28,7 +28,8 @@ fn request(
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
     check_options(options)?;
-    let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new())).keyed(Keyed::New);
+    let mut outgoing =
+        Outgoing::new(Method::PUT, object_target(id, &QueryString::new())).key_use(KeyUse::New);
     outgoing.body = body;
     if let (Guard::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {
         outgoing = checked(outgoing, crc32c).map_err(|e| e.to_string())?;
@@ -57,7 +58,7 @@ impl S3 {
             _ => Box::pin(self.chosen_digest(&exchange, &body, sums.crc32c)).await?,
         };
         let mut climb = self.checksums.bodies.climb();
-        let write = Write::put(&options.condition);
+        let write = ConditionalWrite::put(&options.condition);
         let (sent, outgoing) = loop {
             let guard = if digest.is_some() { Guard::None } else { climb.rung() };
             if guard == Guard::Md5 && sums.md5.is_none() {

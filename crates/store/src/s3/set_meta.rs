@@ -8,13 +8,13 @@ use http::HeaderValue;
 use laneway_lanes::Head;
 
 use super::conditions::unquoted;
-use super::copy::{self, COPY_RESULTS, Copied};
+use super::copy::{self, COPY_RESULTS, CopyResult};
 use super::headers::check_options;
 use super::multipart::begin_request;
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use super::{CAPABILITIES, S3};
 use crate::checksum::Comparison;
-use crate::encryption::Keyed;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{
     Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation,
@@ -113,7 +113,7 @@ impl Changing {
 
 impl S3 {
     pub(crate) async fn look_at_change(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
-        let answer = self.head_answer(id, None, None, Keyed::Object).await;
+        let answer = self.head_answer(id, None, None, KeyUse::Object).await;
         let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
         Ok(Changing::of_head(id, answer, change, self.clock.at(SystemTime::now())))
     }
@@ -210,13 +210,13 @@ impl S3 {
             }
             sent => sent?,
         };
-        let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
+        let copied: CopyResult = xml::answer(&sent.response.body, &COPY_RESULTS)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
         let mut changed = ObjectMeta::new(id.clone(), changing.meta.size);
         changed.etag = copied.etag.as_deref().map(unquoted);
         changed.version = changed.etag.clone().map(Version::ETag);
         changed.metadata = Some(changing.options.metadata);
-        self.look_after(exchange, Write::Copy, &condition, changed).await
+        self.look_after(exchange, ConditionalWrite::Copy, &condition, changed).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use laneway_lanes::Body;
 
 use super::Store;
-use super::writing::again;
+use super::writes::again;
 use crate::{
     Checksums, Condition, Error, Multipart, ObjectId, ObjectMeta, Part, PutOptions, StoredPart, Version,
 };

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::ask::malformed;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
+use super::super::request::malformed;
 use crate::Environment;
 
 /// The default domain, Google's own cloud.
@@ -169,7 +169,7 @@ impl External {
 ///
 /// # Errors
 /// Returns the mistake in the configured file. In that case no other source is tried.
-pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
+pub(super) fn find(environment: &Environment) -> Result<Adc, CredentialFailure> {
     let own_quota = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
     let named = environment.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
     let usual = gcloud_file(environment);
@@ -182,15 +182,15 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     };
     if let Some((name, path)) = found {
         let name = format!("{name} ({})", path.display());
-        let text = std::fs::read(&path).map_err(|e| Lacking::unusable(&name, e.to_string()))?;
-        let mut adc = read(&name, &text).map_err(|cause| Lacking::unusable(&name, cause))?;
+        let text = std::fs::read(&path).map_err(|e| CredentialFailure::unusable(&name, e.to_string()))?;
+        let mut adc = read(&name, &text).map_err(|cause| CredentialFailure::unusable(&name, cause))?;
         adc.quota_project = own_quota.or(adc.quota_project);
         return Ok(adc);
     }
     let tried =
         ["GOOGLE_APPLICATION_CREDENTIALS", "gcloud's default credentials"].map(str::to_owned).to_vec();
     if environment.switch("NO_GCE_CHECK") == Some(true) {
-        return Err(Lacking::Nothing(tried));
+        return Err(CredentialFailure::Nothing(tried));
     }
     let host = environment.first(&["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"]);
     let is_asked_for = host.is_some();
@@ -210,9 +210,9 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
 ///
 /// # Errors
 /// Returns the mistake in the key, without the key's content.
-pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking> {
+pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, CredentialFailure> {
     let name = "service_account_key";
-    let unusable = |cause: String| Lacking::unusable(name, cause);
+    let unusable = |cause: String| CredentialFailure::unusable(name, cause);
     let mut adc = read(name, key.as_bytes()).map_err(unusable)?;
     if !matches!(adc.identity, Identity::ServiceAccount(_)) {
         return Err(unusable(

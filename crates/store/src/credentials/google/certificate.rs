@@ -10,19 +10,19 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
 
-use super::super::ask::malformed;
+use super::super::request::malformed;
 use super::adc::{Certificate, GOOGLE, gcloud_folder, is_absent, text};
 use crate::Environment;
 
 /// The configuration that names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config`
 /// writes it.
 #[derive(Deserialize)]
-struct Document {
-    cert_configs: Configs,
+struct CertificateConfig {
+    cert_configs: CertificateConfigs,
 }
 
 #[derive(Deserialize)]
-struct Configs {
+struct CertificateConfigs {
     /// The only entry that Laneway uses. The other entries describe the key stores of desktop systems.
     workload: Option<Workload>,
 }
@@ -70,7 +70,7 @@ fn named(by: Option<&str>, path: &Path) -> String {
 fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, String> {
     let bad = |cause: String| format!("{}: {cause}", named(by, path));
     let document = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let document: Document = serde_json::from_slice(&document).map_err(|e| bad(malformed(&e)))?;
+    let document: CertificateConfig = serde_json::from_slice(&document).map_err(|e| bad(malformed(&e)))?;
     let Some(Workload { cert_path, key_path }) = document.cert_configs.workload else { return Ok(None) };
     for (field, value) in [("cert_path", &cert_path), ("key_path", &key_path)] {
         if value.is_empty() {

@@ -8,7 +8,7 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::ask::{Ask, malformed, short};
+use super::super::request::{CredentialRequest, malformed, short};
 use super::super::{command, sigv4};
 use super::adc::{Executable, External, Format, Subject};
 use super::certificate;
@@ -55,7 +55,7 @@ pub(super) async fn token(
         _ => None,
     };
     fields.extend(options.as_deref().map(|options| ("options", options)));
-    let mut ask = Ask::form(external.token_url(), &fields)?.showing(pair.as_ref());
+    let mut ask = CredentialRequest::form(external.token_url(), &fields)?.showing(pair.as_ref());
     if let (Some(id), Some(secret)) = (&external.client_id, &external.client_secret) {
         ask = ask.header("authorization", &basic(id, secret))?;
     }
@@ -81,7 +81,7 @@ async fn subject(external: &External, environment: &Environment, lanes: &Lanes) 
         let text = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
         return formatted(&text, &source.format).map_err(|cause| format!("{path}: {cause}"));
     }
-    let mut ask = Ask::get(source.url.as_deref().unwrap_or_default())?;
+    let mut ask = CredentialRequest::get(source.url.as_deref().unwrap_or_default())?;
     for (name, value) in &source.headers {
         ask = ask.header(name, value)?;
     }
@@ -108,7 +108,7 @@ fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
 
 /// The JSON document that an executable prints, and that it may also save in a file.
 #[derive(Deserialize)]
-struct Printed {
+struct ExecutableOutput {
     version: u64,
     success: bool,
     token_type: Option<String>,
@@ -133,7 +133,7 @@ async fn run(
     }
     if let Some(path) = &executable.output_file
         && let Ok(text) = std::fs::read(path)
-        && let Ok(kept) = serde_json::from_slice::<Printed>(&text)
+        && let Ok(kept) = serde_json::from_slice::<ExecutableOutput>(&text)
         && kept.expiration_time.is_some()
         && let Ok(token) = printed(&kept)
     {
@@ -157,12 +157,12 @@ async fn run(
     {
         output = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
     }
-    let document: Printed =
+    let document: ExecutableOutput =
         serde_json::from_slice(&output).map_err(|e| format!("the program's output: {}", malformed(&e)))?;
     printed(&document)
 }
 
-fn printed(document: &Printed) -> Result<String, String> {
+fn printed(document: &ExecutableOutput) -> Result<String, String> {
     if document.version > 1 {
         return Err(format!("the program's output has version {}, which isn't known", document.version));
     }
@@ -193,7 +193,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
         Some(url) => Some(session(url, lanes).await?),
     };
     let ask = async |url: &str| -> Result<String, String> {
-        let mut ask = Ask::get(url)?;
+        let mut ask = CredentialRequest::get(url)?;
         if let Some(session) = &session {
             ask = ask.header("x-aws-ec2-metadata-token", session)?;
         }
@@ -227,7 +227,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
         _ => return Err("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set".to_owned()),
     };
     let verify = verification_url(source, &region);
-    let unsigned = Ask::new(Method::POST, &verify)?
+    let unsigned = CredentialRequest::new(Method::POST, &verify)?
         .header("x-goog-cloud-target-resource", &external.audience)?
         .header("x-amz-content-sha256", &hex_sha256(b""))?;
     let mut parts = unsigned.parts()?;
@@ -248,7 +248,8 @@ fn verification_url(source: &Subject, region: &str) -> String {
 }
 
 async fn session(url: &str, lanes: &Lanes) -> Result<String, String> {
-    let ask = Ask::new(Method::PUT, url)?.header("x-aws-ec2-metadata-token-ttl-seconds", "300")?;
+    let ask =
+        CredentialRequest::new(Method::PUT, url)?.header("x-aws-ec2-metadata-token-ttl-seconds", "300")?;
     let answer = ask.send(lanes).await?;
     match answer.status.is_success() {
         true => Ok(String::from_utf8_lossy(&answer.body).trim().to_owned()),

@@ -3,9 +3,9 @@
 
 use laneway_lanes::Lanes;
 
-use super::super::ask::Ask;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
 use super::super::presence::{Cloud, first_answer, is_there};
+use super::super::request::CredentialRequest;
 use super::adc::{GOOGLE, Machine};
 use super::token::{Token, granted};
 
@@ -19,14 +19,14 @@ pub(super) async fn token(
     machine: &Machine,
     universe: &str,
     lanes: &Lanes,
-) -> Result<Token, Lacking> {
-    let unusable = |cause: String| Lacking::unusable(name, cause);
+) -> Result<Token, CredentialFailure> {
+    let unusable = |cause: String| CredentialFailure::unusable(name, cause);
     let nothing = |cause: &str| {
         if machine.is_asked_for {
-            return Lacking::unusable(format!("GCE_METADATA_HOST ({})", machine.host), cause);
+            return CredentialFailure::unusable(format!("GCE_METADATA_HOST ({})", machine.host), cause);
         }
         let last = format!("{name} ({cause})");
-        Lacking::Nothing(machine.tried.iter().cloned().chain([last]).collect())
+        CredentialFailure::Nothing(machine.tried.iter().cloned().chain([last]).collect())
     };
     let ask = ask(machine, "instance/service-accounts/default/token").map_err(unusable)?;
     let (host, port) = ask.host();
@@ -74,7 +74,7 @@ pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, St
     }
 }
 
-fn ask(machine: &Machine, path: &str) -> Result<Ask, String> {
-    Ask::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
+fn ask(machine: &Machine, path: &str) -> Result<CredentialRequest, String> {
+    CredentialRequest::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
         .header("metadata-flavor", "Google")
 }

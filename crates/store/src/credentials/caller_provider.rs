@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::SystemTime;
 
+use super::failure::CredentialFailure;
 use super::google::Token;
-use super::lacking::Lacking;
 use crate::timestamp::to_rfc3339;
 use crate::{CredentialProvider, ExpiringKey};
 
@@ -12,9 +12,12 @@ use crate::{CredentialProvider, ExpiringKey};
 ///
 /// # Errors
 /// Returns the reason why there is none, with the provider's name.
-pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, Lacking> {
-    let handed = provider.bearer_token().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
-    good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, CredentialFailure> {
+    let handed = provider
+        .bearer_token()
+        .await
+        .map_err(|e| CredentialFailure::unusable(provider.name(), words(&*e)))?;
+    good("token", handed.expires_at).map_err(|cause| CredentialFailure::unusable(provider.name(), cause))?;
     Ok(Token { access_token: handed.token, expires_at: handed.expires_at })
 }
 
@@ -22,12 +25,13 @@ pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, La
 ///
 /// # Errors
 /// Returns the reason why there is none, with the provider's name.
-pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, Lacking> {
-    let handed = provider.access_key().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
+pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, CredentialFailure> {
+    let handed =
+        provider.access_key().await.map_err(|e| CredentialFailure::unusable(provider.name(), words(&*e)))?;
     let ExpiringKey { mut key, expires_at } = handed;
-    good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    good("key", expires_at).map_err(|cause| CredentialFailure::unusable(provider.name(), cause))?;
     if key.id.is_empty() || key.secret.is_empty() {
-        return Err(Lacking::unusable(provider.name(), "it returned an empty key"));
+        return Err(CredentialFailure::unusable(provider.name(), "it returned an empty key"));
     }
     key.session_token = key.session_token.filter(|token| !token.is_empty());
     Ok(ExpiringKey { key, expires_at })
@@ -55,7 +59,7 @@ fn words(error: &(dyn Error + 'static)) -> String {
         }
         cause = error.source();
     }
-    super::ask::short(&words)
+    super::request::short(&words)
 }
 
 #[cfg(test)]
@@ -63,7 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::super::cache::{Cache, Now, Source};
+    use super::super::cache::{Cache, CredentialSource, Now};
     use super::*;
     use crate::{AccessKey, BearerToken, Provided};
 
@@ -107,10 +111,10 @@ mod tests {
         after_s: AtomicU64,
     }
 
-    impl Source for Clocked {
+    impl CredentialSource for Clocked {
         type Credential = ExpiringKey;
 
-        async fn load(&self) -> Result<ExpiringKey, Lacking> {
+        async fn load(&self) -> Result<ExpiringKey, CredentialFailure> {
             key(&self.provider).await
         }
 
@@ -153,7 +157,7 @@ mod tests {
                 Box::pin(async { Ok(token) })
             }
         }
-        let error = |lacking: Lacking| lacking.into_error().to_string();
+        let error = |lacking: CredentialFailure| lacking.into_error().to_string();
         let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
         assert!(ended.contains("old: it returned a token that expired at 1970"), "{ended}");
         let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::thread;
 
-use crate::Head;
+use crate::ResponseHead;
 use crate::body::waiting::{BodyBuffer, ROOM};
 use crate::call::{self, Ending, Work};
 use crate::engine::files::FileThreads;
@@ -194,7 +194,7 @@ pub fn a_body() {
     let waiting = Arc::new(BodyBuffer::default());
     let filling = Arc::clone(&waiting);
     let connection = spawn(async move {
-        filling.begin(Head);
+        filling.begin(ResponseHead);
         for n in 0..CHUNKS {
             poll_fn(|context| filling.poll_room(context)).await;
             assert!(filling.bytes() < ROOM);
@@ -202,7 +202,8 @@ pub fn a_body() {
         }
     });
     let reader = spawn(async move {
-        let Head = poll_fn(|context| waiting.head_if_any(context).map_or(Poll::Pending, Poll::Ready)).await;
+        let ResponseHead =
+            poll_fn(|context| waiting.head_if_any(context).map_or(Poll::Pending, Poll::Ready)).await;
         for n in 0..CHUNKS {
             let chunk = poll_fn(|context| waiting.take(context).map_or(Poll::Pending, Poll::Ready)).await;
             assert!(chunk.len() == ROOM / 2 + 1 && chunk[0] == n, "chunk {n}");

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
+use laneway_lanes::{Breaks, ResponseHead, Route, Sink, SinkError};
 
 use crate::unless::NOT_MODIFIED;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Reads an object's metadata from an answer's head. Each dialect has its own headers.
-pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
+pub(crate) type HeadReader = fn(&ObjectId, &ResponseHead) -> ObjectMeta;
 
 /// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
@@ -124,7 +124,7 @@ impl<'a> Delivery<'a> {
 
     /// Returns the object and range that the answer carries. Usually the sink has recorded them. They are read from
     /// `head` if the body was collected in memory, or if a second request was sent.
-    pub(crate) fn described(&self, head: &Head) -> Result<DeliveredRange, RejectedResponse> {
+    pub(crate) fn described(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
             // There were two answers, and `state` describes the one that began last. So read this answer's head again.
@@ -140,7 +140,7 @@ impl<'a> Delivery<'a> {
 
 impl ExpectedHead {
     /// Compares an answer's head with the request.
-    fn describe(&self, head: &Head) -> Result<DeliveredRange, RejectedResponse> {
+    fn describe(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
         let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
@@ -215,7 +215,7 @@ fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<DeliveredRange,
 
 /// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
 /// requested a range and the length matches `Content-Range`.
-fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
+fn range_of(head: &ResponseHead, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
     // For the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers 200.
     if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
         return Some((0..0, Some(0)));
@@ -249,7 +249,7 @@ struct DeliverySink {
 }
 
 impl Sink for DeliverySink {
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         let described = self.asked.describe(head)?;
         self.left = described.range.end - described.range.start;
         let route = self.inner.begin(&described.meta, described.range.clone())?;
@@ -275,15 +275,15 @@ mod tests {
 
     use super::*;
 
-    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Head {
+    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> ResponseHead {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        Head { status: StatusCode::from_u16(status).expect("a status"), headers: map }
+        ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers: map }
     }
 
-    fn reader(id: &ObjectId, head: &Head) -> ObjectMeta {
+    fn reader(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
         let mut meta = ObjectMeta::new(id.clone(), 0);
         meta.version = head.header("etag").map(|etag| Version::ETag(etag.to_owned()));
         meta
@@ -292,7 +292,7 @@ mod tests {
     fn check(
         asked: Option<Range<u64>>,
         version: Option<&str>,
-        head: &Head,
+        head: &ResponseHead,
     ) -> Result<(u64, Range<u64>), ErrorKind> {
         let version = version.map(|v| Version::ETag(v.to_owned()));
         let asked = ExpectedHead { range: asked.map(GetRange::from), version, ..asked_for(reader) };
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn without_a_length_uses_the_stored_size_then_the_callers() {
-        let size = |head: &Head, size| {
+        let size = |head: &ResponseHead, size| {
             let asked = ExpectedHead { size, ..asked_for(crate::gcs::resource::from_head) };
             asked.describe(head).map(|described| described.meta.size)
         };
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_object_is_where_the_answer_says() {
-        let came = |last, head: &Head| {
+        let came = |last, head: &ResponseHead| {
             let asked = ExpectedHead { range: Some(GetRange::Last(last)), ..asked_for(reader) };
             asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
         };

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use http::Method;
 use laneway_lanes::{
-    Alike, Breaks, Call, CallOutcome, Head, Hedge, Kind, Origin, Request, Response, Sink, Verdict,
+    Alike, Breaks, Call, CallOutcome, Hedge, Kind, Origin, Request, Response, ResponseHead, Sink, Verdict,
 };
 
 pub(crate) use self::http_dialect::{HttpDialect, RequestSigner};
-pub(crate) use self::outgoing::{Outgoing, Unsendable};
+pub(crate) use self::outgoing::{Outgoing, UnsendableHeader};
 use crate::delivery::{DeliveredRange, Delivery, HedgeRequest, RejectedResponse};
 use crate::judge::{self, AttemptResult, ErrorResponse};
 use crate::secrets::Secrets;
@@ -43,7 +43,7 @@ const LESSONS_MAX: u32 = 3;
 pub(crate) struct OffsetQuery<'a> {
     pub(crate) outgoing: &'a Outgoing,
     /// Returns true if the answer says that none of the bytes arrived, so that all must be sent again.
-    pub(crate) wants_all: &'a (dyn Fn(&Head) -> bool + Send + Sync),
+    pub(crate) wants_all: &'a (dyn Fn(&ResponseHead) -> bool + Send + Sync),
 }
 
 /// A successful answer.
@@ -86,7 +86,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     }
 
     /// Returns the error for a request that can't be made.
-    pub(crate) fn unsendable(&self, error: &Unsendable) -> Error {
+    pub(crate) fn unsendable(&self, error: &UnsendableHeader) -> Error {
         self.error(ErrorKind::Invalid, error.to_string())
     }
 
@@ -122,7 +122,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
 
     /// Sends the request. The body of each attempt goes to a new sink. `shown` receives the secrets that the latest
     /// attempt sends.
-    pub(crate) async fn arrive(
+    pub(crate) async fn send_to_sinks(
         &self,
         outgoing: &Outgoing,
         sinks: &SinkFactory<'_>,

@@ -57,13 +57,13 @@ pub(crate) struct Gcs {
     kms_key: Option<String>,
     encryption: Encryption,
     /// Remembers that the server doesn't support XML multipart uploads.
-    lacks_multipart: Refusals,
+    lacks_multipart: BucketRefusals,
     /// The buckets in which the credentials don't permit multipart uploads.
-    multipart_refused: Refusals,
+    multipart_refused: BucketRefusals,
     /// Remembers that the server doesn't support batches.
-    lacks_batch: Refusals,
+    lacks_batch: BucketRefusals,
     /// The buckets in which the credentials don't permit moves, and the endpoint if the server doesn't support them.
-    lacks_move: Refusals,
+    lacks_move: BucketRefusals,
     /// Records for each bucket if it has a hierarchical namespace. This property of a bucket never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
@@ -78,9 +78,9 @@ const BELIEVED: Duration = Duration::from_secs(600);
 
 /// The buckets that have refused one kind of request, with the time of each refusal.
 #[derive(Debug, Default)]
-struct Refusals(Mutex<BTreeMap<String, Instant>>);
+struct BucketRefusals(Mutex<BTreeMap<String, Instant>>);
 
-impl Refusals {
+impl BucketRefusals {
     fn has(&self, bucket: &str, now: Instant) -> bool {
         self.lock().get(bucket).is_some_and(|since| now.saturating_duration_since(*since) < BELIEVED)
     }
@@ -119,10 +119,10 @@ impl Gcs {
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
             encryption: settings.encryption.clone(),
-            lacks_multipart: Refusals::default(),
-            multipart_refused: Refusals::default(),
-            lacks_batch: Refusals::default(),
-            lacks_move: Refusals::default(),
+            lacks_multipart: BucketRefusals::default(),
+            multipart_refused: BucketRefusals::default(),
+            lacks_batch: BucketRefusals::default(),
+            lacks_move: BucketRefusals::default(),
             namespaces: Mutex::default(),
         }))
     }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_believed_for_its_bucket_and_for_a_while() {
-        let (refusals, now) = (Refusals::default(), Instant::now());
+        let (refusals, now) = (BucketRefusals::default(), Instant::now());
         refusals.add("b", now);
         assert!(refusals.has("b", now + BELIEVED / 2) && !refusals.has(ENDPOINT, now));
         assert!(!refusals.has("b", now + BELIEVED));

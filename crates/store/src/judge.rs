@@ -10,7 +10,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
-use laneway_lanes::{Head, Kind, Verdict};
+use laneway_lanes::{Kind, ResponseHead, Verdict};
 
 use crate::ErrorKind;
 
@@ -131,7 +131,7 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 /// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
 /// `net/http` (MinIO), nginx or Apache. A store never answers in this way. The answer to a HEAD has no body, so for a
 /// HEAD the function returns true if the answer has none of a store's headers and isn't announced as XML.
-pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
+pub(crate) fn wants_tls(method: &Method, head: &ResponseHead, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",
         "The plain HTTP request was sent to HTTPS port",

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, header};
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 use serde::Deserialize;
 
 use crate::checksum::{decode_crc32c, encode_crc32c};
 use crate::encode::{QueryString, xml_text};
 use crate::encryption::KeyUse;
-use crate::exchange::{Exchange, ExchangeResponse, HttpDialect, Outgoing, Unsendable};
+use crate::exchange::{Exchange, ExchangeResponse, HttpDialect, Outgoing, UnsendableHeader};
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
 
 /// The time limit without progress for the completion. A store may take minutes to complete an upload of many parts,
@@ -46,10 +46,10 @@ pub(crate) trait MultipartDialect: HttpDialect + Sized {
     const CHECKSUMS_UNTOLD: PartChecksums;
 
     /// Adds the body's checksum to the request.
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader>;
 
     /// Returns the CRC32C that the store computed from the received bytes, if the answer contains it.
-    fn crc32c_of(answer: &Head) -> Option<u32>;
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32>;
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
@@ -123,7 +123,7 @@ pub(crate) fn part_request<D: MultipartDialect>(
     number: u32,
     body: Body,
     crc32c: u32,
-) -> Result<Outgoing, Unsendable> {
+) -> Result<Outgoing, UnsendableHeader> {
     let outgoing = D::about(Method::PUT, &upload.id, &part_query(upload, number)).key_use(KeyUse::Object);
     let outgoing = Outgoing { body, ..outgoing };
     if upload.checksums == PartChecksums::None { Ok(outgoing) } else { D::checked(outgoing, crc32c) }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_part_carries_its_checksum() {
-        let of = |part: Result<Outgoing, Unsendable>| part.expect("a request");
+        let of = |part: Result<Outgoing, UnsendableHeader>| part.expect("a request");
         let whole = upload(PartChecksums::FullObject);
         let gcs = of(part_request::<Gcs>(&whole, 3, Body::from("x"), 0xe306_9283));
         assert_eq!(gcs.target, "/b/a//b%20c?partNumber=3&uploadId=u%2F1");

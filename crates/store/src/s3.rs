@@ -353,7 +353,7 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let headers = headers.iter().map(pair).collect();
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         S3::new(&Settings { anonymous: true, headers, ..Settings::default() }, lanes)
     }
 
@@ -419,7 +419,7 @@ mod tests {
             region: Some("us-east-1".to_owned()),
             ..Settings::from_environment(Environment::of(variables))
         };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let store = S3::new(&settings, lanes).expect("a store");
         let id = ObjectId::new("b", "k");
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
@@ -454,7 +454,7 @@ mod tests {
             region: Some(keys.region),
             ..Settings::default()
         };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let store = S3::new(&settings, lanes.clone()).expect("a store");
         let outgoing = Outgoing::new(Method::GET, "?list-type=2");
         let asked = async |has_waited: bool| {

@@ -2,9 +2,8 @@
 
 mod buckets;
 mod listing;
-mod multipart;
 mod reads;
-mod resumable;
+mod uploads;
 mod writes;
 
 use std::sync::Arc;

@@ -41,19 +41,19 @@ pub(super) trait CredentialSource: Send + Sync + 'static {
     /// Fetches a credential.
     fn load(&self) -> impl Future<Output = Result<Self::Credential, CredentialFailure>> + Send;
 
-    fn now(&self) -> Now {
-        Now::read()
+    fn now(&self) -> ClockReading {
+        ClockReading::read()
     }
 }
 
 /// The current time on two clocks: the system's clock, by which credentials expire, and a monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
+pub(super) struct ClockReading {
     date: SystemTime,
     clock: Instant,
 }
 
-impl Now {
+impl ClockReading {
     pub(super) fn read() -> Self {
         Self { date: SystemTime::now(), clock: Instant::now() }
     }
@@ -115,7 +115,7 @@ enum CachedCredential<C> {
 }
 
 impl<C: Expiring> CacheState<C> {
-    fn look(&self, now: Now) -> CachedCredential<C> {
+    fn look(&self, now: ClockReading) -> CachedCredential<C> {
         let is_good =
             |found: &&IdentifiedCredential<C>| found.credential.ends().is_none_or(|ends| ends > now.date);
         let Some(found) = self.found.as_ref().filter(is_good).cloned() else { return CachedCredential::None };
@@ -127,7 +127,7 @@ impl<C: Expiring> CacheState<C> {
         }
     }
 
-    fn recent_failure(&self, now: Now) -> Option<CredentialFailure> {
+    fn recent_failure(&self, now: ClockReading) -> Option<CredentialFailure> {
         let (at, lacking) = self.failed.as_ref()?;
         (now.clock.saturating_duration_since(*at) < FAILURE_LASTS).then(|| lacking.clone())
     }
@@ -288,7 +288,7 @@ mod tests {
 
     /// A source for tests. The test sets the answers, the moment of each answer, and the clock.
     struct Script {
-        start: Now,
+        start: ClockReading,
         after: Mutex<Duration>,
         answers: Mutex<VecDeque<Result<Token, CredentialFailure>>>,
         allowed: Semaphore,
@@ -302,14 +302,14 @@ mod tests {
             self.answers.lock().expect("the answers").pop_front().expect("it isn't asked so often")
         }
 
-        fn now(&self) -> Now {
+        fn now(&self) -> ClockReading {
             self.start.after(*self.after.lock().expect("the time"))
         }
     }
 
     fn scripted() -> Arc<Cache<Script>> {
         Cache::new(Script {
-            start: Now::read(),
+            start: ClockReading::read(),
             after: Mutex::default(),
             answers: Mutex::default(),
             allowed: Semaphore::new(0),

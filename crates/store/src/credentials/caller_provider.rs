@@ -67,7 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::super::cache::{Cache, CredentialSource, Now};
+    use super::super::cache::{Cache, ClockReading, CredentialSource};
     use super::*;
     use crate::{AccessKey, BearerToken, Provided};
 
@@ -107,7 +107,7 @@ mod tests {
     /// The provider, at a time that the test sets.
     struct Clocked {
         provider: Numbered,
-        start: Now,
+        start: ClockReading,
         after_s: AtomicU64,
     }
 
@@ -118,15 +118,18 @@ mod tests {
             key(&self.provider).await
         }
 
-        fn now(&self) -> Now {
+        fn now(&self) -> ClockReading {
             self.start.after(Duration::from_secs(self.after_s.load(Ordering::Relaxed)))
         }
     }
 
     #[tokio::test]
     async fn a_provider_is_asked_once_by_many_and_its_failure_has_its_name() {
-        let source =
-            Clocked { provider: Numbered::default(), start: Now::read(), after_s: AtomicU64::new(0) };
+        let source = Clocked {
+            provider: Numbered::default(),
+            start: ClockReading::read(),
+            after_s: AtomicU64::new(0),
+        };
         let cache = Cache::new(source);
         let at = async |seconds: u64| {
             cache.source.after_s.store(seconds, Ordering::Relaxed);

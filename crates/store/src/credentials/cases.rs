@@ -189,7 +189,7 @@ fn lanes() -> Lanes {
     std::fs::write(authority.path(), certificates().authority()).expect("a file");
     let trust = laneway_lanes::Trust { extra_ca_files: vec![authority.path().to_owned()] };
     let retry_for = Duration::from_millis(500);
-    Lanes::start(laneway_lanes::Config { retry_for, trust, ..laneway_lanes::Config::default() })
+    Lanes::start(laneway_lanes::LanesConfig { retry_for, trust, ..laneway_lanes::LanesConfig::default() })
         .expect("lanes")
 }
 
@@ -280,7 +280,7 @@ echo '{"Version":1,"AccessKeyId":"login","SecretAccessKey":"hush","SessionToken"
 #[tokio::test]
 async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     let stage = Stage::new();
-    let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+    let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
     stage.server.fail_first(3);
     let url = stage.server.url().to_owned();
     let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.as_str()), ("HOME", "/nowhere")];

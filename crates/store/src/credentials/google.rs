@@ -59,13 +59,13 @@ impl std::fmt::Debug for GoogleChain {
 
 /// A token and the headers that carry it. The headers are made once for all requests.
 #[derive(Clone, Debug)]
-struct Bearer {
+struct BearerHeaders {
     token: Token,
     authorization: HeaderValue,
     quota_project: Option<HeaderValue>,
 }
 
-impl Expiring for Bearer {
+impl Expiring for BearerHeaders {
     fn ends(&self) -> Option<SystemTime> {
         self.token.expires_at
     }
@@ -229,16 +229,16 @@ impl GoogleCredentials {
 }
 
 impl cache::CredentialSource for GoogleChain {
-    type Credential = Bearer;
+    type Credential = BearerHeaders;
 
-    async fn load(&self) -> Result<Bearer, CredentialFailure> {
+    async fn load(&self) -> Result<BearerHeaders, CredentialFailure> {
         let base = self.base().await?;
         let Some((account, delegates)) = self.acting() else { return Ok(base) };
         let unusable = |cause| CredentialFailure::unusable(format!("impersonation of {account}"), cause);
         let url = self.iam(account);
         let acting = token::impersonated(&url, &delegates, None, &base.token, None, &self.lanes);
         let token = reported_when_slow(account, acting).await.map_err(unusable)?;
-        Ok(Bearer { quota_project: base.quota_project, ..bearer(token, None).map_err(unusable)? })
+        Ok(BearerHeaders { quota_project: base.quota_project, ..bearer(token, None).map_err(unusable)? })
     }
 }
 
@@ -259,7 +259,7 @@ impl GoogleChain {
     }
 
     /// Fetches the token of the identity itself, before it acts as another.
-    async fn base(&self) -> Result<Bearer, CredentialFailure> {
+    async fn base(&self) -> Result<BearerHeaders, CredentialFailure> {
         if let Some(provider) = &self.provider {
             let token = reported_when_slow(provider.name(), caller_provider::token(&**provider)).await?;
             return bearer(token, None).map_err(|cause| CredentialFailure::unusable(provider.name(), cause));
@@ -287,7 +287,7 @@ impl GoogleChain {
 
     /// Returns a token of gcloud's own login. Google's libraries don't use this login. So Laneway tries it last, when
     /// it has found none of the identities that the libraries use.
-    async fn login(&self, tried: Vec<String>) -> Result<Bearer, CredentialFailure> {
+    async fn login(&self, tried: Vec<String>) -> Result<BearerHeaders, CredentialFailure> {
         if self.universe != GOOGLE {
             return Err(CredentialFailure::Nothing(tried));
         }
@@ -340,13 +340,13 @@ impl GoogleChain {
 ///
 /// # Errors
 /// Fails if a header can't carry the token.
-fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
+fn bearer(token: Token, quota_project: Option<&str>) -> Result<BearerHeaders, String> {
     let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.access_token))
         .map_err(|_| "the token holds characters that no header can carry")?;
     authorization.set_sensitive(true);
     let quota_project = quota_project.map(HeaderValue::try_from).transpose();
     let quota_project = quota_project.map_err(|_| "its quota project isn't a valid project")?;
-    Ok(Bearer { token, authorization, quota_project })
+    Ok(BearerHeaders { token, authorization, quota_project })
 }
 
 /// The login of gcloud itself (`gcloud auth login`). Laneway asks gcloud for a token, and reads none of its files
@@ -404,7 +404,7 @@ mod tests {
         let environment = Environment::of([("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc.json")]);
         let settings =
             Settings { credential_provider: Some(Arc::new(Hush)), ..Settings::from_environment(environment) };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let shown = async |url: &str| {
             let endpoint = Endpoint::parse(url).expect("an endpoint");
             let mut headers = HeaderMap::new();
@@ -435,7 +435,7 @@ mod tests {
         }
         let provider = Arc::new(Counting(0.into()));
         let settings = Settings { credential_provider: Some(provider), ..Settings::default() };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let endpoint = Endpoint::parse("https://storage.googleapis.com").expect("an endpoint");
         let google = GoogleCredentials::new(&settings, &endpoint, &lanes);
         let shown = async || {
@@ -473,7 +473,7 @@ mod tests {
         ]);
         let settings = Settings::from_environment(environment);
         let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().expect("set")).expect("an endpoint");
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         assert!(!GoogleCredentials::new(&settings, &endpoint, &lanes).is_shown);
     }
 }

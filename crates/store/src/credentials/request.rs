@@ -257,7 +257,7 @@ pub(super) fn short(text: &str) -> String {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use laneway_lanes::Config;
+    use laneway_lanes::LanesConfig;
     use laneway_testkit::{Scripted, answer};
 
     use super::*;
@@ -315,7 +315,7 @@ mod tests {
             answer(200, &[], "here")
         });
         let retry_for = Duration::from_secs(3);
-        let lanes = Lanes::start(Config { retry_for, ..Config::default() }).expect("lanes");
+        let lanes = Lanes::start(LanesConfig { retry_for, ..LanesConfig::default() }).expect("lanes");
         let answered = CredentialRequest::get(&hangs.url()).expect("a question").send(&lanes).await;
         assert_eq!(answered.expect("an answer").text(), "here");
     }
@@ -323,7 +323,7 @@ mod tests {
     #[tokio::test]
     async fn waits_for_a_server_that_hangs_at_first_as_for_a_known_one() {
         let (retry_for, retry_unanswered_for) = (Duration::from_secs(3), Duration::from_millis(300));
-        let config = || Config { retry_for, retry_unanswered_for, ..Config::default() };
+        let config = || LanesConfig { retry_for, retry_unanswered_for, ..LanesConfig::default() };
         let asked = AtomicU32::new(0);
         let hangs = Scripted::serve(move |_| {
             if asked.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(ask(&hangs.url()).send(&lanes).await.expect("an answer").text(), "here");
         // A server that accepts no connection may not exist, so Laneway doesn't try it for the whole minute.
         let retry_for = Duration::from_secs(60);
-        let lanes = Lanes::start(Config { retry_for, ..config() }).expect("lanes");
+        let lanes = Lanes::start(LanesConfig { retry_for, ..config() }).expect("lanes");
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");
         let began = std::time::Instant::now();
         let error = ask(&format!("http://{nobody}/")).send(&lanes).await.err().expect("nobody is there");

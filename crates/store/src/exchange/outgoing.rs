@@ -56,13 +56,17 @@ impl Outgoing {
     ///
     /// # Errors
     /// Returns the header's name if its value has characters that a header can't carry.
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Unsendable> {
-        let value = HeaderValue::from_str(value).map_err(|_| Unsendable(name.to_owned()))?;
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, UnsendableHeader> {
+        let value = HeaderValue::from_str(value).map_err(|_| UnsendableHeader(name.to_owned()))?;
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(self)
     }
 
-    pub(crate) fn header_some(self, name: &'static str, value: Option<&str>) -> Result<Self, Unsendable> {
+    pub(crate) fn header_some(
+        self,
+        name: &'static str,
+        value: Option<&str>,
+    ) -> Result<Self, UnsendableHeader> {
         match value {
             Some(value) => self.header(name, value),
             None => Ok(self),
@@ -73,4 +77,4 @@ impl Outgoing {
 /// The error for a header whose value has characters that can't be sent. Holds the header's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the value of {0} holds characters that no header can carry")]
-pub(crate) struct Unsendable(pub(crate) String);
+pub(crate) struct UnsendableHeader(pub(crate) String);

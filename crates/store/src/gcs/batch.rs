@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 
 use super::Gcs;
 use super::failure;
@@ -89,8 +89,10 @@ fn settled(answer: Option<&BatchedResponse>, repeated: bool) -> DeleteOutcome {
     if answer.status == StatusCode::UNAUTHORIZED {
         return DeleteOutcome::RetrySeparately { may_be_gone: false };
     }
-    let failure =
-        failure::read(&Head { status: answer.status, headers: HeaderMap::new() }, answer.body.as_bytes());
+    let failure = failure::read(
+        &ResponseHead { status: answer.status, headers: HeaderMap::new() },
+        answer.body.as_bytes(),
+    );
     fate(failure::kind(&failure), failure)
 }
 

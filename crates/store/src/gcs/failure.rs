@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::SystemTime;
 
 use flate2::read::GzDecoder;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 use serde_json::Value;
 
 use super::text_fields::text_of;
@@ -13,7 +13,7 @@ use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
 /// Reads an error answer.
-pub(crate) fn read(head: &Head, body: &[u8]) -> ErrorResponse {
+pub(crate) fn read(head: &ResponseHead, body: &[u8]) -> ErrorResponse {
     let (code, message) = match head.header("content-encoding") {
         Some("gzip") => describe(&unpacked(body)),
         _ => describe(body),
@@ -88,7 +88,7 @@ mod tests {
 
     fn failure(status: u16, body: &str) -> ErrorResponse {
         let status = StatusCode::from_u16(status).expect("a status");
-        read(&Head { status, headers: HeaderMap::new() }, body.as_bytes())
+        read(&ResponseHead { status, headers: HeaderMap::new() }, body.as_bytes())
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
     fn retry_after_is_read() {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_static("2"));
-        let head = Head { status: StatusCode::SERVICE_UNAVAILABLE, headers };
+        let head = ResponseHead { status: StatusCode::SERVICE_UNAVAILABLE, headers };
         assert_eq!(read(&head, b"").after, Some(std::time::Duration::from_secs(2)));
     }
 }

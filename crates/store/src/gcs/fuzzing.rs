@@ -1,7 +1,7 @@
 //! Entry points for fuzzers: possible answers of a GCS server.
 
 use http::{HeaderMap, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 use serde_json::{Value, json};
 
 use super::{batch, failure, list, resource, resumable};
@@ -28,7 +28,7 @@ pub fn gcs_listing(input: &[u8]) {
 pub fn gcs_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
-    let read = failure::read(&Head { status, headers: HeaderMap::new() }, body);
+    let read = failure::read(&ResponseHead { status, headers: HeaderMap::new() }, body);
     let _ = (failure::kind(&read), crate::judge::is_passing(&read));
 }
 

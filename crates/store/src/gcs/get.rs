@@ -1,7 +1,7 @@
 //! `get`: downloads an object's bytes as they are stored, without decompressing them.
 
 use http::Method;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::Gcs;
 use super::head::{asked_generation, gone, object_path, unless_known};
@@ -34,7 +34,7 @@ fn request(
 /// Reads the object's metadata from a media answer's headers. For objects that aren't public, `Cache-Control` describes
 /// the answer and not the object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
 /// Google's service leaves out user metadata. So Laneway ignores both, even if another server sends them.
-fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
+fn described(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     ObjectMeta { cache_control: None, metadata: None, ..from_head(id, head) }
 }
 

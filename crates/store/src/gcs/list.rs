@@ -10,7 +10,7 @@ use super::resource::{FIELDS, FIELDS_OF_VERSIONS, ObjectResource};
 use crate::encode::{QueryString, component};
 use crate::exchange::{Exchange, HTML, Outgoing};
 use crate::listing::cutter::{Cutter, TextSearch};
-use crate::listing::page::{PAGE_ASSUMED, PageParser, arrive};
+use crate::listing::page::{PAGE_ASSUMED, PageParser, fetch_page};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
@@ -146,7 +146,7 @@ impl Gcs {
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
         let outgoing = packed(request(list), self.lanes.user_agent());
-        arrive(&exchange, &outgoing, list, GcsPageParser::new, out).await
+        fetch_page(&exchange, &outgoing, list, GcsPageParser::new, out).await
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {

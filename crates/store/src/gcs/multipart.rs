@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::Gcs;
 use super::acl;
@@ -13,7 +13,7 @@ use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{QueryString, component, path};
 use crate::encryption::KeyUse;
-use crate::exchange::{Exchange, ExchangeResponse, Outgoing, Unsendable};
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing, UnsendableHeader};
 use crate::multipart::{BEGINNINGS_MAX, MultipartDialect, complete_request, upload_id};
 use crate::reconcile::{compared, landed};
 use crate::{
@@ -41,7 +41,11 @@ fn fits_headers(options: &PutOptions) -> bool {
         && options.metadata.iter().all(|(name, value)| is_named(name) && is_kept(value))
 }
 
-fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
+fn begin_request(
+    id: &ObjectId,
+    options: &PutOptions,
+    kms_key: Option<&str>,
+) -> Result<Outgoing, UnsendableHeader> {
     let mut outgoing = Gcs::about(Method::POST, id, &QueryString::new().and("uploads", ""))
         .header("content-type", options.content_type.as_deref().unwrap_or(OCTETS))?
         .header_some("content-encoding", options.content_encoding.as_deref())?
@@ -52,7 +56,7 @@ fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> 
         .header_some("x-goog-encryption-kms-key-name", options.kms_key.as_deref().or(kms_key))?
         .header_some("x-goog-acl", options.acl.as_deref().map(acl::in_xml).as_deref())?;
     for (name, value) in &options.metadata {
-        let unsendable = || Unsendable(format!("metadata {name:?}"));
+        let unsendable = || UnsendableHeader(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-goog-meta-{name}")).map_err(|_| unsendable())?;
         outgoing.headers.insert(header, HeaderValue::from_str(value).map_err(|_| unsendable())?);
     }
@@ -217,11 +221,11 @@ impl MultipartDialect for Gcs {
 
     const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::FullObject;
 
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader> {
         outgoing.header("x-goog-hash", &format!("crc32c={}", encode_crc32c(crc32c)))
     }
 
-    fn crc32c_of(answer: &Head) -> Option<u32> {
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32> {
         hashes(answer).crc32c
     }
 }

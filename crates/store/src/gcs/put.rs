@@ -12,7 +12,7 @@ use super::head::read;
 use super::resource::{FIELDS, NewObjectResource};
 use crate::encode::{QueryString, component};
 use crate::encryption::KeyUse;
-use crate::exchange::{Exchange, Outgoing, Unsendable};
+use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
@@ -80,7 +80,7 @@ fn request(
     let query = upload_query("multipart", id, options, kms_key)?;
     let content_type = options.content_type.as_deref().unwrap_or(OCTETS);
     if content_type.contains(['\r', '\n']) {
-        return Err(Unsendable("content-type".to_owned()).to_string());
+        return Err(UnsendableHeader("content-type".to_owned()).to_string());
     }
     let mut resource = NewObjectResource::new(options, Some(sums));
     // The content type is sent in the resource and in the header of the media part, because some servers read only the

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 use serde::{Deserialize, Serialize};
 
 use super::text_fields::{text, texts};
@@ -214,7 +214,7 @@ impl<'a> NewObjectResource<'a> {
 
 /// Reads the metadata in the headers of a media or XML answer. The size is that of the stored object, or 0 if the
 /// answer doesn't contain it.
-pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
+pub(crate) fn from_head(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let number = |name: &str| head.header(name).and_then(|value| value.parse::<u64>().ok());
     let mut meta = ObjectMeta::new(id.clone(), number("x-goog-stored-content-length").unwrap_or(0));
@@ -255,7 +255,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
 }
 
 /// Reads `x-goog-hash: crc32c=…,md5=…`, in one header or in two.
-pub(crate) fn hashes(head: &Head) -> Checksums {
+pub(crate) fn hashes(head: &ResponseHead) -> Checksums {
     let mut sums = Checksums::default();
     let values = head.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
     for hash in values.flat_map(|value| value.split(',')) {
@@ -274,12 +274,12 @@ mod tests {
 
     use super::*;
 
-    fn head(headers: &[(&'static str, &'static str)]) -> Head {
+    fn head(headers: &[(&'static str, &'static str)]) -> ResponseHead {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        Head { status: StatusCode::OK, headers: map }
+        ResponseHead { status: StatusCode::OK, headers: map }
     }
 
     #[test]

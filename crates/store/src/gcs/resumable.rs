@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use laneway_lanes::{Body, Head, Origin};
+use laneway_lanes::{Body, Origin, ResponseHead};
 
 use super::Gcs;
 use super::head::read;
@@ -66,7 +66,7 @@ fn status_request(session: &Resumable, total: Option<u64>) -> Result<Outgoing, S
 
 /// Returns the offset of the first byte that a session doesn't have yet, from the `Range: bytes=0-N` of a 308 answer.
 /// Without a `Range`, the session has no bytes.
-pub(super) fn next_offset(head: &Head) -> Option<u64> {
+pub(super) fn next_offset(head: &ResponseHead) -> Option<u64> {
     match head.header("range") {
         None => Some(0),
         Some(range) => range.trim().strip_prefix("bytes=0-")?.parse::<u64>().ok()?.checked_add(1),
@@ -109,8 +109,9 @@ impl Gcs {
         outgoing.body = body;
         outgoing.key_use = KeyUse::Object;
         let question = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let wants_all =
-            |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
+        let wants_all = |head: &ResponseHead| {
+            head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset)
+        };
         let question = OffsetQuery { outgoing: &question, wants_all: &wants_all };
         match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
             // The answer said that the session is finished, but the object's description in its body couldn't be read.
@@ -203,7 +204,7 @@ mod tests {
             if let Some(range) = range {
                 headers.insert("range", HeaderValue::from_static(range));
             }
-            Head { status: StatusCode::PERMANENT_REDIRECT, headers }
+            ResponseHead { status: StatusCode::PERMANENT_REDIRECT, headers }
         };
         assert_eq!(next_offset(&head(None)), Some(0));
         assert_eq!(next_offset(&head(Some("bytes=0-99"))), Some(100));

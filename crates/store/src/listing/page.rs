@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::write::GzDecoder;
-use laneway_lanes::{Head, Response, Route, Sink, SinkError};
+use laneway_lanes::{Response, ResponseHead, Route, Sink, SinkError};
 use tokio::sync::Notify;
 
 use super::{ENTRIES_MAX, TOO_MANY};
@@ -31,7 +31,7 @@ pub(crate) trait PageParser {
 
 /// Requests a page of a listing, in several attempts if necessary. `out` gets each object once, even if several
 /// attempts return it. The returned page has the objects that only its end completed.
-pub(crate) async fn arrive<D: HttpDialect, R: PageParser>(
+pub(crate) async fn fetch_page<D: HttpDialect, R: PageParser>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,
     list: &List,
@@ -46,7 +46,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: PageParser>(
         Box::new(ChunkSink { attempt, is_gzip: false, taken: 0, out }) as Box<dyn Sink>
     };
     let shown = Arc::<Mutex<Secrets>>::default();
-    let mut carried = pin!(exchange.arrive(outgoing, &sinks, &shown));
+    let mut carried = pin!(exchange.send_to_sinks(outgoing, &sinks, &shown));
     let mut answers: Vec<Option<PartialPage<R>>> = Vec::new();
     let mut seen = HashSet::new();
     let nonsense = |e| {
@@ -200,7 +200,7 @@ struct ChunkSink {
 }
 
 impl Sink for ChunkSink {
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         self.is_gzip = head.header("content-encoding") == Some("gzip");
         Ok(Route::Stay)
     }

@@ -9,7 +9,7 @@ use md5::{Digest as _, Md5};
 use serde::Deserialize;
 
 use super::S3;
-use super::checksum_support::Guard;
+use super::checksum_support::BodyChecksum;
 use super::conditions::{NO_GENERATIONS, quoted};
 use super::delete::is_weak;
 use super::failure;
@@ -23,7 +23,7 @@ use crate::judge::ErrorResponse;
 use crate::{Deletion, ErrorKind, Version, xml};
 
 /// Builds the request for the keys that XML can contain.
-fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
+fn request(objects: &[Deletion], guard: BodyChecksum) -> Result<Outgoing, String> {
     let mut document = String::from("<Delete><Quiet>true</Quiet>");
     for object in objects {
         let Some(key) = xml_text(&object.key) else { continue };
@@ -51,8 +51,8 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
         .header("content-md5", &encode_md5(md5))
         .and_then(|outgoing| outgoing.header("content-type", "application/xml"))
         .and_then(|outgoing| match guard {
-            Guard::Crc32c => checked(outgoing, crc32c_of(document.as_bytes())),
-            Guard::Md5 | Guard::None => Ok(outgoing),
+            BodyChecksum::Crc32c => checked(outgoing, crc32c_of(document.as_bytes())),
+            BodyChecksum::Md5 | BodyChecksum::None => Ok(outgoing),
         })
         .map_err(|e| e.to_string())?;
     outgoing.body = Body::from(Bytes::from(document));
@@ -101,9 +101,9 @@ impl KeyError {
 
 /// The errors in the answer, by key and version. In quiet mode, S3 reports only errors, so every other object was
 /// deleted.
-pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
+pub(super) type KeyErrors = HashMap<(String, Option<String>), KeyError>;
 
-pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
+pub(super) fn errors(body: &[u8]) -> Result<KeyErrors, String> {
     let answer: DeleteResult = xml::answer(body, &["DeleteResult"])?;
     let named = |error: KeyError| {
         let version = error.version_id.clone().filter(|version| !version.is_empty());
@@ -119,13 +119,13 @@ fn name(object: &Deletion) -> (String, Option<String>) {
 
 /// Returns true if each error names one of these objects. If one names another object, it is unknown which of these
 /// objects wasn't deleted.
-fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
+fn are_of(errors: &KeyErrors, objects: &[Deletion]) -> bool {
     let names: HashSet<_> = objects.iter().map(name).collect();
     errors.keys().all(|named| names.contains(named))
 }
 
 /// Returns the outcome for one object.
-fn settled(object: &Deletion, errors: &Errors) -> DeleteOutcome {
+fn settled(object: &Deletion, errors: &KeyErrors) -> DeleteOutcome {
     if xml_text(&object.key).is_none() {
         return DeleteOutcome::RetrySeparately { may_be_gone: false };
     }
@@ -164,14 +164,14 @@ impl BatchDeleteDialect for S3 {
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
     ) -> Result<(Vec<DeleteOutcome>, ExchangeResponse), BatchFailure> {
-        let mut climb = self.checksums.bodies.climb();
+        let mut attempt = self.checksums.bodies.attempt();
         let sent = loop {
-            let sent = match request(objects, climb.rung()) {
+            let sent = match request(objects, attempt.form()) {
                 Ok(outgoing) => exchange.send(&outgoing).await,
                 Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
             };
             match sent {
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if attempt.fall_back(&error) => {}
                 sent => break sent?,
             }
         };
@@ -193,7 +193,7 @@ mod tests {
         let bound = Deletion { version: Some(Version::ETag("e".into())), ..any("bound") };
         let version = Deletion { id: Some("v1".into()), ..any("v") };
         let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound, version];
-        let request = request(&objects, Guard::Crc32c).expect("a request");
+        let request = request(&objects, BodyChecksum::Crc32c).expect("a request");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),
@@ -206,7 +206,10 @@ mod tests {
         assert!(request.headers.contains_key("content-md5"));
         assert!(request.headers.contains_key("x-amz-checksum-crc32c"));
         let generation = Deletion { version: Some(Version::Generation(1)), ..any("k") };
-        assert!(super::request(&[generation], Guard::Crc32c).is_err(), "no state that S3 could compare");
+        assert!(
+            super::request(&[generation], BodyChecksum::Crc32c).is_err(),
+            "no state that S3 could compare"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use http::{Method, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use crate::ErrorKind;
 use crate::error::CONFLICT;
@@ -16,7 +16,7 @@ const SILENT_400: &str =
     "Bad Request, without details (a HEAD's answer has no body); the credentials have probably expired";
 
 /// Parses an unsuccessful answer to a request with this method.
-pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> ErrorResponse {
+pub(super) fn read(method: &Method, head: &ResponseHead, body: &[u8]) -> ErrorResponse {
     let document = xml::error(body);
     let archive = document.as_ref().and_then(archive);
     let region = head.header("x-amz-bucket-region").map(str::to_owned);
@@ -56,7 +56,7 @@ const ARCHIVED: [&str; 2] = ["InvalidObjectState", "ObjectNotInActiveTierError"]
 
 /// Returns the error in the body of an answer with status 200. S3 sends the status before it has finished a copy or has
 /// completed an upload.
-pub(super) fn inside(head: &Head, body: &[u8]) -> Option<ErrorResponse> {
+pub(super) fn inside(head: &ResponseHead, body: &[u8]) -> Option<ErrorResponse> {
     let document = xml::error(body)?;
     let status = match document.code.as_str() {
         "SlowDown" | "ServiceUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn head(status: u16) -> Head {
-        Head { status: StatusCode::from_u16(status).expect("a status"), headers: HeaderMap::new() }
+    fn head(status: u16) -> ResponseHead {
+        ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers: HeaderMap::new() }
     }
 
     #[test]

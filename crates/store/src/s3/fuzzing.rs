@@ -1,7 +1,7 @@
 //! Entry points for the fuzzers, which parse the input as the answers of an S3 server.
 
 use http::{Method, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
 use super::{delete_many, failure, headers, list, versions};
@@ -57,7 +57,7 @@ pub fn s3_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
     for method in [Method::GET, Method::HEAD] {
-        let head = Head { status, headers: http::HeaderMap::new() };
+        let head = ResponseHead { status, headers: http::HeaderMap::new() };
         let read = failure::read(&method, &head, body);
         let _ = (failure::kind(&read), failure::is_elsewhere(&read), failure::is_stale(&read));
         let _ = (failure::may_be_skewed(&read), failure::is_conflict(&read), crate::judge::is_passing(&read));

@@ -38,20 +38,20 @@ impl S3 {
     pub(crate) async fn download(&self, get: &Get<'_>, key_use: KeyUse) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let delivery = Delivery::new(self.etags.reader(), get);
-        let mut climb = self.checksums.reads.climb();
+        let mut attempt = self.checksums.reads.attempt();
         let sent = loop {
             let Get { id, version, unless, expected, .. } = *get;
-            let outgoing = request(id, version, get.range.as_ref(), unless, expected, climb.rung())
+            let outgoing = request(id, version, get.range.as_ref(), unless, expected, attempt.form())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .key_use(key_use);
             match exchange.carry(&outgoing, Some(&delivery)).await {
                 // A request for a range doesn't request a checksum, so there is no simpler form to try.
-                Err(error) if get.range.is_none() && climb.descend(&error) => {}
+                Err(error) if get.range.is_none() && attempt.fall_back(&error) => {}
                 sent => break sent?,
             }
         };
         if get.range.is_none() {
-            climb.settle();
+            attempt.settle();
         }
         exchange.got(sent, &delivery)
     }

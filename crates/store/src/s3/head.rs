@@ -1,7 +1,7 @@
 //! `head`: reads an object's metadata.
 
 use http::Method;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::S3;
 use super::conditions::on_read;
@@ -74,18 +74,18 @@ impl S3 {
         version: Option<&Version>,
         unless: Option<&Unless>,
         key_use: KeyUse,
-    ) -> Result<(ObjectMeta, Head), Error> {
+    ) -> Result<(ObjectMeta, ResponseHead), Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
-        let mut climb = self.checksums.reads.climb();
+        let mut attempt = self.checksums.reads.attempt();
         let sent = loop {
-            let outgoing = request(id, version, unless, climb.rung())
+            let outgoing = request(id, version, unless, attempt.form())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .key_use(key_use);
             match exchange.send(&outgoing).await {
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if attempt.fall_back(&error) => {}
                 // If KMS encrypts the object, its checksum can only be read with permission to use the key. So try
                 // again without the checksum.
-                Err(error) if error.is_permission() && climb.rung() => {
+                Err(error) if error.is_permission() && attempt.form() => {
                     let plain = request(id, version, unless, false)
                         .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                         .key_use(key_use);
@@ -94,7 +94,7 @@ impl S3 {
                 }
                 sent => {
                     let sent = sent?;
-                    climb.settle();
+                    attempt.settle();
                     break sent;
                 }
             }

@@ -11,7 +11,7 @@ use super::versions;
 use crate::encode::{QueryString, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::cutter::{Cutter, TextSearch};
-use crate::listing::page::{PAGE_ASSUMED, PageParser, arrive};
+use crate::listing::page::{PAGE_ASSUMED, PageParser, fetch_page};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
@@ -334,7 +334,7 @@ impl S3 {
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if list.versions {
-            return arrive(
+            return fetch_page(
                 &exchange,
                 &versions::request(list),
                 list,
@@ -386,13 +386,13 @@ impl S3 {
         let asks = tells && !is_directory(&list.bucket);
         if asks {
             let outgoing = request(list, form, true);
-            match arrive(exchange, &outgoing, list, || S3PageParser::new(true), &mut out).await {
+            match fetch_page(exchange, &outgoing, list, || S3PageParser::new(true), &mut out).await {
                 Err(error) if RestoreStatusSupport::may_be_why(&error) => {}
                 listed => return listed,
             }
         }
         let listed =
-            arrive(exchange, &request(list, form, false), list, || S3PageParser::new(false), out).await;
+            fetch_page(exchange, &request(list, form, false), list, || S3PageParser::new(false), out).await;
         listed.inspect(|_| {
             if asks {
                 self.restores.refused();

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use http::Method;
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
-use super::checksum_support::{Ladder, demands_checksum};
+use super::checksum_support::{RequestForms, demands_checksum};
 use super::chosen_checksum::PartSha256s;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
@@ -19,7 +19,7 @@ use super::write_conditions::ConditionalWrite;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
-use crate::exchange::{Exchange, Outgoing, Unsendable};
+use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::multipart::{
     self, BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
 };
@@ -34,7 +34,7 @@ pub(super) fn begin_request(
     options: &PutOptions,
     kms_key: Option<&str>,
     wish: PartChecksums,
-) -> Result<Outgoing, Unsendable> {
+) -> Result<Outgoing, UnsendableHeader> {
     let outgoing =
         describe(S3::about(Method::POST, id, &QueryString::new().and("uploads", "")), options, kms_key)?
             .key_use(KeyUse::New);
@@ -49,7 +49,7 @@ pub(super) fn begin_request(
 
 /// Returns the kind of checksum that the server will keep. The server's answer repeats those request headers that the
 /// server supports.
-fn granted(head: &Head) -> PartChecksums {
+fn granted(head: &ResponseHead) -> PartChecksums {
     let is =
         |name: &str, value: &str| head.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
     if !is("x-amz-checksum-algorithm", "CRC32C") {
@@ -150,31 +150,31 @@ impl S3 {
             let request = begin_request(id, options, self.kms_key.as_deref(), PartChecksums::None);
             request.map_err(|e| exchange.unsendable(&e))
         };
-        // This request says nothing about checksums of parts, so it must not settle that ladder.
+        // This request says nothing about checksums of parts, so it must not settle those forms.
         self.begin_as(id, &self.checksums.chosen, build).await
     }
 
-    /// Begins an upload. `ladder` knows the checksums that the endpoint supports, and `build` makes the request for
+    /// Begins an upload. `forms` knows the checksums that the endpoint supports, and `build` makes the request for
     /// them.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,
-        ladder: &Ladder<PartChecksums>,
+        forms: &RequestForms<PartChecksums>,
         build: impl Fn(PartChecksums) -> Result<Outgoing, Error>,
     ) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
-        let mut climb = ladder.climb();
+        let mut attempt = forms.attempt();
         let (mut unreadable, mut attempts, mut elapsed) = (0, 0, Duration::ZERO);
         loop {
-            let outgoing = build(climb.rung())?;
+            let outgoing = build(attempt.form())?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
-                Err(error) if climb.descend(&error) => continue,
+                Err(error) if attempt.fall_back(&error) => continue,
                 Err(error) => return Err(error),
             };
             let why = match upload_id(&sent.response.body) {
                 Ok(upload_id) => {
-                    climb.settle();
+                    attempt.settle();
                     let checksums = granted(&sent.response.head);
                     return Ok(Multipart { id: id.clone(), upload_id, checksums });
                 }
@@ -193,7 +193,7 @@ impl S3 {
     /// Returns the MD5 in a part's ETag, if the store returns no cheaper checksum of the part. In that case only the
     /// MD5 can prove that the part arrived unchanged. The ETag isn't an MD5 in a directory bucket, or if the part is
     /// encrypted with a KMS key or a customer's key.
-    fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
+    fn md5_named(&self, upload: &Multipart, head: &ResponseHead) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
@@ -279,11 +279,11 @@ impl MultipartDialect for S3 {
 
     const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::None;
 
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader> {
         checked(outgoing, crc32c)
     }
 
-    fn crc32c_of(answer: &Head) -> Option<u32> {
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32> {
         checksums(answer).crc32c
     }
 
@@ -352,7 +352,7 @@ mod tests {
             for (name, value) in headers {
                 map.insert(*name, HeaderValue::from_static(value));
             }
-            granted(&Head { status: StatusCode::OK, headers: map })
+            granted(&ResponseHead { status: StatusCode::OK, headers: map })
         };
         let algorithm = ("x-amz-checksum-algorithm", "CRC32C");
         assert_eq!(answer(&[algorithm, ("x-amz-checksum-type", "FULL_OBJECT")]), PartChecksums::FullObject);

@@ -112,7 +112,7 @@ impl S3 {
     }
 }
 
-fn request(id: &ObjectId, marker: Option<u32>) -> Result<Outgoing, crate::exchange::Unsendable> {
+fn request(id: &ObjectId, marker: Option<u32>) -> Result<Outgoing, crate::exchange::UnsendableHeader> {
     let query = QueryString::new().and("attributes", "");
     let marker = marker.map(|marker| marker.to_string());
     Outgoing::new(Method::GET, object_target(id, &query))

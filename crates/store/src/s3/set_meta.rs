@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use http::HeaderValue;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
 use super::copy::{self, COPY_RESULTS, CopyResult};
@@ -36,7 +36,7 @@ impl Changing {
     /// refuses to set it again.
     fn of_head(
         id: &ObjectId,
-        (meta, head): (ObjectMeta, Head),
+        (meta, head): (ObjectMeta, ResponseHead),
         change: &MetaChange,
         now: SystemTime,
     ) -> Self {
@@ -125,14 +125,14 @@ impl S3 {
         changing: &Changing,
         checked: bool,
     ) -> Result<Multipart, Error> {
-        // Without checksums, the request must not settle the ladder of parts.
-        let ladder = if checked { &self.checksums.parts } else { &self.checksums.chosen };
+        // Without checksums, the request must not settle the forms for parts.
+        let forms = if checked { &self.checksums.parts } else { &self.checksums.chosen };
         let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
-        let build = |rung| {
-            let request = changing.upload_request(self.kms_key.as_deref(), rung);
+        let build = |form| {
+            let request = changing.upload_request(self.kms_key.as_deref(), form);
             request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
         };
-        self.begin_as(&changing.id, ladder, build).await.map_err(|e| e.within(Operation::SetMeta))
+        self.begin_as(&changing.id, forms, build).await.map_err(|e| e.within(Operation::SetMeta))
     }
 
     /// Reads the object after its upload was completed, and checks its metadata. `made` is the result of the
@@ -247,7 +247,7 @@ mod tests {
             .map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
             .into_iter()
             .collect();
-        let head = Head { status: StatusCode::OK, headers };
+        let head = ResponseHead { status: StatusCode::OK, headers };
         Changing::of_head(
             id,
             (meta(id, &head), head),

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use http::StatusCode;
-use laneway_lanes::{Head, Origin};
+use laneway_lanes::{Origin, ResponseHead};
 
 use crate::partition::Partition;
 use crate::{Condition, Error};
@@ -90,7 +90,7 @@ impl ServiceKind {
     }
 
     /// Determines the service by an answer, which works through proxies and with custom host names.
-    fn in_answer(head: &Head) -> Self {
+    fn in_answer(head: &ResponseHead) -> Self {
         let server = head.header("server").unwrap_or_default();
         if server == "laneway" {
             Self::Embedded
@@ -165,7 +165,7 @@ impl WriteConditions {
     }
 
     /// Records the service that an answer identifies.
-    pub(super) fn observe(&self, head: &Head) {
+    pub(super) fn observe(&self, head: &ResponseHead) {
         if matches!(self.service(), ServiceKind::Unseen | ServiceKind::Unknown) {
             self.service.store(ServiceKind::in_answer(head) as u8, Ordering::Release);
         }
@@ -305,7 +305,7 @@ mod tests {
             let conditions = at("http://127.0.0.1:9000");
             let mut headers = HeaderMap::new();
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-            conditions.observe(&Head { status: StatusCode::OK, headers });
+            conditions.observe(&ResponseHead { status: StatusCode::OK, headers });
             let seen = [
                 ConditionalWrite::Delete,
                 ConditionalWrite::Put,
@@ -338,7 +338,7 @@ mod tests {
             conditions
                 .learn(ConditionalWrite::Delete, &refused(400, ErrorKind::Invalid, "If-Match is unknown"))
         );
-        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
+        conditions.observe(&ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() });
         assert!(!conditions.learn(ConditionalWrite::Copy, &refused(400, ErrorKind::Invalid, "Bad Request")));
         assert_eq!(conditions.treatment(ConditionalWrite::Put), ConditionSupport::Refused);
         assert_eq!(conditions.treatment(ConditionalWrite::Copy), ConditionSupport::Ignored);
@@ -349,7 +349,7 @@ mod tests {
         let probed = |conditions: &WriteConditions, write| conditions.probing(write).is_some();
         let conditions = at("http://127.0.0.1:9000");
         assert!(!probed(&conditions, ConditionalWrite::Put), "no answer has arrived yet");
-        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
+        conditions.observe(&ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() });
         let probing = conditions.probing(ConditionalWrite::Put).expect("the first");
         assert!(!probed(&conditions, ConditionalWrite::PutOnto), "one is under way");
         drop(probing);

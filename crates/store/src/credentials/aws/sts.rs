@@ -220,7 +220,7 @@ mod tests {
                 mfa_serial: None,
                 sts: StsEndpoint { url: server.url(), region: "us-east-1".to_owned() },
             };
-            let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+            let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
             let key = assume_role(&role, None, &AccessKey::new("K", "S"), &lanes).await.expect("keys");
             // The hour that STS grants is an hour here.
             let left =

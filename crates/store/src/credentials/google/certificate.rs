@@ -11,7 +11,7 @@ use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
 
 use super::super::request::malformed;
-use super::adc::{Certificate, GOOGLE, gcloud_folder, is_absent, text};
+use super::adc::{CertificateSource, GOOGLE, gcloud_folder, is_absent, text};
 use crate::Environment;
 
 /// The configuration that names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config`
@@ -48,7 +48,7 @@ fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)
 /// # Errors
 /// Returns the mistake in the configuration that names them.
 pub(super) fn configured(
-    source: &Certificate,
+    source: &CertificateSource,
     environment: &Environment,
 ) -> Result<ClientCertificate, String> {
     let (by, path) = match text(&source.certificate_config_location) {
@@ -86,7 +86,7 @@ fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, Stri
 ///
 /// # Errors
 /// Returns the file that can't be used, and why.
-pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<String, String> {
+pub(super) fn subject(source: &CertificateSource, pair: &ClientCertificate) -> Result<String, String> {
     let own = certificates(&pair.certificate_file)?;
     let mut chain = own.into_iter().take(1).collect::<Vec<_>>();
     if let Some(path) = text(&source.trust_chain_path) {

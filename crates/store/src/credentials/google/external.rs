@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::request::{CredentialRequest, malformed, short};
 use super::super::{command, sigv4};
-use super::adc::{Executable, External, Format, Subject};
+use super::adc::{Executable, ExternalAccount, SubjectTokenSource, TokenFormat};
 use super::certificate;
 use super::token::{SCOPE, Token, basic, granted, impersonated};
 use crate::digest::hex_sha256;
@@ -27,7 +27,7 @@ const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// Returns the failed step (reading, running, asking or exchanging) and its cause.
 pub(super) async fn token(
-    external: &External,
+    external: &ExternalAccount,
     environment: &Environment,
     lanes: &Lanes,
 ) -> Result<Token, String> {
@@ -69,7 +69,11 @@ pub(super) async fn token(
     }
 }
 
-async fn subject(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+async fn subject(
+    external: &ExternalAccount,
+    environment: &Environment,
+    lanes: &Lanes,
+) -> Result<String, String> {
     let source = &external.credential_source;
     if source.environment_id.is_some() {
         return aws(external, environment, lanes).await;
@@ -93,7 +97,7 @@ async fn subject(external: &External, environment: &Environment, lanes: &Lanes) 
 }
 
 /// Extracts a token from a file or an answer.
-fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
+fn formatted(text: &[u8], format: &TokenFormat) -> Result<String, String> {
     let token = match (format.kind.as_deref(), &format.subject_token_field_name) {
         (Some("json"), Some(field)) => {
             let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
@@ -122,7 +126,7 @@ struct ExecutableOutput {
 
 async fn run(
     executable: &Executable,
-    external: &External,
+    external: &ExternalAccount,
     environment: &Environment,
 ) -> Result<String, String> {
     // A credentials file may come from a third party, so it must not run a program unless the user allows it.
@@ -186,7 +190,7 @@ fn printed(document: &ExecutableOutput) -> Result<String, String> {
 
 /// Returns AWS's proof of identity: a request to STS that is signed but not sent. Google itself sends the request to
 /// STS, to learn who signed it.
-async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+async fn aws(external: &ExternalAccount, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
     let source = &external.credential_source;
     let session = match &source.imdsv2_session_token_url {
         None => None,
@@ -242,7 +246,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     Ok(component(&request.to_string()))
 }
 
-fn verification_url(source: &Subject, region: &str) -> String {
+fn verification_url(source: &SubjectTokenSource, region: &str) -> String {
     const USUAL: &str = "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15";
     source.regional_cred_verification_url.as_deref().unwrap_or(USUAL).replace("{region}", region)
 }
@@ -263,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_token_is_text_unless_a_field_is_named() {
-        assert_eq!(formatted(b"token\n", &Format::default()).as_deref(), Ok("token"));
-        let json = Format { kind: Some("json".into()), subject_token_field_name: Some("f".into()) };
+        assert_eq!(formatted(b"token\n", &TokenFormat::default()).as_deref(), Ok("token"));
+        let json = TokenFormat { kind: Some("json".into()), subject_token_field_name: Some("f".into()) };
         assert_eq!(formatted(br#"{"f":"token"}"#, &json).as_deref(), Ok("token"));
-        for (text, format) in [(&b" \n"[..], &Format::default()), (b"{}", &json), (b"hush", &json)] {
+        for (text, format) in [(&b" \n"[..], &TokenFormat::default()), (b"{}", &json), (b"hush", &json)] {
             let error = formatted(text, format).expect_err("no token");
             assert!(!error.contains("hush"), "{error}");
         }

@@ -6,7 +6,7 @@ use laneway_lanes::Lanes;
 use super::super::failure::CredentialFailure;
 use super::super::presence::{Cloud, first_answer, is_there};
 use super::super::request::CredentialRequest;
-use super::adc::{GOOGLE, Machine};
+use super::adc::{GOOGLE, MachineAccount};
 use super::token::{Token, granted};
 
 /// Fetches a token. If no setting names the server, Laneway treats a server that is unreachable or has no account as
@@ -16,7 +16,7 @@ use super::token::{Token, granted};
 /// Returns the reason why there is none.
 pub(super) async fn token(
     name: &str,
-    machine: &Machine,
+    machine: &MachineAccount,
     universe: &str,
     lanes: &Lanes,
 ) -> Result<Token, CredentialFailure> {
@@ -65,7 +65,7 @@ pub(super) async fn token(
 ///
 /// # Errors
 /// Returns the reason why it isn't known.
-pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, String> {
+pub(super) async fn email(machine: &MachineAccount, lanes: &Lanes) -> Result<String, String> {
     let ask = ask(machine, "instance/service-accounts/default/email")?;
     let answer = ask.send(lanes).await?;
     match answer.status.is_success() {
@@ -74,7 +74,7 @@ pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, St
     }
 }
 
-fn ask(machine: &Machine, path: &str) -> Result<CredentialRequest, String> {
+fn ask(machine: &MachineAccount, path: &str) -> Result<CredentialRequest, String> {
     CredentialRequest::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
         .header("metadata-flavor", "Google")
 }

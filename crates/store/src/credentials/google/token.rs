@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::request::{CredentialRequest, CredentialResponse, short};
 use super::account_key::AccountKey;
-use super::adc::{ExternalUser, ServiceAccount, User};
+use super::adc::{AuthorizedUser, ExternalAuthorizedUser, ServiceAccount};
 use crate::timestamp::{end_in, now_s, rfc3339};
 
 /// The scope of all tokens, the same as gcloud's. It covers all services, so only the account's roles limit what a
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Token {
 }
 
 /// Fetches a user's token with the login's refresh token.
-pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String> {
+pub(super) async fn of_user(user: &AuthorizedUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [
         ("grant_type", "refresh_token"),
         ("client_id", &user.client_id),
@@ -53,7 +53,7 @@ pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String>
 }
 
 /// Fetches a token with the refresh token of a login through another identity provider.
-pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Result<Token, String> {
+pub(super) async fn of_external_user(user: &ExternalAuthorizedUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", &*user.refresh_token)];
     let ask = CredentialRequest::form(&user.token_url, &fields)?;
     let ask = ask.header("authorization", &basic(&user.client_id, &user.client_secret))?;

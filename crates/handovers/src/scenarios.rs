@@ -13,7 +13,7 @@ use shuttle::thread;
 
 use crate::ResponseHead;
 use crate::body::waiting::{BodyBuffer, ROOM};
-use crate::call::{self, Ending, Work};
+use crate::call::{self, PendingAnswer, Work};
 use crate::engine::files::FileThreads;
 use crate::events::Events;
 use crate::h2::first_flights::FirstFlights;
@@ -46,9 +46,9 @@ pub fn calls_of_java() {
         .map(|call| {
             let (events, lent) = (Arc::clone(&events), Arc::clone(&lent));
             thread::spawn(move || {
-                let ending = Ending::new(&events, call as u64);
+                let ending = PendingAnswer::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // As in `LentMemory`, the memory is given back before the last `Ending` is dropped, which reports the
+                // As in `LentMemory`, the memory is given back before the last `PendingAnswer` is dropped, which reports the
                 // call's end.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
